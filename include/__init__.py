@@ -1,0 +1,1 @@
+"""Lyrebird's library: copies MySQL and event streams, and proves that each copy is right."""

@@ -1,0 +1,1 @@
+"""Commands: one module for each stage, imported when it is called."""

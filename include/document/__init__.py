@@ -1,0 +1,1 @@
+"""Documents: signals of a fact table and look-ups in MySQL make one document for each entity."""

@@ -1,0 +1,1 @@
+"""Index: records of any schematised topic into Elasticsearch, newest version last."""

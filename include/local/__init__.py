@@ -1,0 +1,1 @@
+"""The one-machine stack: real servers, started natively, without Docker and without root."""

@@ -1,0 +1,45 @@
+"""Control records: truncate, drop and the end of a snapshot over a gap, each with the table's floor (design.md §4).
+
+A floor says that no row of the table with a version below it lives. The greatest floor over all kinds counts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Literal
+
+import orjson
+
+from include.errors import InvalidRecord
+
+__all__ = ["Control", "ControlKind"]
+
+ControlKind = Literal["truncate", "drop", "gap", "schema"]
+"""truncate, drop: the statement; gap: a snapshot over a gap has ended; schema: columns changed (removes nothing)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Control:
+    """One control record about `database`.`table`; `floor` is a version (0 for schema), `gtid` names its cause."""
+
+    kind: ControlKind
+    database: str
+    table: str
+    floor: int
+    gtid: str = ""
+
+    def key(self) -> bytes:
+        """(table, kind) as text."""
+        return f"{self.database}.{self.table}/{self.kind}".encode()
+
+    def value(self) -> bytes:
+        """JSON, keys sorted."""
+        return orjson.dumps(asdict(self), option=orjson.OPT_SORT_KEYS)
+
+    @classmethod
+    def parse(cls, data: bytes) -> Control:
+        """Inverse of `value`; raises `InvalidRecord`."""
+        try:
+            return cls(**orjson.loads(data))
+        except (orjson.JSONDecodeError, TypeError) as error:
+            raise InvalidRecord("not a control record", reason=repr(error), head=data[:80].hex()) from error

@@ -1,0 +1,150 @@
+"""What a stage may ask of the log. `log.kafka` and `log.memory` both pass `tests/contract/test_log.py`.
+
+All readers read committed records only: aborted records, transaction markers and compacted records are gaps, and
+the end of a partition is its last stable offset.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol
+
+from include.record.position import LogOffset
+
+__all__ = [
+    "Compatibility",
+    "Headers",
+    "LogReader",
+    "LogWriter",
+    "Record",
+    "SchemaRegistry",
+    "TopicAdmin",
+    "TopicInfo",
+    "TopicSpec",
+]
+
+Headers = Sequence[tuple[str, bytes | None]]
+Compatibility = Literal["NONE", "BACKWARD"]
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One committed record. `value` None is a tombstone, unlike b''."""
+
+    topic: str
+    partition: int
+    offset: int
+    key: bytes | None
+    value: bytes | None
+    headers: Headers = ()
+    timestamp_ms: int = 0
+
+    @property
+    def next_offset(self) -> int:
+        """What is committed once this record is dealt with."""
+        return self.offset + 1
+
+    @property
+    def at(self) -> LogOffset:
+        """Its coordinates."""
+        return LogOffset(self.topic, self.partition, self.offset)
+
+
+@dataclass(frozen=True, slots=True)
+class TopicSpec:
+    """A topic as it should be; `config` holds Kafka's own names (`cleanup.policy`, …)."""
+
+    name: str
+    partitions: int
+    config: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class TopicInfo:
+    """A topic as it is; `topic_id` is another one when a topic of that name was made anew."""
+
+    name: str
+    topic_id: str
+    partitions: int
+
+
+class LogReader(Protocol):
+    """Reads ranges of offsets. Every call may block and raises `Transient` when the log does not answer."""
+
+    def begin_offsets(self, topic: str) -> dict[int, int]:
+        """First offset still held, of each partition; `Terminal` for a topic that does not exist."""
+
+    def end_offsets(self, topic: str) -> dict[int, int]:
+        """Last stable offset of each partition: a later read of committed records ends before it."""
+
+    def read(self, topic: str, partition: int, start: int, end: int) -> Iterator[Record]:
+        """The committed records with start <= offset < end, in order; ends when all up to `end` are read."""
+
+    def committed(self, group: str, topic: str) -> dict[int, int]:
+        """Offsets that a writer committed for `group`; partitions without one are left out."""
+
+    def close(self) -> None:
+        """Give up connections; may be called twice."""
+
+
+class LogWriter(Protocol):
+    """The one writer of its topics, known by a fixed transactional id.
+
+    Opening one fences every older writer of that id and aborts its open transaction; the fenced one gets `Fenced`
+    from its next call. Between `begin` and `commit` nothing is visible to readers. After `Transient` from any
+    call the transaction has to be aborted and done again from its start.
+    """
+
+    def begin(self) -> None:
+        """Start a transaction; `Terminal` when one is open."""
+
+    def append(
+        self,
+        topic: str,
+        key: bytes | None,
+        value: bytes | None,
+        *,
+        headers: Headers = (),
+        partition: int | None = None,
+        timestamp_ms: int | None = None,
+    ) -> None:
+        """Add a record to the transaction; without `partition` it goes by murmur2 of `key`. May block when full."""
+
+    def next_offsets(self) -> dict[tuple[str, int], int]:
+        """Flush; for each (topic, partition) appended to in this transaction, the offset after its last record."""
+
+    def commit(self, group: str | None = None, offsets: Mapping[tuple[str, int], int] | None = None) -> None:
+        """Make the transaction visible, with input `offsets` committed for `group` in the same stroke."""
+
+    def abort(self) -> None:
+        """Drop the open transaction; harmless without one."""
+
+    def close(self) -> None:
+        """Abort what is open and give up the connection; may be called twice."""
+
+
+class TopicAdmin(Protocol):
+    """Makes and describes topics."""
+
+    def ensure(self, spec: TopicSpec) -> TopicInfo:
+        """Create the topic unless it exists; `Terminal` with advice when it has another number of partitions."""
+
+    def describe(self, topic: str) -> TopicInfo | None:
+        """The topic, or None when there is none of that name."""
+
+    def names(self) -> list[str]:
+        """All topics that are not internal to Kafka, sorted."""
+
+    def delete(self, topic: str) -> None:
+        """Delete it and wait until it is gone; harmless when there is none."""
+
+
+class SchemaRegistry(Protocol):
+    """Schemas by id, subjects as `<topic>-key` and `<topic>-value`."""
+
+    def register(self, subject: str, schema: Mapping[str, Any], compatibility: Compatibility = "BACKWARD") -> int:
+        """Id of the schema under `subject`, the same at every call; `Terminal` when the level refuses it."""
+
+    def schema(self, schema_id: int) -> dict[str, Any]:
+        """The schema of an id; `InvalidRecord` when nobody registered it."""

@@ -1,0 +1,1 @@
+"""What every process shows of itself: Prometheus metrics and, to its guardian, progress."""

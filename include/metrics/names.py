@@ -1,0 +1,44 @@
+"""All metric names, each with what a high value means."""
+
+from __future__ import annotations
+
+from typing import Final, Literal, get_args
+
+__all__ = ["COUNTERS", "GAUGES", "HELP", "Counter", "Gauge"]
+
+Counter = Literal[
+    "lyrebird_rows_total",
+    "lyrebird_transactions_total",
+    "lyrebird_documents_total",
+    "lyrebird_superseded_total",
+    "lyrebird_filtered_total",
+    "lyrebird_set_aside_total",
+    "lyrebird_batches_total",
+    "lyrebird_retries_total",
+]
+Gauge = Literal[
+    "lyrebird_lag_seconds",
+    "lyrebird_lag_records",
+    "lyrebird_position_commit_seconds",
+    "lyrebird_batch_seconds",
+    "lyrebird_snapshot_rows",
+    "lyrebird_up_seconds",
+]
+HELP: Final[dict[str, str]] = {
+    "lyrebird_rows_total": "Rows or records read. High: much work.",
+    "lyrebird_transactions_total": "Source transactions written to the log.",
+    "lyrebird_documents_total": "Documents and tombstones written.",
+    "lyrebird_superseded_total": "Records that a newer one of their key made needless (folded or stale).",
+    "lyrebird_filtered_total": "Records left out on purpose (transient states, filters).",
+    "lyrebird_set_aside_total": "Records that could not be understood. High: look at the dead-letter topic.",
+    "lyrebird_batches_total": "Batches finished.",
+    "lyrebird_retries_total": "Calls made again. High: a server is overloaded or away.",
+    "lyrebird_lag_seconds": "Age of the oldest change not yet copied. High: copies are stale.",
+    "lyrebird_lag_records": "Records waiting in the input. High: the application is too slow.",
+    "lyrebird_position_commit_seconds": "Commit time (unix seconds) of the last transaction that is complete here.",
+    "lyrebird_batch_seconds": "Time that the last batch took. High: batches are too large or a server is slow.",
+    "lyrebird_snapshot_rows": "Rows read by the running snapshot.",
+    "lyrebird_up_seconds": "Seconds since the process started. Low again and again: it is being restarted.",
+}
+COUNTERS: Final[tuple[str, ...]] = get_args(Counter)
+GAUGES: Final[tuple[str, ...]] = get_args(Gauge)

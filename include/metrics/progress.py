@@ -1,0 +1,46 @@
+"""What a supervised application tells its guardian, and hears from it: two files in its run folder.
+
+`progress.json`: any change of it counts as progress. `stop`: when it is there, end cleanly with exit code 0.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from include.clock import Clock, SystemClock
+from include.metrics.exporter import write_atomically
+
+__all__ = ["RunFolder"]
+
+
+@dataclass(frozen=True)
+class RunFolder:
+    """The run folder of one application."""
+
+    path: Path
+    clock: Clock
+
+    @classmethod
+    def from_environment(cls, application: str, state: Path, clock: Clock | None = None) -> RunFolder:
+        """`$LYREBIRD_RUN` as its guardian set it; a run by hand gets `<state>/run/by-hand-<application>/`.
+
+        A stop request left there by an earlier run by hand is removed; the guardian clears its own.
+        """
+        given = os.environ.get("LYREBIRD_RUN")
+        path = Path(given) if given else state / "run" / f"by-hand-{application}"
+        path.mkdir(parents=True, exist_ok=True)
+        if not given:
+            (path / "stop").unlink(missing_ok=True)
+        return cls(path, clock or SystemClock())
+
+    def report(self, **fields: Any) -> None:
+        """Say that work goes on, with numbers that a person may want to see in the task log."""
+        write_atomically(self.path / "progress.json", json.dumps({"at_us": self.clock.now_us(), **fields}))
+
+    def stop_requested(self) -> bool:
+        """Whether to drain and end."""
+        return (self.path / "stop").exists()

@@ -1,0 +1,102 @@
+"""A change of one row, in Debezium's shape: `before`, `after`, `source`, `op`, times, `transaction`.
+
+Values of a row image are Avro's Python values by the table of `record.schema`: int, float, str, bytes, `Decimal`,
+and integers for temporals (days, microseconds). A delete in the log is this envelope followed by a tombstone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+__all__ = ["Change", "Op", "SourceBlock", "TransactionBlock"]
+
+Op = Literal["c", "u", "d", "r"]
+"""c insert, u update, d delete, r read by a snapshot."""
+
+Row = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class SourceBlock:
+    """Where a change comes from. `row` counts rows within the source transaction from 0, before any filter."""
+
+    version: str
+    name: str
+    db: str
+    table: str
+    server_id: int
+    file: str
+    pos: int
+    row: int
+    ts_us: int
+    gtid: str | None = None
+    snapshot: str | None = None
+    thread: int | None = None
+    query: str | None = None
+    connector: str = "mysql"
+
+
+@dataclass(frozen=True, slots=True)
+class TransactionBlock:
+    """The source transaction: its id, the change's place in it (from 1) and among its table's changes."""
+
+    id: str
+    total_order: int
+    data_collection_order: int
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One row's change; `before` is None for c and r, `after` for d. `ts_us`: when capture made it."""
+
+    op: Op
+    before: Row | None
+    after: Row | None
+    source: SourceBlock
+    ts_us: int
+    transaction: TransactionBlock | None = None
+
+    @property
+    def row(self) -> Row:
+        """The image that names the row: `after`, of a delete `before`."""
+        image = self.after if self.after is not None else self.before
+        if image is None:
+            raise ValueError("a change has at least one image")
+        return image
+
+    def envelope(self) -> dict[str, Any]:
+        """The value as `TableSchema.envelope_avro` describes it."""
+        source = asdict(self.source)
+        ts_us = source["ts_us"]
+        source |= {"ts_ms": ts_us // 1000, "ts_ns": ts_us * 1000}
+        return {
+            "before": self.before,
+            "after": self.after,
+            "source": source,
+            "op": self.op,
+            "ts_ms": self.ts_us // 1000,
+            "ts_us": self.ts_us,
+            "ts_ns": self.ts_us * 1000,
+            "transaction": asdict(self.transaction) if self.transaction else None,
+        }
+
+    @classmethod
+    def from_envelope(cls, value: Mapping[str, Any]) -> Change:
+        """Inverse of `envelope`, also for envelopes that Debezium wrote (fields that we lack are left out)."""
+        source = value["source"]
+        names = SourceBlock.__dataclass_fields__
+        block = {name: source[name] for name in names if name in source}
+        if block.get("ts_us") is None:
+            block["ts_us"] = source["ts_ms"] * 1000
+        ts_us = value.get("ts_us")
+        transaction = value.get("transaction")
+        return cls(
+            op=value["op"],
+            before=value["before"],
+            after=value["after"],
+            source=SourceBlock(**block),
+            ts_us=ts_us if ts_us is not None else (value.get("ts_ms") or 0) * 1000,
+            transaction=TransactionBlock(**transaction) if transaction else None,
+        )

@@ -1,0 +1,80 @@
+"""Avro in the Confluent wire format: 0x00, the schema's id in 4 bytes big-endian, the body.
+
+fastavro does the work; schemas come from whoever knows them by id (a registry), and are parsed once.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import struct
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+import fastavro
+
+from include.errors import InvalidRecord
+
+__all__ = ["Decoder", "Encoder", "frame", "unframe"]
+
+_HEADER: Final = struct.Struct(">bI")
+
+
+def frame(schema_id: int, body: bytes) -> bytes:
+    """The wire form of `body`."""
+    return _HEADER.pack(0, schema_id) + body
+
+
+def unframe(data: bytes) -> tuple[int, memoryview]:
+    """Schema id and body; raises `InvalidRecord` for bytes that are not in this format."""
+    if len(data) < _HEADER.size or data[0] != 0:
+        raise InvalidRecord("value is not in the Confluent wire format", reason="magic", head=data[:8].hex())
+    return _HEADER.unpack_from(data)[1], memoryview(data)[_HEADER.size :]
+
+
+class Encoder:
+    """Writes values of one schema under its registered id; deterministic: equal values give equal bytes."""
+
+    def __init__(self, schema_id: int, schema: Mapping[str, Any]) -> None:
+        self.schema_id = schema_id
+        self._schema = fastavro.parse_schema(dict(schema))
+        self._head = _HEADER.pack(0, schema_id)
+
+    def __call__(self, value: Any) -> bytes:
+        """Bytes of `value`; raises `InvalidRecord` when it does not fit the schema."""
+        out = io.BytesIO()
+        out.write(self._head)
+        try:
+            fastavro.schemaless_writer(out, self._schema, value)
+        except (TypeError, ValueError, KeyError, OverflowError) as error:
+            raise InvalidRecord("value does not fit its schema", reason=str(error), schema_id=self.schema_id) from error
+        return out.getvalue()
+
+
+class Decoder:
+    """Reads values of any schema; `lookup` gives the schema of an id as JSON text or parsed JSON."""
+
+    def __init__(self, lookup: Callable[[int], str | Mapping[str, Any]]) -> None:
+        self._lookup = lookup
+        self._parsed: dict[int, Any] = {}
+
+    def __call__(self, data: bytes) -> Any:
+        """The value; raises `InvalidRecord` for bytes that are not what their schema says, to the last byte."""
+        schema_id, body = unframe(data)
+        schema = self.schema(schema_id)
+        stream = io.BytesIO(body)
+        try:
+            value = fastavro.schemaless_reader(stream, schema, None)
+        except Exception as error:
+            raise InvalidRecord("value is not what its schema says", reason=repr(error), schema_id=schema_id) from error
+        if stream.tell() != len(body):
+            raise InvalidRecord("value is longer than its schema says", reason="trailing bytes", schema_id=schema_id)
+        return value
+
+    def schema(self, schema_id: int) -> Any:
+        """The parsed schema of an id, as fastavro wants it."""
+        if schema_id not in self._parsed:
+            found = self._lookup(schema_id)
+            loaded = json.loads(found) if isinstance(found, str) else dict(found)
+            self._parsed[schema_id] = fastavro.parse_schema(loaded)
+        return self._parsed[schema_id]

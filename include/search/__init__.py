@@ -1,0 +1,1 @@
+"""Search: answers from the index."""

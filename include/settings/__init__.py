@@ -1,0 +1,1 @@
+"""Deployment files: what runs here. Every refusal names file, line, path and the allowed values."""

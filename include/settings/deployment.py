@@ -1,0 +1,208 @@
+"""Loads the deployment files of one folder and keeps the place of each value for errors.
+
+All `*.yaml` files make one mapping: section -> name -> values. A section may be spread over files, a name in it
+may not. `${NAME}` and `${NAME:-default}` in a text are filled from `environment`.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar, get_args
+
+import yaml
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from include.errors import SettingsError
+from include.settings.environment import deployment_folder, environment
+
+__all__ = ["Deployment", "Place", "Strict", "unknown_name"]
+
+_VARIABLE = re.compile(r"\$\{([A-Z0-9_]+)(?::-([^}]*))?\}")
+Path_ = tuple[str | int, ...]
+
+
+class Strict(BaseModel):
+    """Base of every definition: unknown keys are refused, values do not change."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+M = TypeVar("M", bound=BaseModel)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a value stands."""
+
+    file: Path
+    line: int
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}"
+
+
+@dataclass(frozen=True)
+class Deployment:
+    """The deployment files of one folder, as plain values with their places."""
+
+    folder: Path
+    values: Mapping[str, Any]
+    places: Mapping[Path_, Place] = field(repr=False)
+
+    @classmethod
+    def load(cls, folder: Path | None = None, env: Mapping[str, str] | None = None) -> Deployment:
+        """Read every `*.yaml` of `folder` (default: `deployment_folder()`); raises `SettingsError`."""
+        folder = folder or deployment_folder()
+        names = environment() if env is None else env
+        files = sorted(folder.glob("*.yaml"))
+        if not files:
+            raise SettingsError(
+                "no deployment files", file=str(folder), fix="Set LYREBIRD_DEPLOYMENT to a folder with *.yaml files."
+            )
+        values: dict[str, Any] = {}
+        places: dict[Path_, Place] = {}
+        for file in files:
+            _merge(values, _read(file, places, names, set(values)), places)
+        return cls(folder, values, places)
+
+    def section(self, name: str, model: type[M]) -> dict[str, M]:
+        """The named entries of a section, each parsed by `model`; empty when no file has the section."""
+        raw = self.values.get(name) or {}
+        if not isinstance(raw, dict):
+            raise self.error((name,), "a section holds names", got=raw, allowed="a mapping of names")
+        return {str(key): self._parse(model, value, (name, key)) for key, value in raw.items()}
+
+    def one(self, name: str, model: type[M]) -> M:
+        """A section that is one value (`kafka`, `registry`, …); raises `SettingsError` when it is missing."""
+        if name not in self.values:
+            raise SettingsError("section is missing", file=str(self.folder), path=name, fix=f"Add `{name}:` to it.")
+        return self._parse(model, self.values[name], (name,))
+
+    def error(self, path: Path_, message: str, **details: Any) -> SettingsError:
+        """An error that names the place of `path`, or of the nearest value above it."""
+        at = path
+        while at and at not in self.places:
+            at = at[:-1]
+        place = self.places.get(at)
+        return SettingsError(
+            message,
+            file=str(place.file if place else self.folder),
+            line=place.line if place else 0,
+            path=".".join(map(str, path)),
+            **details,
+        )
+
+    def _parse(self, model: type[M], value: Any, path: Path_) -> M:
+        try:
+            return model.model_validate(value)
+        except ValidationError as refused:
+            first = refused.errors()[0]
+            where = (*path, *first["loc"])
+            kind = first["type"]
+            details: dict[str, Any] = {}
+            if kind == "extra_forbidden":
+                details["allowed"] = sorted(_fields(model, first["loc"]))
+            else:
+                details["got"] = first.get("input")
+                details |= {k: v for k, v in (first.get("ctx") or {}).items() if k == "expected"}
+            message = "unknown key" if kind == "extra_forbidden" else first["msg"]
+            raise self.error(where, message, **details) from refused
+
+
+def unknown_name(deployment: Deployment, path: Path_, got: str, section: str) -> SettingsError:
+    """A name that no entry of `section` has: the error with the names that there are."""
+    return deployment.error(path, "no such name", got=got, allowed=sorted(deployment.values.get(section) or {}))
+
+
+def _fields(model: Any, loc: tuple[int | str, ...]) -> list[str]:
+    """Names of the fields of the model that holds the value at `loc`."""
+    for step in loc[:-1]:
+        if isinstance(step, str) and isinstance(model, type) and issubclass(model, BaseModel):
+            info = model.model_fields.get(step)
+            model = info.annotation if info else None
+        model = next((a for a in _models(model)), model)
+    return list(model.model_fields) if isinstance(model, type) and issubclass(model, BaseModel) else []
+
+
+def _models(annotation: Any) -> list[type[BaseModel]]:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return [annotation]
+    return [m for arg in get_args(annotation) for m in _models(arg)]
+
+
+def _merge(values: dict[str, Any], more: Mapping[str, Any], places: Mapping[Path_, Place]) -> None:
+    for section, content in more.items():
+        if section not in values:
+            values[section] = content
+        elif isinstance(values[section], dict) and isinstance(content, dict):
+            double = values[section].keys() & content.keys()
+            if double:
+                name = sorted(map(str, double))[0]
+                place = places[(section, name)]
+                raise SettingsError(
+                    "name is declared twice", file=str(place.file), line=place.line, path=f"{section}.{name}"
+                )
+            values[section].update(content)
+        else:
+            place = places[(section,)]
+            raise SettingsError("section is declared twice", file=str(place.file), line=place.line, path=section)
+
+
+def _read(file: Path, places: dict[Path_, Place], env: Mapping[str, str], known: set[str]) -> dict[str, Any]:
+    try:
+        node = yaml.compose(file.read_text(encoding="utf-8"), Loader=yaml.SafeLoader)
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        line = mark.line + 1 if mark else 0
+        raise SettingsError("not valid YAML", file=str(file), line=line, reason=str(error).splitlines()[0]) from error
+    if node is None:
+        return {}
+    build = functools.partial(_build, file=file, places=places, env=env)
+    value = build(node, ())
+    if not isinstance(value, dict):
+        raise SettingsError("a deployment file holds sections", file=str(file), line=1, allowed="a mapping")
+    return value
+
+
+def _build(node: yaml.Node, path: Path_, *, file: Path, places: dict[Path_, Place], env: Mapping[str, str]) -> Any:
+    places[path] = Place(file, node.start_mark.line + 1)
+    if isinstance(node, yaml.MappingNode):
+        out: dict[Any, Any] = {}
+        for key_node, value_node in node.value:
+            key = yaml.SafeLoader("").construct_object(key_node, deep=True)
+            if key in out:
+                raise SettingsError(
+                    "key stands twice", file=str(file), line=key_node.start_mark.line + 1, path=".".join(map(str, path))
+                )
+            out[key] = _build(value_node, (*path, key), file=file, places=places, env=env)
+        return out
+    if isinstance(node, yaml.SequenceNode):
+        return [_build(n, (*path, i), file=file, places=places, env=env) for i, n in enumerate(node.value)]
+    value = yaml.SafeLoader("").construct_object(node, deep=True)
+    if isinstance(value, str) and "${" in value:
+        return _fill(value, places[path], path, env)
+    return value
+
+
+def _fill(text: str, place: Place, path: Path_, env: Mapping[str, str]) -> Any:
+    def value(match: re.Match[str]) -> str:
+        name, default = match[1], match[2]
+        found = env.get(name, default)
+        if found is None:
+            raise SettingsError(
+                "environment name is not set",
+                file=str(place.file),
+                line=place.line,
+                path=".".join(map(str, path)),
+                name=name,
+                fix="Run `lyrebird up`, or export it for your own servers.",
+            )
+        return found
+
+    filled = _VARIABLE.sub(value, text)
+    whole = _VARIABLE.fullmatch(text)
+    return int(filled) if whole and filled.isdigit() and len(filled) < 6 else filled

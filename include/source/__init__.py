@@ -1,0 +1,1 @@
+"""Capture: a MySQL or MariaDB server's changes into the log, exactly once."""

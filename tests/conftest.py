@@ -1,0 +1,112 @@
+"""Markers from folders, and the real servers that contract and integration tests talk to.
+
+With LYREBIRD_TEST_ENV=<file of KEY=VALUE lines> the servers named there are used; otherwise the one-machine stack
+is started on free ports in a temporary folder, service by service as tests ask for them, and stopped at the end.
+"""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+TESTS = Path(__file__).parent
+FOLDERS = ("unit", "contract", "spark", "dags", "integration", "e2e")
+# Time limits by kind, in seconds: a test that needs more is broken or in the wrong folder.
+LIMITS = {"unit": 20, "contract": 120, "spark": 180, "dags": 120, "integration": 240, "e2e": 900}
+
+Endpoints = dict[str, str]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        folder = item.path.relative_to(TESTS).parts[0]
+        if folder in FOLDERS:
+            item.add_marker(getattr(pytest.mark, folder))
+            if item.get_closest_marker("timeout") is None:
+                item.add_marker(pytest.mark.timeout(LIMITS[folder]))
+
+
+@dataclass(frozen=True)
+class Database:
+    host: str
+    port: int
+    root_password: str
+
+    def connect(self, user: str = "root", password: str | None = None, database: str | None = None, **more: Any) -> Any:
+        import pymysql
+
+        return pymysql.connect(
+            host=self.host,
+            port=self.port,
+            user=user,
+            password=self.root_password if password is None else password,
+            database=database,
+            autocommit=True,
+            **more,
+        )
+
+
+@dataclass(frozen=True)
+class Bucket:
+    endpoint: str
+    access_key: str
+    secret_key: str
+
+
+@pytest.fixture(scope="session")
+def services(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., Endpoints]]:
+    """`services("kafka", "registry")` -> LYREBIRD_* values of servers that are ready."""
+    given = os.environ.get("LYREBIRD_TEST_ENV")
+    if given:
+        lines = Path(given).read_text(encoding="utf-8").splitlines()
+        found = dict(line.split("=", 1) for line in lines if "=" in line)
+        yield lambda *_names: found
+        return
+    from include.local.stack import Stack
+
+    stack = Stack(state=tmp_path_factory.mktemp("stack"), free_ports=True)
+    try:
+        yield lambda *names: stack.up(list(names))
+    finally:
+        stack.down()
+
+
+@pytest.fixture
+def unique() -> str:
+    """A name that no other test has: letters and digits."""
+    return "t" + uuid.uuid4().hex[:10]
+
+
+@pytest.fixture(scope="session")
+def kafka(services: Callable[..., Endpoints]) -> str:
+    return services("kafka")["LYREBIRD_KAFKA"]
+
+
+@pytest.fixture(scope="session")
+def registry_url(services: Callable[..., Endpoints]) -> str:
+    return services("registry")["LYREBIRD_REGISTRY"]
+
+
+@pytest.fixture(scope="session")
+def elasticsearch_url(services: Callable[..., Endpoints]) -> str:
+    return services("elasticsearch")["LYREBIRD_ELASTICSEARCH"]
+
+
+@pytest.fixture(scope="session")
+def mariadb(services: Callable[..., Endpoints]) -> Database:
+    env = services("mariadb")
+    return Database(
+        env["LYREBIRD_MYSQL_HOST"], int(env["LYREBIRD_MYSQL_PORT"]), env.get("LYREBIRD_MYSQL_ROOT_PASSWORD", "")
+    )
+
+
+@pytest.fixture(scope="session")
+def s3(services: Callable[..., Endpoints]) -> Bucket:
+    env = services("s3")
+    return Bucket(env["LYREBIRD_S3"], env["LYREBIRD_S3_ACCESS_KEY"], env["LYREBIRD_S3_SECRET_KEY"])
