@@ -1,0 +1,72 @@
+# Lyrebird's commands. `make help` lists them.
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+ORDERS ?= 500
+RATE ?= 20
+SEED ?= 1
+
+.PHONY: help setup demo up down status test test-unit test-dags test-services test-e2e check format lock bench clean
+
+help: ## list these commands
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: $(STAMP) ## make .venv and install what requirements.txt pins (again only when that changed)
+
+$(STAMP): requirements.txt include/cli/launcher.sh
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+	  || { echo "error: Python 3.11 or newer is needed; this is $$($(PYTHON) --version). Set PYTHON=..." >&2; exit 1; }
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --requirement requirements.txt
+	install -m 755 include/cli/launcher.sh $(BIN)/lyrebird
+	touch $(STAMP)
+
+demo: setup ## orders from MariaDB to search under Airflow, live; ONCE=1 ends by itself; ORDERS= RATE= SEED= WITH=a,b
+	$(BIN)/lyrebird demo --orders $(ORDERS) --rate $(RATE) --seed $(SEED) $(if $(filter 1,$(ONCE)),--once) $(if $(WITH),--with $(WITH))
+
+up: setup ## start the one-machine stack
+	$(BIN)/lyrebird up
+
+down: setup ## stop it
+	$(BIN)/lyrebird down
+
+status: setup ## what runs, and how far behind it is
+	$(BIN)/lyrebird status
+
+test: check test-unit test-dags test-services test-e2e ## everything: check, then all tests on real servers (under 30 minutes)
+
+test-unit: setup ## unit tests alone: no servers, under 30 seconds
+	$(BIN)/pytest -q tests/unit
+
+test-dags: setup ## Airflow: DAGs, supervision
+	$(BIN)/pytest -q tests/dags
+
+test-services: setup ## contract, integration and Spark tests on real servers
+	$(BIN)/pytest -q tests/contract tests/integration tests/spark
+
+test-e2e: setup ## the whole stack, with things killed
+	$(BIN)/pytest -q tests/e2e
+
+check: setup ## ruff, format, mypy strict, import-linter
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: setup ## put the sources into form
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+lock: setup ## compile requirements.in to requirements.txt
+	$(BIN)/uv pip compile --quiet --python-version 3.11 --no-emit-index-url --output-file requirements.txt requirements.in
+
+bench: setup ## latency from commit to searchable: 2,000 orders at 20/s through the whole platform
+	$(MAKE) demo ONCE=1 ORDERS=2000 RATE=20
+
+clean: ## remove .venv, state and caches of tools (downloads stay in $$LYREBIRD_CACHE)
+	@if [ -x $(BIN)/lyrebird ]; then $(BIN)/lyrebird down; fi
+	rm -rf $(VENV) .lyrebird .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
