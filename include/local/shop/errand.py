@@ -53,7 +53,7 @@ def plan_errand(seed: int, number: int, reference: Reference) -> Errand:
             return Errand("users", user, email, alters_documents=False)
         case "partners":
             terms = {
-                "commission_percent": Decimal(rng.randrange(500, 3000)) / 100,
+                "commission_percent": Decimal(rng.randrange(500, 3000)).scaleb(-2),
                 "contact_email": f"contact.{seed}.{number}@partner.example",
             }
             partner = rng.randint(1, reference.partners)

@@ -11,64 +11,26 @@ import heapq
 import itertools
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Self
 
 from include.clock import Clock, SystemClock
 from include.errors import SettingsError
+from include.local.shop.counts import Committed, Counts
 from include.local.shop.errand import ORDERS_PER_ERRAND, plan_errand
-from include.local.shop.plan import Step, StepKind, plan_order
+from include.local.shop.plan import Step, plan_order
 from include.local.shop.reference import reference_data
 from include.local.shop.schema import create_tables
 from include.local.shop.writer import Connect, OrderInFlight, Writer
 
-__all__ = ["Committed", "Counts", "Shop"]
+__all__ = ["OnEvent", "Shop"]
 
 _LOOK_UP_S = 0.05  # how soon a sleeping thread notices `stop`
 _ROWS_AT_ONCE = 500
 
 
-@dataclass(frozen=True)
-class Committed:
-    """One row of `orders` was committed; `committed_us` is the wall clock right after the server said so."""
-
-    order_id: int
-    order_row_id: int
-    kind: StepKind
-    final: bool
-    committed_us: int
-
-
-@dataclass
-class Counts:
-    """What was committed. `completed` counts completed rows; `repeats` transactions that had to be run again."""
-
-    transactions: int = 0
-    placed: int = 0
-    completed: int = 0
-    declined: int = 0
-    changed: int = 0
-    rolled_back: int = 0
-    cancelled: int = 0
-    reviews: int = 0
-    errands: int = 0
-    repeats: int = 0
-
-    def __add__(self, other: Counts) -> Counts:
-        return Counts(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))
-
-
-_COUNTED: dict[StepKind, str] = {
-    "place": "placed",
-    "complete": "completed",
-    "decline": "declined",
-    "change": "changed",
-    "rollback": "rolled_back",
-    "cancel": "cancelled",
-    "review": "reviews",
-}
-
 OnEvent = Callable[[Committed], None]
+"""Told of each committed row of `orders`, by one thread at a time; what it raises stops the run."""
 
 
 @dataclass(order=True)
@@ -192,7 +154,7 @@ class Shop:
                 self._continue(lane, end_s, on_event)
 
         self._in_threads(work)
-        return _difference(self.counts, before)
+        return self.counts - before
 
     def quiesce(self, on_event: OnEvent | None = None) -> Counts:
         """Write all that is left of the orders in flight, at once: afterwards each order's newest row is final."""
@@ -204,7 +166,7 @@ class Shop:
                 self._run_errands(lane, sum(each.next_number // len(self._lanes) for each in self._lanes))
 
         self._in_threads(work)
-        return _difference(self.counts, before)
+        return self.counts - before
 
     def stop(self) -> None:
         """Make a running `run` or `quiesce` return after the transactions that its threads are in."""
@@ -303,16 +265,8 @@ class Shop:
         self, lane: _Lane, order: OrderInFlight, step: Step, row_id: int | None, on_event: OnEvent | None
     ) -> None:
         committed_us = self._clock.now_us()
-        counts = lane.counts
-        counts.transactions += 1
-        name = _COUNTED.get(step.kind)
-        if name is not None:
-            setattr(counts, name, getattr(counts, name) + 1)
+        lane.counts.count(step.kind)
         if on_event is not None and row_id is not None and step.row is not None:
             event = Committed(order.order_id, row_id, step.kind, step.row.final, committed_us)
             with self._telling:
                 on_event(event)
-
-
-def _difference(after: Counts, before: Counts) -> Counts:
-    return Counts(*(getattr(after, f.name) - getattr(before, f.name) for f in fields(Counts)))

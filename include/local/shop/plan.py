@@ -178,7 +178,7 @@ def _events(rng: random.Random, business: Business, first: RowVersion, pace_s: f
         yield _Event(decided_s, "decline", 1)
         return
     yield _Event(decided_s, "complete", 1, first)
-    end_s = decided_s
+    end_s, last_attempt = decided_s, 1
     if rng.random() < _CHANGED:
         begins_s = decided_s
         for attempt in range(2, 2 + rng.choice((1, 1, 2, 3))):
@@ -188,10 +188,10 @@ def _events(rng: random.Random, business: Business, first: RowVersion, pace_s: f
             ends_s = begins_s + pause()
             failed = rng.random() < _ROLLED_BACK
             yield _Event(ends_s, "rollback" if failed else "complete", attempt, content)
-            end_s = max(end_s, ends_s)
+            end_s, last_attempt = max(end_s, ends_s), attempt
     if rng.random() < _CANCELLED:
         # Anywhere after the first completion: changes may be in flight.
-        yield _Event(decided_s + rng.random() * (end_s - decided_s + pause()), "cancel", 9)
+        yield _Event(decided_s + rng.random() * (end_s - decided_s + pause()), "cancel", last_attempt + 1)
     if rng.random() < _SETTLED:
         yield _Event(end_s + pause(), "settle", 1)
     if rng.random() < _REVIEWED:

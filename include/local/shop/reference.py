@@ -129,7 +129,7 @@ def reference_data() -> Reference:
         "menu_items": [],
         "channels": list(_CHANNELS),
         "campaigns": [
-            (code, channel, Decimal(rng.randrange(100_000, 9_000_000)) / 100, dt.date(2026, 1, 1))
+            (code, channel, Decimal(rng.randrange(100_000, 9_000_000)).scaleb(-2), dt.date(2026, 1, 1))
             for code, channel in _CAMPAIGNS
         ],
         "cancellation_policies": [
@@ -152,7 +152,7 @@ def _partner(number: int, rng: random.Random) -> Row:
         f"Partner {number:02d}",
         f"https://partner-{number:02d}.example/",
         f"Legal entity of partner {number:02d}",
-        Decimal(rng.randrange(500, 3000)) / 100,
+        Decimal(rng.randrange(500, 3000)).scaleb(-2),
         f"contact-{number:02d}@partner.example",
         f"+00 555 00{number:04d}",
         f"CONTRACT-{_digest('contract', number)[:12]}",
@@ -196,7 +196,7 @@ def _business(number: int, rng: random.Random, rows: dict[str, list[Row]]) -> Bu
         rows["menu_categories"].append((category_id, number, category))
         for name, description in dishes:
             item_id = len(rows["menu_items"]) + 1
-            price = Decimal(rng.randrange(150, 4_000)) / 100
+            price = Decimal(rng.randrange(150, 4_000)).scaleb(-2)
             menu.append(MenuItem(item_id, name, description, category, price))
             rows["menu_items"].append((item_id, category_id, name, description, price, 1))
     delivers = _VERTICALS[vertical_id - 1][0] != "reservations"

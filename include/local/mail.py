@@ -1,0 +1,165 @@
+"""A mail catcher: takes every mail on loopback, sends none on, shows them as a page and as JSON.
+
+`GET /` is a page for people. `GET /messages.json` is a list of {received, from, to, subject, text, html}, oldest
+first. Each message is a file in the folder, so they survive a restart; delete the files to empty it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import email
+import email.policy
+import functools
+import html
+import http.server
+import json
+import secrets
+import signal
+import sys
+import threading
+from email.message import EmailMessage
+from pathlib import Path
+from typing import Any
+
+from aiosmtpd.controller import Controller
+from aiosmtpd.smtp import SMTP, Envelope, Session
+
+from include.clock import Clock, SystemClock, iso
+
+__all__ = ["Mailbox", "main", "serve"]
+
+
+class Mailbox:
+    """Messages in a folder, one `.eml` file each; the name holds the time of receipt."""
+
+    def __init__(self, folder: Path, clock: Clock) -> None:
+        self._folder = folder
+        self._clock = clock
+        folder.mkdir(parents=True, exist_ok=True)
+
+    def keep(self, sender: str, receivers: list[str], content: bytes) -> None:
+        """Keep one message; it is listed from the moment this returns."""
+        name = f"{self._clock.now_us():016d}-{secrets.token_hex(3)}"
+        temporary = self._folder / f".{name}"
+        envelope = json.dumps({"from": sender, "to": receivers}).encode()
+        temporary.write_bytes(envelope + b"\n" + content)
+        temporary.rename(self._folder / f"{name}.eml")
+
+    def messages(self) -> list[dict[str, Any]]:
+        """All messages, oldest first."""
+        found = []
+        for path in sorted(self._folder.glob("*.eml")):
+            head, _, content = path.read_bytes().partition(b"\n")
+            envelope = json.loads(head)
+            message = email.message_from_bytes(content, policy=email.policy.default)
+            found.append(
+                {
+                    "received": iso(int(path.name.split("-")[0])),
+                    "from": envelope["from"],
+                    "to": envelope["to"],
+                    "subject": str(message["subject"] or ""),
+                    "text": _part(message, "plain"),
+                    "html": _part(message, "html"),
+                }
+            )
+        return found
+
+    async def handle_DATA(self, _server: SMTP, _session: Session, envelope: Envelope) -> str:  # noqa: N802 - aiosmtpd's name
+        """Called by aiosmtpd for each mail."""
+        content = envelope.content or b""
+        self.keep(
+            envelope.mail_from or "",
+            [str(receiver) for receiver in envelope.rcpt_tos],
+            content if isinstance(content, bytes) else content.encode(),
+        )
+        return "250 kept"
+
+
+def _part(message: EmailMessage, kind: str) -> str:
+    part = message.get_body(preferencelist=(kind,))
+    return str(part.get_content()) if part is not None else ""
+
+
+def page(messages: list[dict[str, Any]]) -> str:
+    """The mails as one HTML page, newest first. Everything of a mail is escaped."""
+    rows = []
+    for message in reversed(messages):
+        text = html.escape(message["text"] or message["html"])
+        rows.append(
+            f"<details><summary><time>{message['received']}</time> "
+            f"<b>{html.escape(message['subject'])}</b> to {html.escape(', '.join(message['to']))}"
+            f"</summary><pre>{text}</pre></details>"
+        )
+    body = "\n".join(rows) or "<p>No mail yet.</p>"
+    return (
+        "<!doctype html><meta charset=utf-8><meta http-equiv=refresh content=10><title>Mail</title>"
+        "<style>body{font:15px sans-serif;max-width:60em;margin:2em auto}pre{white-space:pre-wrap}"
+        f"</style><h1>Mail caught: {len(messages)}</h1>{body}"
+    )
+
+
+class _Page(http.server.BaseHTTPRequestHandler):
+    def __init__(self, mailbox: Mailbox, *arguments: Any) -> None:
+        self._mailbox = mailbox
+        super().__init__(*arguments)
+
+    def do_GET(self) -> None:  # noqa: N802 - the base class's name
+        path = self.path.partition("?")[0]
+        if path == "/messages.json":
+            self._answer("application/json", json.dumps(self._mailbox.messages()))
+        elif path == "/":
+            self._answer("text/html; charset=utf-8", page(self._mailbox.messages()))
+        else:
+            self.send_error(404)
+
+    def _answer(self, kind: str, text: str) -> None:
+        content = text.encode()
+        self.send_response(200)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Silent: readiness is asked every few moments."""
+
+
+def serve(mailbox: Mailbox, smtp: tuple[str, int], http_address: tuple[str, int]) -> Any:
+    """Start both servers in threads of their own; call the result to stop them."""
+    controller = Controller(mailbox, hostname=smtp[0], port=smtp[1], server_hostname="lyrebird")
+    controller.start()
+    web = http.server.ThreadingHTTPServer(http_address, functools.partial(_Page, mailbox))
+    thread = threading.Thread(target=web.serve_forever, daemon=True)
+    thread.start()
+
+    def stop() -> None:
+        web.shutdown()
+        web.server_close()
+        thread.join()
+        controller.stop()
+
+    return stop
+
+
+def _address(text: str) -> tuple[str, int]:
+    host, _, port = text.rpartition(":")
+    return host, int(port)
+
+
+def main(arguments: list[str]) -> int:
+    """Serve until SIGTERM."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--smtp", type=_address, required=True)
+    parser.add_argument("--http", type=_address, required=True)
+    parser.add_argument("--folder", type=Path, required=True)
+    options = parser.parse_args(arguments)
+    ended = threading.Event()
+    signal.signal(signal.SIGTERM, lambda *_: ended.set())
+    stop = serve(Mailbox(options.folder, SystemClock()), options.smtp, options.http)
+    ended.wait()
+    stop()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,171 @@
+"""Operating-system processes: start one in its own group, know it again later, stop exactly that one.
+
+A process is known by its pid *and* its start time, as pids are used again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from include.clock import Clock
+
+__all__ = ["Launch", "Running", "alive", "identify", "resident_mb", "start", "stop", "tail"]
+
+# The kernel's boot time, from which start times are reckoned, moves a little when the wall clock is set.
+_START_TOLERANCE_S = 2.0
+_LOG_LIMIT_BYTES = 20 * 1024 * 1024
+
+
+@dataclass(frozen=True)
+class Launch:
+    """How to start one server: everything that a later supervisor needs to start it again.
+
+    `uid`/`gid` are set only when root starts a server that refuses root. `grace_s` is the time between SIGTERM to
+    the leader and SIGKILL to its group.
+    """
+
+    name: str
+    argv: tuple[str, ...]
+    env: dict[str, str]
+    cwd: str
+    log: str
+    uid: int | None = None
+    gid: int | None = None
+    grace_s: float = 30.0
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values; holds secrets, so the file must be private."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, value: dict[str, Any]) -> Launch:
+        """The inverse of `to_json`."""
+        return cls(**{**value, "argv": tuple(value["argv"])})
+
+
+@dataclass(frozen=True)
+class Running:
+    """A process that was started: pid and start time (seconds since the epoch, as psutil gives it)."""
+
+    pid: int
+    started: float
+
+
+def start(launch: Launch) -> subprocess.Popen[bytes]:
+    """Start `launch` in a new session (so a new process group) with output appended to its log file.
+
+    Raises OSError when the program cannot be started.
+    """
+    log = Path(launch.log)
+    log.parent.mkdir(parents=True, exist_ok=True)
+    if log.exists() and log.stat().st_size > _LOG_LIMIT_BYTES:
+        log.replace(log.with_suffix(".old.log"))
+    account: dict[str, Any] = {}
+    if launch.uid is not None:
+        account = {"user": launch.uid, "group": launch.gid, "extra_groups": []}
+    with log.open("ab") as output:
+        return subprocess.Popen(  # noqa: S603 - argv comes from the recipes
+            launch.argv,
+            env=launch.env,
+            cwd=launch.cwd,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+            umask=0o022,
+            **account,
+        )
+
+
+def identify(pid: int) -> Running | None:
+    """The identity of the process that has `pid` now; None when there is none."""
+    try:
+        return Running(pid, psutil.Process(pid).create_time())
+    except psutil.NoSuchProcess:
+        return None
+
+
+def alive(running: Running) -> bool:
+    """Whether this very process still runs. A zombie does not."""
+    try:
+        process = psutil.Process(running.pid)
+        same = abs(process.create_time() - running.started) <= _START_TOLERANCE_S
+        return same and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+def stop(processes: Sequence[tuple[Running, float]], clock: Clock) -> list[Running]:
+    """End processes with their groups, all at once; each pair is (process, grace in seconds).
+
+    1. SIGTERM to each leader alone: a server ends its own children, and Airflow's scheduler hangs when everyone
+       in its group is told at once. 2. SIGKILL to each group whose grace is over. 3. SIGKILL to what a leader left.
+    Returns those that had to be killed. Processes that are not alive (or are others by now) are left alone.
+    """
+    for running, _ in processes:
+        if alive(running):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(running.pid, signal.SIGTERM)
+    begin = clock.monotonic_s()
+    waiting = list(processes)
+    killed: list[Running] = []
+    while waiting:
+        still: list[tuple[Running, float]] = []
+        for running, grace_s in waiting:
+            if not alive(running):
+                _kill_group(running)
+            elif clock.monotonic_s() - begin >= grace_s:
+                killed.append(running)
+                _kill_group(running)
+            else:
+                still.append((running, grace_s))
+        waiting = still
+        if waiting:
+            clock.sleep(0.05)
+    for running in killed:
+        while alive(running):
+            clock.sleep(0.02)
+    return killed
+
+
+def _kill_group(running: Running) -> None:
+    """SIGKILL every process of the group that `running` led and that is not older than it."""
+    for process in psutil.process_iter():
+        with contextlib.suppress(ProcessLookupError, psutil.NoSuchProcess):
+            member = os.getpgid(process.pid) == running.pid
+            if member and process.create_time() >= running.started - _START_TOLERANCE_S:
+                os.kill(process.pid, signal.SIGKILL)
+
+
+def resident_mb(running: Running) -> float:
+    """Resident memory of the process and its children in MB; 0 when it is gone."""
+    try:
+        leader = psutil.Process(running.pid)
+        family: Iterable[psutil.Process] = [leader, *leader.children(recursive=True)]
+    except psutil.NoSuchProcess:
+        return 0.0
+    total = 0
+    for process in family:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            total += process.memory_info().rss
+    return total / 1024 / 1024
+
+
+def tail(log: Path, lines: int = 8) -> list[str]:
+    """The last lines of a log file that say something; empty when there is no such file."""
+    if not log.exists():
+        return []
+    with log.open("rb") as file:
+        file.seek(0, os.SEEK_END)
+        file.seek(max(0, file.tell() - 16384))
+        text = file.read().decode("utf-8", "replace")
+    return [line.rstrip() for line in text.splitlines() if line.strip()][-lines:]

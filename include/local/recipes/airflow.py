@@ -1,0 +1,171 @@
+"""Airflow as four processes over one metadata database (SQLite unless AIRFLOW__DATABASE__* says otherwise).
+
+Not `airflow standalone`: it leaves its children running when it is told to end. Every AIRFLOW__* of the caller wins over
+the values here.
+"""
+
+from __future__ import annotations
+
+import base64
+import importlib.metadata
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from include.errors import Terminal
+from include.local.java import system_java
+from include.local.process import Launch
+from include.local.recipes.probe import get_json
+from include.local.records import write_private
+from include.local.services import Service
+from include.local.site import Site, secret_key
+
+__all__ = ["finish", "prepare", "ready"]
+
+# One process for both, as each Airflow command costs 4-9 s of imports. `spark_default` lives in the database, where a
+# person changes it, and is therefore never written again.
+_METADATA = """
+import os
+from airflow.utils.db import upgradedb
+upgradedb()
+from airflow.models.connection import Connection
+from airflow.utils.session import create_session
+from sqlalchemy import select
+with create_session() as session:
+    if session.scalar(select(Connection).where(Connection.conn_id == "spark_default")) is None:
+        session.add(Connection(
+            conn_id="spark_default", conn_type="spark", host=os.environ["LYREBIRD_SPARK_MASTER"],
+            description="Master and defaults of every Spark application: local[n] or spark://host:port",
+        ))
+"""
+_QUIET = "airflow.jobs airflow.dag_processing airflow.executors alembic uvicorn"
+
+
+def _environment(site: Site) -> dict[str, str]:
+    home = site.state / "airflow"
+    url = f"http://127.0.0.1:{site.ports['airflow']}"
+    smtp = {
+        "conn_type": "smtp",
+        "host": "127.0.0.1",
+        "port": site.ports["smtp"],
+        "extra": {"disable_ssl": True, "disable_tls": True, "from_email": "lyrebird@localhost"},
+    }
+    settings = {
+        "AIRFLOW_HOME": str(home),
+        "AIRFLOW__CORE__DAGS_FOLDER": str(site.project / "dags"),
+        "AIRFLOW__CORE__PLUGINS_FOLDER": str(site.project / "plugins"),
+        "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
+        "AIRFLOW__CORE__PARALLELISM": "4",
+        "AIRFLOW__API__HOST": "127.0.0.1",
+        "AIRFLOW__API__PORT": str(site.ports["airflow"]),
+        "AIRFLOW__API__WORKERS": "1",
+        "AIRFLOW__API__BASE_URL": url,
+        # Without it workers look on port 8080.
+        "AIRFLOW__CORE__EXECUTION_API_SERVER_URL": f"{url}/execution/",
+        "AIRFLOW__API_AUTH__JWT_SECRET": secret_key(site, "airflow_jwt"),
+        "AIRFLOW__API__SECRET_KEY": secret_key(site, "airflow_api"),
+        "AIRFLOW__CORE__FERNET_KEY": secret_key(site, "airflow_fernet"),
+        "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": "admin:admin",
+        "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": str(home / "passwords.json"),
+        # The default of 5 s widens the window in which a deferred task that fires at once is taken for dead.
+        "AIRFLOW__WORKERS__MIN_HEARTBEAT_INTERVAL": "1",
+        "AIRFLOW__LOGGING__LOGGING_LEVEL": "INFO",
+        "AIRFLOW__LOGGING__UVICORN_LOGGING_LEVEL": "WARNING",
+        # Not LOGGING_LEVEL=WARNING, which drops what tasks print, too.
+        "AIRFLOW__LOGGING__NAMESPACE_LEVELS": " ".join(f"{n}=WARNING" for n in _QUIET.split()),
+        "AIRFLOW__DAG_PROCESSOR__PRINT_STATS_INTERVAL": "0",
+        "AIRFLOW__DAG_PROCESSOR__REFRESH_INTERVAL": "5",
+        "AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "10",
+        "AIRFLOW__DAG_PROCESSOR__BUNDLE_REFRESH_CHECK_INTERVAL": "2",
+        "AIRFLOW__DAG_PROCESSOR__PARSING_PROCESSES": "1",
+        "AIRFLOW__SCHEDULER__SCHEDULER_IDLE_SLEEP_TIME": "0.5",
+        "AIRFLOW__SCHEDULER__SCHEDULER_HEARTBEAT_SEC": "2",
+        "AIRFLOW__TRIGGERER__JOB_HEARTBEAT_SEC": "2",
+        "AIRFLOW_CONN_SMTP_DEFAULT": json.dumps(smtp),
+        "LYREBIRD_SPARK_MASTER": "local[2]",
+        "SPARK_HOME": str(_spark_home()),
+        "PYSPARK_PYTHON": sys.executable,
+        "JAVA_HOME": str(system_java().home),
+    }
+    callers = {
+        name: value
+        for name, value in os.environ.items()
+        if name.startswith(("AIRFLOW__", "AIRFLOW_CONN_")) or name == "LYREBIRD_SPARK_MASTER"
+    }
+    return {**site.python_environment(), **settings, **callers}
+
+
+def _spark_home() -> Path:
+    spec = importlib.util.find_spec("pyspark")
+    if spec is None or spec.origin is None:
+        raise Terminal("pyspark is not installed", fix="Run: pip install -r requirements.txt")
+    return Path(spec.origin).parent
+
+
+def prepare(site: Site, row: Service) -> tuple[Launch, ...]:
+    """Write the password file, bring the metadata database to this version once, return the four processes."""
+    home = site.folder(row)
+    home.mkdir(parents=True, exist_ok=True)
+    environment = _environment(site)
+    password = {"admin": site.secrets["LYREBIRD_AIRFLOW_PASSWORD"]}
+    write_private(home / "passwords.json", json.dumps(password))
+    _migrate(home, environment)
+    commands = {
+        "api-server": (),
+        # Their log servers would listen on all addresses; the local log folder is read directly.
+        "scheduler": ("--skip-serve-logs",),
+        "dag-processor": (),
+        "triggerer": ("--skip-serve-logs",),
+    }
+    return tuple(
+        Launch(
+            name=f"airflow-{command}",
+            argv=(sys.executable, "-m", "airflow", command, *flags),
+            env=environment,
+            cwd=str(site.project),
+            log=str(site.log(f"airflow-{command}")),
+        )
+        for command, flags in commands.items()
+    )
+
+
+def _migrate(home: Path, environment: dict[str, str]) -> None:
+    """Bring the database to the installed version, unless the stamp says that it is."""
+    database = environment.get("AIRFLOW__DATABASE__SQL_ALCHEMY_CONN", "")
+    mark = f"{importlib.metadata.version('apache-airflow')} {base64.b64encode(database.encode()).decode()}"
+    stamp = home / "migrated"
+    there = bool(database) or (home / "airflow.db").exists()
+    if there and stamp.exists() and stamp.read_text() == mark:
+        return
+    log = home.parent / "log" / "airflow-migrate.log"
+    log.parent.mkdir(parents=True, exist_ok=True)
+    with log.open("wb") as output:
+        made = subprocess.run(  # noqa: S603 - our own words
+            [sys.executable, "-c", _METADATA],
+            env=environment,
+            cwd=home,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            check=False,
+        )
+    if made.returncode != 0:
+        said = " | ".join(log.read_text(errors="replace").strip().splitlines()[-3:])
+        raise Terminal(f"Airflow's database could not be made: {said}", fix=f"Look at {log}.")
+    write_private(stamp, mark)
+
+
+def ready(site: Site, row: Service) -> bool:
+    """All four components healthy."""
+    health = get_json(f"http://127.0.0.1:{site.ports['airflow']}/api/v2/monitor/health")
+    if not isinstance(health, dict):
+        return False
+    parts = ("metadatabase", "scheduler", "triggerer", "dag_processor")
+    return all((health.get(part) or {}).get("status") == "healthy" for part in parts)
+
+
+def finish(site: Site, row: Service) -> None:
+    """Nothing: accounts and connections come with `prepare`."""

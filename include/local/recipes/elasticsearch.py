@@ -1,0 +1,79 @@
+"""Elasticsearch, single node, no security: it listens on loopback only."""
+
+from __future__ import annotations
+
+import shutil
+
+from include.errors import Terminal
+from include.local import accounts
+from include.local.java import system_java
+from include.local.process import Launch
+from include.local.recipes.probe import get_json
+from include.local.services import Service
+from include.local.site import Site
+
+__all__ = ["finish", "prepare", "ready"]
+
+_CONFIG = """\
+cluster.name: lyrebird
+node.name: lyrebird
+discovery.type: single-node
+network.host: 127.0.0.1
+http.port: {port}
+transport.port: {transport}
+path.data: {folder}/data
+path.logs: {folder}/logs
+xpack.security.enabled: false
+cluster.routing.allocation.disk.threshold_enabled: false
+"""
+
+
+def prepare(site: Site, row: Service) -> tuple[Launch, ...]:
+    """Write the configuration into the state folder (the unpacked files stay untouched), return the node."""
+    folder, home = site.folder(row), site.install(row)
+    java = system_java()
+    if not accounts.reaches(java.home, site.account):
+        raise Terminal(
+            f"Elasticsearch runs as {site.account.name if site.account else ''!r}, which cannot read {java.home}",
+            fix="Use a Java that every user can read (JAVA_HOME).",
+        )
+    config = folder / "config"
+    for name in ("data", "logs", "tmp"):
+        (folder / name).mkdir(parents=True, exist_ok=True)
+    if not config.exists():
+        shutil.copytree(home / "config", config)
+    (config / "elasticsearch.yml").write_text(
+        _CONFIG.format(
+            port=site.ports["elasticsearch"],
+            transport=site.ports["elasticsearch_transport"],
+            folder=folder,
+        )
+    )
+    accounts.give(folder, site.account)
+    environment = site.server_environment(
+        ES_JAVA_HOME=str(java.home),
+        ES_JAVA_OPTS="-Xms256m -Xmx256m",
+        ES_TMPDIR=str(folder / "tmp"),
+        ES_PATH_CONF=str(config),
+    )
+    return (
+        Launch(
+            name="elasticsearch",
+            argv=(str(home / "bin" / "elasticsearch"),),
+            env=environment,
+            cwd=str(folder),
+            log=str(site.log("elasticsearch")),
+            uid=site.account.uid if site.account else None,
+            gid=site.account.gid if site.account else None,
+        ),
+    )
+
+
+def ready(site: Site, row: Service) -> bool:
+    """The cluster's health. Not `GET /`, which this distribution does not have."""
+    health = get_json(f"http://127.0.0.1:{site.ports['elasticsearch']}/_cluster/health")
+    return isinstance(health, dict) and health.get("status") in {"yellow", "green"}
+
+
+def finish(site: Site, row: Service) -> None:
+    """Nothing: the indexer makes its own index."""

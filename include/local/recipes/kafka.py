@@ -1,0 +1,131 @@
+"""Kafka: one KRaft node that is broker and controller, with small buffers."""
+
+from __future__ import annotations
+
+import base64
+import os
+import subprocess
+from pathlib import Path
+
+from include.errors import Terminal
+from include.local.java import system_java
+from include.local.ports import is_free
+from include.local.process import Launch
+from include.local.records import write_private
+from include.local.services import Service
+from include.local.site import Site
+
+__all__ = ["finish", "prepare", "ready"]
+
+_PROPERTIES = """\
+process.roles=broker,controller
+node.id=1
+controller.quorum.voters=1@127.0.0.1:{controller}
+listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller}
+advertised.listeners=PLAINTEXT://127.0.0.1:{port}
+controller.listener.names=CONTROLLER
+listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT
+inter.broker.listener.name=PLAINTEXT
+log.dirs={data}
+auto.create.topics.enable=false
+num.partitions=1
+default.replication.factor=1
+offsets.topic.replication.factor=1
+offsets.topic.num.partitions=4
+transaction.state.log.replication.factor=1
+transaction.state.log.min.isr=1
+transaction.state.log.num.partitions=4
+share.coordinator.state.topic.replication.factor=1
+share.coordinator.state.topic.min.isr=1
+share.coordinator.state.topic.num.partitions=1
+group.initial.rebalance.delay.ms=0
+log.cleaner.dedupe.buffer.size=8388608
+log.cleaner.threads=1
+broker.session.timeout.ms=2000
+broker.heartbeat.interval.ms=500
+"""
+# log.cleaner: with the default buffer of 128 MiB a small heap dies. broker.session: a restart after kill -9 waits for
+# the old session to end, 13 s by default, 4 s so.
+
+_LOGGING = """\
+status=error
+appender.console.type=Console
+appender.console.name=console
+appender.console.layout.type=PatternLayout
+appender.console.layout.pattern=[%d] %p %m (%c)%n
+rootLogger.level=WARN
+rootLogger.appenderRef.console.ref=console
+logger.server.name=kafka.server.KafkaRaftServer
+logger.server.level=INFO
+"""
+
+
+def _cluster_id(folder: Path) -> str:
+    path = folder / "cluster_id"
+    if not path.exists():
+        write_private(path, base64.urlsafe_b64encode(os.urandom(16)).decode().rstrip("="))
+    return path.read_text()
+
+
+def prepare(site: Site, row: Service) -> tuple[Launch, ...]:
+    """Write the properties, format the log folder once, return the node."""
+    folder = site.folder(row)
+    folder.mkdir(parents=True, exist_ok=True)
+    data = folder / "data"
+    properties = folder / "server.properties"
+    properties.write_text(
+        _PROPERTIES.format(port=site.ports["kafka"], controller=site.ports["kafka_controller"], data=data)
+    )
+    logging = folder / "log4j2.properties"
+    logging.write_text(_LOGGING)
+    java = system_java()
+    command = [
+        java.command,
+        f"-Dlog4j2.configurationFile={logging}",
+        "-cp",
+        f"{site.install(row)}/*",
+    ]
+    environment = site.server_environment(JAVA_HOME=str(java.home))
+    if not (data / "meta.properties").exists():
+        form = ["kafka.tools.StorageTool", "format", "-t", _cluster_id(folder), "-c", str(properties)]
+        made = subprocess.run(  # noqa: S603 - our own words
+            [*command, *form], env=environment, capture_output=True, text=True, check=False
+        )
+        if made.returncode != 0:
+            said = " | ".join((made.stdout + made.stderr).strip().splitlines()[-4:])
+            raise Terminal(f"Kafka's storage could not be formatted: {said}", fix=f"Look at {properties}.")
+    heap = ["-Xms160m", "-Xmx160m", "-XX:+UseSerialGC"]
+    return (
+        Launch(
+            name="kafka",
+            argv=(command[0], *heap, *command[1:], "kafka.Kafka", str(properties)),
+            env=environment,
+            cwd=str(folder),
+            log=str(site.log("kafka")),
+        ),
+    )
+
+
+def ready(site: Site, row: Service) -> bool:
+    """Metadata that carries our own cluster id: a broker of somebody else's on this port does not count."""
+    from confluent_kafka import KafkaException
+    from confluent_kafka.admin import AdminClient
+
+    if is_free(site.ports["kafka"]):
+        return False
+    client = AdminClient(
+        {
+            "bootstrap.servers": f"127.0.0.1:{site.ports['kafka']}",
+            "log_level": 0,
+            "socket.timeout.ms": 3000,
+        }
+    )
+    try:
+        metadata = client.list_topics(timeout=3)
+    except KafkaException:
+        return False
+    return bool(metadata.brokers) and metadata.cluster_id == _cluster_id(site.folder(row))
+
+
+def finish(site: Site, row: Service) -> None:
+    """Nothing: each stage makes its own topics."""

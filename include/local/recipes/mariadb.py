@@ -1,0 +1,152 @@
+"""MariaDB with a row binlog (FULL image and metadata), GTIDs, and the accounts `capture` and `shop`.
+
+Accounts come from an init file that the server runs before it listens, so there is no moment with an open door. It is
+run at every start and kept out of the binlog.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+
+from include.errors import Terminal
+from include.local import accounts
+from include.local.process import Launch
+from include.local.services import Service
+from include.local.site import Site
+
+__all__ = ["finish", "prepare", "ready"]
+
+_ACCOUNTS = """\
+SET SESSION sql_log_bin=0;
+ALTER USER root@localhost IDENTIFIED BY '{root}';
+CREATE USER IF NOT EXISTS root@'127.0.0.1' IDENTIFIED BY '{root}';
+ALTER USER root@'127.0.0.1' IDENTIFIED BY '{root}';
+GRANT ALL PRIVILEGES ON *.* TO root@'127.0.0.1' WITH GRANT OPTION;
+CREATE USER IF NOT EXISTS capture@'127.0.0.1' IDENTIFIED BY '{capture}';
+ALTER USER capture@'127.0.0.1' IDENTIFIED BY '{capture}';
+GRANT REPLICATION SLAVE, BINLOG MONITOR, SELECT ON *.* TO capture@'127.0.0.1';
+CREATE USER IF NOT EXISTS shop@'127.0.0.1' IDENTIFIED BY '{shop}';
+ALTER USER shop@'127.0.0.1' IDENTIFIED BY '{shop}';
+CREATE DATABASE IF NOT EXISTS shop CHARACTER SET utf8mb4;
+GRANT ALL PRIVILEGES ON shop.* TO shop@'127.0.0.1';
+DELETE FROM mysql.global_priv WHERE Host NOT IN ('localhost', '127.0.0.1') OR User = '';
+FLUSH PRIVILEGES;
+"""
+
+
+def prepare(site: Site, row: Service) -> tuple[Launch, ...]:
+    """Create the data folder once, write the init file, return the server."""
+    folder, home = site.folder(row), site.install(row)
+    accounts.give(folder, site.account)
+    environment = site.server_environment(LD_LIBRARY_PATH=str(home / "libs"))
+    data = folder / "data"
+    if not (data / "mysql").exists():
+        _create(site, row, environment)
+    init = folder / "accounts.sql"
+    init.write_text(
+        _ACCOUNTS.format(
+            root=site.secrets["LYREBIRD_MYSQL_ROOT_PASSWORD"],
+            capture=site.secrets["LYREBIRD_MYSQL_PASSWORD"],
+            shop=site.secrets["LYREBIRD_SHOP_PASSWORD"],
+        )
+    )
+    init.chmod(0o600)
+    accounts.give(folder, site.account)
+    argv = (
+        str(home / "bin" / "mariadbd"),
+        "--no-defaults",
+        f"--basedir={home}",
+        f"--datadir={data}",
+        # Relative to the data folder: a full path may be longer than a socket's name can be.
+        "--socket=socket",
+        f"--pid-file={folder / 'pid'}",
+        f"--port={site.ports['mariadb']}",
+        "--bind-address=127.0.0.1",
+        "--server-id=1",
+        f"--log-bin={data / 'bin'}",
+        "--binlog-format=ROW",
+        "--binlog-row-image=FULL",
+        "--binlog-row-metadata=FULL",
+        "--gtid-strict-mode=1",
+        "--log-slave-updates",
+        "--sync-binlog=1",
+        "--skip-name-resolve",
+        "--character-set-server=utf8mb4",
+        "--max-connections=100",
+        "--innodb-buffer-pool-size=64M",
+        f"--init-file={init}",
+        f"--lc-messages-dir={home / 'share'}",
+        f"--character-sets-dir={home / 'share' / 'charsets'}",
+        f"--plugin-dir={home / 'lib' / 'plugin'}",
+    )
+    return (
+        Launch(
+            name="mariadb",
+            argv=argv,
+            env=environment,
+            cwd=str(folder),
+            log=str(site.log("mariadb")),
+            uid=site.account.uid if site.account else None,
+            gid=site.account.gid if site.account else None,
+        ),
+    )
+
+
+def _create(site: Site, row: Service, environment: dict[str, str]) -> None:
+    """Make the system tables in a side folder and move it into place, so that a torn attempt leaves nothing."""
+    folder, home = site.folder(row), site.install(row)
+    fresh = folder / "data.new"
+    shutil.rmtree(fresh, ignore_errors=True)
+    fresh.mkdir()
+    accounts.give(fresh, site.account)
+    argv = [
+        str(home / "scripts" / "mariadb-install-db"),
+        "--no-defaults",
+        f"--basedir={home}",
+        f"--datadir={fresh}",
+        "--auth-root-authentication-method=normal",
+        "--skip-test-db",
+        "--skip-name-resolve",
+    ]
+    made = subprocess.run(  # noqa: S603 - our own words
+        argv,
+        env=environment,
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+        user=site.account.uid if site.account else None,
+        group=site.account.gid if site.account else None,
+        extra_groups=[] if site.account else None,
+    )
+    if made.returncode != 0:
+        said = " | ".join((made.stdout + made.stderr).strip().splitlines()[-4:])
+        raise Terminal(
+            f"mariadb-install-db failed with {made.returncode}: {said}",
+            fix="`lyrebird doctor` tells whether a shared library is missing.",
+        )
+    fresh.rename(folder / "data")
+
+
+def ready(site: Site, row: Service) -> bool:
+    """A query as root over TCP."""
+    import pymysql
+
+    try:
+        connection = pymysql.connect(
+            host="127.0.0.1",
+            port=site.ports["mariadb"],
+            user="root",
+            password=site.secrets["LYREBIRD_MYSQL_ROOT_PASSWORD"],
+            connect_timeout=2,
+        )
+    except (pymysql.Error, OSError):
+        return False
+    with connection, connection.cursor() as cursor:
+        cursor.execute("SELECT 1 FROM information_schema.schemata WHERE schema_name = 'shop'")
+        return cursor.fetchone() is not None
+
+
+def finish(site: Site, row: Service) -> None:
+    """Nothing: the init file has done it."""

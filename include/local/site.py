@@ -1,0 +1,199 @@
+"""One stack on this machine: its folders, ports, passwords and the LYREBIRD_* names that lead to it."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import os
+import secrets
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from include.errors import SettingsError, Terminal
+from include.local import accounts, ports
+from include.local.accounts import Account
+from include.local.records import Records, write_private
+from include.local.services import SERVICES, Service
+from include.settings.environment import PROJECT_ROOT, cache_folder
+
+__all__ = ["Site", "read_env", "secret_key", "usable_cache"]
+
+_SECRETS: dict[str, int] = {
+    "LYREBIRD_MYSQL_ROOT_PASSWORD": 18,
+    "LYREBIRD_MYSQL_PASSWORD": 18,
+    "LYREBIRD_SHOP_PASSWORD": 18,
+    "LYREBIRD_S3_SECRET_KEY": 24,
+    "LYREBIRD_AIRFLOW_PASSWORD": 12,
+}
+
+
+def usable_cache(account: Account | None) -> Path:
+    """The cache folder of the settings; SettingsError when `account` cannot pass to it."""
+    folder = cache_folder()
+    if not accounts.reaches(folder, account):
+        name = account.name if account else ""
+        raise SettingsError(
+            f"LYREBIRD_CACHE={folder} cannot be read by the account {name!r}",
+            fix="Choose a folder that every user may enter, such as /var/cache/lyrebird.",
+        )
+    return folder
+
+
+def read_env(path: Path) -> dict[str, str]:
+    """KEY=VALUE lines of an env file; empty when there is none."""
+    if not path.exists():
+        return {}
+    pairs = (line.split("=", 1) for line in path.read_text().splitlines() if "=" in line)
+    return {name.strip(): value.strip() for name, value in pairs if not name.startswith("#")}
+
+
+@dataclass(frozen=True)
+class Site:
+    """Where everything of a stack is. Made by `Site.open`, which creates what is missing."""
+
+    state: Path
+    cache: Path
+    project: Path
+    account: Account | None
+    ports: dict[str, int]
+    secrets: dict[str, str]
+    data_root: Path
+
+    @classmethod
+    def open(cls, state: Path, *, free_ports: bool, keep_ports: bool) -> Site:
+        """Read the stack of `state`, or lay it out.
+
+        `free_ports`: any free ports, chosen once. `keep_ports`: servers run, so the ports stay as they are.
+        Raises SettingsError for a wrong port or cache, Terminal when no account can be made.
+        """
+        try:
+            state.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise Terminal(
+                f"the state folder {state} cannot be made: {error.strerror}",
+                fix="Set LYREBIRD_STATE to a folder that you may write.",
+            ) from error
+        account = accounts.unprivileged()
+        records = Records(state)
+        kept = records.stack()
+        numbers: dict[str, int] = dict(kept.get("ports", {}))
+        if not (keep_ports or (free_ports and numbers)):
+            numbers = {}
+        for row in SERVICES:
+            for port in row.ports:
+                if port.name in numbers:
+                    continue
+                numbers[port.name] = (
+                    ports.free_port(set(numbers.values())) if free_ports else ports.chosen(port, dict(os.environ))
+                )
+        site = cls(
+            state=state,
+            cache=usable_cache(account),
+            project=PROJECT_ROOT,
+            account=account,
+            ports=numbers,
+            secrets=_secrets(read_env(state / "env")),
+            data_root=_data_root(state, account),
+        )
+        if kept.get("ports") != numbers:
+            records.write_stack({"ports": numbers, "data_root": str(site.data_root)})
+        return site
+
+    def folder(self, row: Service) -> Path:
+        """Configuration and data of a service."""
+        return (self.data_root if row.refuses_root else self.state) / row.name
+
+    def install(self, row: Service) -> Path:
+        """Unpacked files of a service in the cache."""
+        return self.cache / f"{row.name}-{row.version}"
+
+    def log(self, process: str) -> Path:
+        """The log file of a process."""
+        return Records(self.state).log(process)
+
+    def server_environment(self, **more: str) -> dict[str, str]:
+        """A small environment for servers that are not Python: nothing of the caller's settings gets in."""
+        kept = {k: os.environ[k] for k in ("PATH", "LANG", "TZ", "TMPDIR") if k in os.environ}
+        return {"LANG": "C.UTF-8", **kept, "HOME": str(self.state), **more}
+
+    def python_environment(self) -> dict[str, str]:
+        """The caller's environment with this stack's names, for Python processes of the project."""
+        kept = {
+            name: value
+            for name, value in os.environ.items()
+            if name not in {"PYTHONDONTWRITEBYTECODE", "PYTHONPATH", "LYREBIRD_RUN"}
+        }
+        scripts = str(Path(sys.executable).parent)
+        kept["PATH"] = os.pathsep.join([scripts, kept.get("PATH", "/usr/bin:/bin")])
+        kept["PYTHONPATH"] = str(self.project)
+        kept["LYREBIRD_CACHE"] = str(self.cache)
+        return {**kept, **self.environment(SERVICES)}
+
+    def environment(self, rows: tuple[Service, ...]) -> dict[str, str]:
+        """The LYREBIRD_* names that lead to these services."""
+        address = {name: f"127.0.0.1:{number}" for name, number in self.ports.items()}
+        secret = self.secrets
+        names: dict[str, dict[str, str]] = {
+            "mariadb": {
+                "LYREBIRD_MYSQL_HOST": "127.0.0.1",
+                "LYREBIRD_MYSQL_PORT": str(self.ports["mariadb"]),
+                "LYREBIRD_MYSQL_USER": "capture",
+                "LYREBIRD_MYSQL_PASSWORD": secret["LYREBIRD_MYSQL_PASSWORD"],
+                "LYREBIRD_SHOP_USER": "shop",
+                "LYREBIRD_SHOP_PASSWORD": secret["LYREBIRD_SHOP_PASSWORD"],
+                "LYREBIRD_MYSQL_ROOT_PASSWORD": secret["LYREBIRD_MYSQL_ROOT_PASSWORD"],
+            },
+            "kafka": {"LYREBIRD_KAFKA": address["kafka"]},
+            "registry": {"LYREBIRD_REGISTRY": f"http://{address['registry']}/apis/ccompat/v7"},
+            "s3": {
+                "LYREBIRD_S3": f"http://{address['s3']}",
+                "LYREBIRD_S3_ACCESS_KEY": "lyrebird",
+                "LYREBIRD_S3_SECRET_KEY": secret["LYREBIRD_S3_SECRET_KEY"],
+            },
+            "elasticsearch": {"LYREBIRD_ELASTICSEARCH": f"http://{address['elasticsearch']}"},
+            "mail": {
+                "LYREBIRD_SMTP": address["smtp"],
+                "LYREBIRD_MAIL": f"http://{address['mail']}",
+            },
+            "airflow": {
+                "LYREBIRD_AIRFLOW": f"http://{address['airflow']}",
+                "LYREBIRD_AIRFLOW_USER": "admin",
+                "LYREBIRD_AIRFLOW_PASSWORD": secret["LYREBIRD_AIRFLOW_PASSWORD"],
+            },
+        }
+        result = {"LYREBIRD_STATE": str(self.state)}
+        for row in rows:
+            result.update(names[row.name])
+        return result
+
+    def write_env(self, rows: tuple[Service, ...]) -> None:
+        """Put the names of `rows` into `<state>/env`, beside what it already holds (ports may be new)."""
+        merged = {**read_env(self.state / "env"), **self.secrets, **self.environment(rows)}
+        write_private(
+            self.state / "env",
+            "".join(f"{name}={value}\n" for name, value in sorted(merged.items())),
+        )
+
+
+def secret_key(site: Site, name: str) -> str:
+    """A random key of this stack that is no LYREBIRD_* name: made once, kept in `<state>/keys/<name>`."""
+    path = site.state / "keys" / name
+    if not path.exists():
+        write_private(path, base64.urlsafe_b64encode(os.urandom(32)).decode())
+    return path.read_text()
+
+
+def _secrets(kept: Mapping[str, str]) -> dict[str, str]:
+    return {name: kept.get(name) or secrets.token_urlsafe(size) for name, size in _SECRETS.items()}
+
+
+def _data_root(state: Path, account: Account | None) -> Path:
+    """The state folder, or, where `account` cannot pass (a checkout in root's home), one under /var/lib."""
+    if accounts.reaches(state, account):
+        return state
+    mark = hashlib.sha256(str(state).encode()).hexdigest()[:12]
+    root = Path("/var/lib/lyrebird") / mark
+    root.mkdir(parents=True, exist_ok=True)
+    return root

@@ -1,0 +1,251 @@
+"""The stack as a whole: up, down, status.
+
+`up` starts what is not running, in parallel, and returns when every service answers. If one does not, everything that
+this call started is stopped again. `down` stops exactly what was started from this state folder, whoever started it
+and however that process ended.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from pathlib import Path
+
+from include.clock import Clock, SystemClock
+from include.errors import LyrebirdError, Terminal
+from include.local import ports, process, resolve, status
+from include.local.guardians import end_guardians
+from include.local.java import system_java
+from include.local.process import Running
+from include.local.recipes import recipe
+from include.local.records import Records, lock
+from include.local.services import SERVICES, Service, select
+from include.local.site import Site
+
+__all__ = ["Stack"]
+
+Say = Callable[[str], None]
+
+_READY_WITHIN_S = 180.0
+_SUPERVISOR_ENDS_WITHIN_S = 10.0
+
+
+class _Given(Exception):
+    """Another service failed: this one is not waited for any longer."""
+
+
+class Stack:
+    """The servers of one state folder. Several stacks run beside each other with different folders and ports."""
+
+    def __init__(
+        self,
+        state: Path,
+        *,
+        free_ports: bool = False,
+        clock: Clock | None = None,
+        say: Say = lambda _line: None,
+    ) -> None:
+        """`free_ports`: any free ports instead of the table's, and `down` discards the data too (for tests)."""
+        self._state = state.absolute()
+        self._free_ports = free_ports
+        self._clock = clock or SystemClock()
+        self._say = say
+        self._records = Records(self._state)
+
+    def up(self, names: Iterable[str] = (), *, without: Iterable[str] = ()) -> dict[str, str]:
+        """Start the named services (all when none is named); returns the LYREBIRD_* names of all that run.
+
+        What runs already is left as it is. Raises a LyrebirdError that names the service, its log's last lines and
+        the next step; then nothing that this call started is left.
+        """
+        rows = select(names, without)
+        with self._alone():
+            running = [row for row in SERVICES if self._any_alive(row)]
+            site = Site.open(self._state, free_ports=self._free_ports, keep_ports=bool(running))
+            todo = [row for row in rows if not self._all_alive(row)]
+            if any(row.java == "system" or row.name == "airflow" for row in todo):
+                system_java()
+            for row in todo:
+                if row not in running:
+                    for port in row.ports:
+                        ports.require_free(port, site.ports[port.name])
+            resolve.ensure(todo, site.cache, self._clock)
+            site.write_env(rows)
+            self._bring_up(site, rows, todo)
+            up_now = tuple(row for row in SERVICES if row in rows or row in running)
+            return {**site.environment(up_now), "LYREBIRD_CACHE": str(site.cache)}
+
+    def down(self) -> list[str]:
+        """Stop everything of this state folder; returns the names of what was stopped. Data stays."""
+        if not self._state.exists():
+            return []
+        with self._alone():
+            self._end_supervisor()
+            names = self._records.names()
+            stopped = self._stop([name for name in names if name.startswith("airflow")])
+            # After Airflow, which would start them again, and before the servers that they drain into.
+            stopped += end_guardians(self._state, self._clock)
+            stopped += self._stop([name for name in names if not name.startswith("airflow")])
+            if self._free_ports:
+                self._discard()
+            return stopped
+
+    def status(self) -> status.StackStatus:
+        """What runs now."""
+        return status.read(self._state, self._clock)
+
+    @contextlib.contextmanager
+    def _alone(self) -> Iterator[None]:
+        self._state.mkdir(parents=True, exist_ok=True)
+        with lock(self._records.launcher_lock, self._clock, patience_s=0.2) as got:
+            if got:
+                yield
+                return
+        self._say("another `lyrebird up` or `down` is at work here, waiting for it")
+        with lock(self._records.launcher_lock, self._clock):
+            yield
+
+    def _any_alive(self, row: Service) -> bool:
+        return any((state := self._records.read(n)) and state.is_alive for n in row.processes)
+
+    def _all_alive(self, row: Service) -> bool:
+        return all((state := self._records.read(n)) and state.is_alive for n in row.processes)
+
+    def _bring_up(self, site: Site, rows: Sequence[Service], todo: Sequence[Service]) -> None:
+        """Start `todo`, wait until all of `rows` answer; on any failure take down what was started."""
+        fresh = [
+            name
+            for row in todo
+            for name in row.processes
+            if not ((state := self._records.read(name)) and state.is_alive)
+        ]
+        self._ensure_supervisor(site)
+        failed = threading.Event()
+        try:
+            with ThreadPoolExecutor(max_workers=max(len(rows), 1)) as pool:
+                work = {pool.submit(self._one_up, site, row, row in todo, fresh, failed): row for row in rows}
+                try:
+                    self._first_failure(work)
+                except BaseException:
+                    failed.set()
+                    raise
+        except BaseException:
+            # Also for Ctrl-C: nothing half-way is left.
+            self._end_supervisor()
+            self._stop(fresh)
+            if any(self._records.spec(name) for name in self._records.names()):
+                self._ensure_supervisor(site)
+            raise
+
+    @staticmethod
+    def _first_failure(work: dict[Future[None], Service]) -> None:
+        pending = set(work)
+        while pending:
+            done, pending = wait(pending, return_when=FIRST_COMPLETED)
+            for future in done:
+                future.result()
+
+    def _one_up(self, site: Site, row: Service, start: bool, fresh: list[str], failed: threading.Event) -> None:
+        """Prepare, ask for and await one service."""
+        kind = recipe(row)
+        begin_s = self._clock.monotonic_s()
+        asked: dict[str, str] = {}
+        if start:
+            try:
+                launches = kind.prepare(site, row)
+            except OSError as error:
+                raise Terminal(
+                    f"{row.name} could not be prepared: {error}", fix="Check space and rights there."
+                ) from error
+            if failed.is_set():
+                raise _Given(row.name)
+            for launch in launches:
+                if launch.name in fresh:
+                    asked[launch.name] = self._records.ask(launch)
+        while not kind.ready(site, row):
+            if failed.is_set():
+                raise _Given(row.name)
+            self._require_life(row, asked)
+            if self._clock.monotonic_s() - begin_s > _READY_WITHIN_S:
+                raise self._failure(row, row.processes[0], f"not ready after {_READY_WITHIN_S:.0f} s")
+            self._clock.sleep(0.1)
+        kind.finish(site, row)
+        if start:
+            self._say(f"{row.name} is up ({self._clock.monotonic_s() - begin_s:.1f} s)")
+
+    def _require_life(self, row: Service, asked: dict[str, str]) -> None:
+        """A first death during `up` is a failure; later ones are the supervisor's business."""
+        for name in row.processes:
+            state = self._records.read(name)
+            if state is None:
+                continue
+            if state.state == "gave up" or (asked.get(name) == state.asked and state.deaths):
+                raise self._failure(row, name, state.note.partition(";")[0])
+
+    def _failure(self, row: Service, name: str, what: str) -> LyrebirdError:
+        log = self._records.log(name)
+        said = " | ".join(process.tail(log, 5)) or "its log is empty"
+        return Terminal(f"{row.name} did not come up: {name} {what}: {said}", fix=f"The log: {log}")
+
+    def _ensure_supervisor(self, site: Site) -> None:
+        with lock(self._records.supervisor_lock, self._clock, patience_s=0.0) as free:
+            if not free:
+                return
+        self._records.stop_file.unlink(missing_ok=True)
+        log = self._records.log("supervisor")
+        log.parent.mkdir(parents=True, exist_ok=True)
+        with log.open("ab") as output:
+            made = subprocess.run(  # noqa: S603 - our own words
+                [sys.executable, "-m", "include.local.supervisor", str(self._state)],
+                cwd=site.project,
+                env=site.python_environment(),
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                check=False,
+            )
+        if made.returncode != 0:
+            said = " | ".join(process.tail(log, 3))
+            raise Terminal(f"the supervisor could not be started: {said}", fix=f"The log: {log}")
+
+    def _end_supervisor(self) -> None:
+        """Ask the supervisor to end; kill it when it does not. The servers stay as they are."""
+        if not self._records.supervisor.exists():
+            return
+        self._records.stop_file.touch()
+        patience_s = _SUPERVISOR_ENDS_WITHIN_S
+        with lock(self._records.supervisor_lock, self._clock, patience_s=patience_s) as ended:
+            holder = self._records.supervisor_process()
+            if not ended and holder is not None:
+                process.stop([(holder, 0.0)], self._clock)
+        self._records.stop_file.unlink(missing_ok=True)
+
+    def _stop(self, names: Iterable[str]) -> list[str]:
+        """Stop these servers at once and forget them; only while no supervisor lives."""
+        found: dict[str, tuple[Running, float]] = {}
+        names = list(names)
+        for name in names:
+            state, spec = self._records.read(name), self._records.spec(name)
+            if state is not None and state.running is not None and state.is_alive:
+                found[name] = (state.running, spec.launch.grace_s if spec else 30.0)
+        killed = process.stop(list(found.values()), self._clock)
+        for name in names:
+            self._records.forget(name)
+        for name, (running, _) in found.items():
+            if running in killed:
+                self._say(f"{name} did not end in time and was killed")
+        return sorted(found)
+
+    def _discard(self) -> None:
+        """Remove the data folders of a stack for tests; logs and env stay."""
+        root = Path(self._records.stack().get("data_root", self._state))
+        for row in SERVICES:
+            for base in {root, self._state}:
+                shutil.rmtree(base / row.name, ignore_errors=True)
+        if root != self._state:
+            shutil.rmtree(root, ignore_errors=True)

@@ -1,0 +1,144 @@
+"""What runs on this machine: servers of the stack, and applications by their `/metrics`."""
+
+from __future__ import annotations
+
+import json
+import urllib.error
+import urllib.request
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+import psutil
+
+from include.clock import Clock
+from include.local import process
+from include.local.records import Records
+from include.local.services import SERVICES
+
+__all__ = ["ApplicationStatus", "ProcessStatus", "StackStatus", "read"]
+
+
+@dataclass(frozen=True)
+class ProcessStatus:
+    """One server process. `state`: running, waiting (dead, started again soon), gave up, starting, down."""
+
+    service: str
+    process: str
+    state: Literal["running", "waiting", "gave up", "starting", "down"]
+    pid: int | None
+    ports: tuple[int, ...]
+    rss_mb: float
+    uptime_s: float
+    deaths: int
+    note: str
+
+
+@dataclass(frozen=True)
+class ApplicationStatus:
+    """One process with `/metrics`: its sums by metric name, or why they could not be read."""
+
+    application: str
+    pid: int
+    url: str
+    alive: bool
+    numbers: dict[str, float] = field(default_factory=dict)
+    error: str = ""
+
+
+@dataclass(frozen=True)
+class StackStatus:
+    """All of it; `supervisor` is the pid of the living supervisor."""
+
+    state: str
+    supervisor: int | None
+    processes: tuple[ProcessStatus, ...]
+    applications: tuple[ApplicationStatus, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values."""
+        return asdict(self)
+
+
+def read(state: Path, clock: Clock) -> StackStatus:
+    """The state of a stack as it is now. Changes nothing; an empty folder is a stack that is down."""
+    records = Records(state)
+    numbers: dict[str, int] = records.stack().get("ports", {})
+    processes = []
+    for row in SERVICES:
+        ports = tuple(numbers[p.name] for p in row.ports if p.name in numbers)
+        for name in row.processes:
+            processes.append(_process(records, row.name, name, ports, clock))
+    supervisor = records.supervisor_process()
+    return StackStatus(
+        state=str(state),
+        supervisor=supervisor.pid if supervisor and process.alive(supervisor) else None,
+        processes=tuple(processes),
+        applications=_applications(state),
+    )
+
+
+def _process(records: Records, service: str, name: str, ports: tuple[int, ...], clock: Clock) -> ProcessStatus:
+    state = records.read(name)
+    wanted = records.spec(name) is not None
+    if state is None or state.running is None or not state.is_alive:
+        word: Literal["waiting", "gave up", "starting", "down"] = "down"
+        if wanted and state is not None and state.state == "gave up":
+            word = "gave up"
+        elif wanted:
+            word = "waiting" if state is not None and state.deaths else "starting"
+        deaths, note = (state.deaths, state.note) if state else (0, "")
+        return ProcessStatus(service, name, word, None, ports, 0.0, 0.0, deaths, note)
+    uptime_s = max(0.0, clock.now_us() / 1_000_000 - state.started)
+    rss_mb = process.resident_mb(process.Running(state.pid, state.started))
+    return ProcessStatus(service, name, "running", state.pid, ports, rss_mb, uptime_s, state.deaths, state.note)
+
+
+def _applications(state: Path) -> tuple[ApplicationStatus, ...]:
+    notes = []
+    for path in sorted((state / "metrics").glob("*.json")):
+        try:
+            notes.append(json.loads(path.read_text()))
+        except (OSError, ValueError):
+            continue
+    if not notes:
+        return ()
+    with ThreadPoolExecutor(max_workers=8) as pool:
+        return tuple(pool.map(_application, notes))
+
+
+def _application(note: dict[str, Any]) -> ApplicationStatus:
+    name, pid, url = str(note.get("application")), int(note.get("pid", 0)), str(note.get("url"))
+    if not psutil.pid_exists(pid):
+        return ApplicationStatus(name, pid, url, alive=False, error="its process has ended")
+    if not url.startswith("http://"):
+        return ApplicationStatus(name, pid, url, alive=True, error="its note names no http:// address")
+    try:
+        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+        with opener.open(url, timeout=2) as response:
+            text = response.read().decode()
+    except (OSError, ValueError) as error:
+        return ApplicationStatus(name, pid, url, alive=True, error=f"no answer: {error}")
+    return ApplicationStatus(name, pid, url, alive=True, numbers=_sums(text))
+
+
+def _sums(text: str) -> dict[str, float]:
+    """Counters added up over their labels; of gauges the greatest."""
+    from prometheus_client.parser import text_string_to_metric_families
+
+    numbers: dict[str, float] = {}
+    for family in text_string_to_metric_families(text):
+        if not family.name.startswith("lyrebird_"):
+            continue
+        for sample in family.samples:
+            if sample.name.endswith("_created"):
+                continue
+            before = numbers.get(sample.name)
+            if before is None:
+                numbers[sample.name] = sample.value
+            elif family.type == "counter":
+                numbers[sample.name] = before + sample.value
+            else:
+                numbers[sample.name] = max(before, sample.value)
+    return numbers

@@ -1,0 +1,158 @@
+"""The process that keeps the servers of one stack alive.
+
+It starts every server that has a spec, starts a dead one again with back-off (`backoff.py`), and gives up after
+several deaths in a row: the state file, `lyrebird status` and its log say so. It stops nothing: `down` first asks it
+to end and then stops the servers itself from the same records, so that there is one way down, whether a supervisor
+lives or not. After kill -9 the servers run on, and the next supervisor adopts them by pid and start time.
+
+Why parts of it are plain polling: adopted servers are not its children, so the kernel tells it nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import psutil
+
+from include.clock import Clock, SystemClock, iso
+from include.local import process
+from include.local.backoff import Restarts
+from include.local.records import Records, ServerState, Spec, lock
+
+__all__ = ["Supervisor", "main"]
+
+_TICK_S = 0.2
+_LOCK_PATIENCE_S = 5.0
+
+
+@dataclass
+class _Ward:
+    asked: str
+    restarts: Restarts = field(default_factory=Restarts)
+    next_try_s: float = 0.0
+    ran_since_s: float = 0.0
+    child: subprocess.Popen[bytes] | None = None
+
+
+class Supervisor:
+    """Reconciles servers with their specs, one `step` at a time."""
+
+    def __init__(self, records: Records, clock: Clock) -> None:
+        self._records = records
+        self._clock = clock
+        self._wards: dict[str, _Ward] = {}
+        self.ended = False
+
+    def run(self) -> None:
+        """Step until the stop file appears or SIGTERM comes."""
+        while not self.ended and not self._records.stop_file.exists():
+            self.step()
+            self._clock.sleep(_TICK_S)
+
+    def step(self) -> None:
+        """Look at every wanted server once; may start servers, never stops a live one."""
+        for name in self._records.names():
+            spec = self._records.spec(name)
+            if spec is not None:
+                self._tend(name, spec)
+
+    def _tend(self, name: str, spec: Spec) -> None:
+        state = self._records.read(name)
+        ward = self._wards.get(name)
+        if ward is None or ward.asked != spec.asked:
+            ward = self._wards[name] = _Ward(spec.asked, ran_since_s=self._clock.monotonic_s())
+            if state is None or state.asked != spec.asked:
+                # A new request starts from a clean slate, but adopts what still lives.
+                old = state if state is not None and state.is_alive else None
+                self._save(replace(old, asked=spec.asked) if old else ServerState(name, "starting", spec.asked))
+                state = self._records.read(name)
+        if state is None or state.state == "gave up":
+            return
+        if ward.child is not None:
+            ward.child.poll()
+        if state.is_alive:
+            return
+        if state.state == "running":
+            self._on_death(state, ward)
+        elif self._clock.monotonic_s() >= ward.next_try_s:
+            self._start(state, ward, spec)
+
+    def _on_death(self, state: ServerState, ward: _Ward) -> None:
+        now_s = self._clock.monotonic_s()
+        how = "ended"
+        if ward.child is not None and ward.child.returncode is not None:
+            code = ward.child.returncode
+            how = f"killed by signal {-code}" if code < 0 else f"exited with {code}"
+        ward.child = None
+        if state.running is not None:
+            process.stop([(state.running, 0.0)], self._clock)  # what the dead leader left in its group
+        deaths = state.deaths + 1
+        delay_s = ward.restarts.on_death(now_s, now_s - ward.ran_since_s)
+        if delay_s is None:
+            row, span = len(ward.restarts.deaths), ward.restarts.span_s
+            note = f"gave up after {row} deaths in {span:.0f} s; the last: {how}"
+            self._save(replace(state, state="gave up", pid=0, deaths=deaths, note=note))
+        else:
+            ward.next_try_s = now_s + delay_s
+            next_us = self._clock.now_us() + round(delay_s * 1_000_000)
+            note = f"{how}; next start in {delay_s:g} s"
+            self._save(replace(state, state="waiting", pid=0, deaths=deaths, note=note, next_try_us=next_us))
+        self._say(f"{state.name}: {note}")
+
+    def _start(self, state: ServerState, ward: _Ward, spec: Spec) -> None:
+        ward.ran_since_s = self._clock.monotonic_s()
+        try:
+            ward.child = process.start(spec.launch)
+        except OSError as error:
+            with Path(spec.launch.log).open("a") as log:
+                log.write(f"cannot start {spec.launch.argv[0]}: {error}\n")
+            self._on_death(state, ward)
+            return
+        running = process.identify(ward.child.pid)
+        started = running.started if running else 0.0
+        self._save(replace(state, state="running", pid=ward.child.pid, started=started, note=""))
+        self._say(f"{state.name}: started, pid {ward.child.pid}")
+
+    def _save(self, state: ServerState) -> None:
+        self._records.write(state)
+
+    def _say(self, text: str) -> None:
+        sys.stdout.write(f"{iso(self._clock.now_us())} {text}\n")
+        sys.stdout.flush()
+
+
+def main(state: Path, clock: Clock) -> int:
+    """Run as a daemon for `state`; the first process returns as soon as the daemon holds the lock (0) or not (1)."""
+    ready, tell = os.pipe()
+    if os.fork() > 0:
+        os.close(tell)
+        return 0 if os.read(ready, 1) == b"+" else 1
+    os.close(ready)
+    os.setsid()
+    records = Records(state)
+    with lock(records.supervisor_lock, clock, patience_s=_LOCK_PATIENCE_S) as got:
+        if not got:
+            return 1
+        me = process.identify(os.getpid())
+        records.write_supervisor(me or process.Running(os.getpid(), psutil.boot_time()))
+        supervisor = Supervisor(records, clock)
+
+        def end(_signal: int, _frame: object) -> None:
+            supervisor.ended = True
+
+        signal.signal(signal.SIGTERM, end)
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        os.write(tell, b"+")
+        os.close(tell)
+        supervisor.run()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(Path(sys.argv[1]), SystemClock()))
