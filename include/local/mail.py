@@ -103,7 +103,7 @@ class _Page(http.server.BaseHTTPRequestHandler):
         self._mailbox = mailbox
         super().__init__(*arguments)
 
-    def do_GET(self) -> None:  # noqa: N802 - the base class's name
+    def do_GET(self) -> None:
         path = self.path.partition("?")[0]
         if path == "/messages.json":
             self._answer("application/json", json.dumps(self._mailbox.messages()))

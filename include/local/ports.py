@@ -48,7 +48,7 @@ def owner(port: int) -> str:
     except psutil.AccessDenied:
         connections = []
     for connection in connections:
-        if connection.status != psutil.CONN_LISTEN or connection.laddr.port != port:
+        if connection.status != psutil.CONN_LISTEN or tuple(connection.laddr)[1:2] != (port,):
             continue
         if connection.pid is None:
             break

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import urllib.error
 import urllib.request
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
@@ -68,8 +67,7 @@ def read(state: Path, clock: Clock) -> StackStatus:
     processes = []
     for row in SERVICES:
         ports = tuple(numbers[p.name] for p in row.ports if p.name in numbers)
-        for name in row.processes:
-            processes.append(_process(records, row.name, name, ports, clock))
+        processes.extend(_process(records, row.name, name, ports, clock) for name in row.processes)
     supervisor = records.supervisor_process()
     return StackStatus(
         state=str(state),

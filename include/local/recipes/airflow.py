@@ -1,7 +1,7 @@
 """Airflow as four processes over one metadata database (SQLite unless AIRFLOW__DATABASE__* says otherwise).
 
-Not `airflow standalone`: it leaves its children running when it is told to end. Every AIRFLOW__* of the caller wins over
-the values here.
+Not `airflow standalone`: it leaves its children running when it is told to end. Every AIRFLOW__* of the caller wins
+over the values here.
 """
 
 from __future__ import annotations

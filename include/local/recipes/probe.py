@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import http.client
 import json
-import urllib.error
 import urllib.request
 from typing import Any
 
