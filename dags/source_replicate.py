@@ -1,0 +1,60 @@
+"""### Replicate a source.
+
+**Purpose.** Keeps the capture of a source running: every committed transaction of the database goes to its change
+topics, exactly once.
+
+**When it runs.** For ever; one run for each source. `source_snapshot` starts it when the first snapshot is complete; a
+person may start it again after having stopped it. Stop it by marking the run failed or successful: the capture ends
+cleanly and goes on from the same transaction at the next start.
+
+**Must not run beside.** A second capture of the same source: refused, by name of the run that holds it. It needs a
+snapshot first: refused otherwise.
+
+**When it fails.** After several crashes in a row only; the mail and the task's log hold the last lines of the capture's
+own log. Mend the cause, then clear the task.
+"""
+
+from __future__ import annotations
+
+from airflow.sdk import DAG, Param, task
+
+from include.settings.applications import Alerts
+from include.settings.deployment import Deployment
+from include.settings.names import declared
+from supervision.alerts import default_args
+from supervision.first_tasks import check_replication
+from supervision.operator import StreamingOperator
+from supervision.refusing import refusing
+
+deployment = Deployment.load()
+SOURCES = declared(deployment, "sources")
+
+with DAG(
+    dag_id="source_replicate",
+    schedule=None,
+    catchup=False,
+    max_active_runs=2 * len(SOURCES),
+    is_paused_upon_creation=False,
+    tags=["source", "stream"],
+    doc_md=__doc__,
+    default_args=default_args(
+        deployment.one("alerts", Alerts), run_next="lyrebird capture status --source {{ params.source }}"
+    ),
+    params={
+        "source": Param(
+            SOURCES[0],
+            type="string",
+            enum=SOURCES,
+            title="Source",
+            description="The source of the deployment files that is captured.",
+        ),
+        "unless_running": Param(
+            False,
+            type="boolean",
+            title="Unless it runs",
+            description="Do nothing when its capture already runs, instead of refusing.",
+        ),
+    },
+):
+    checked = task(refusing(check_replication), task_id="check")()
+    StreamingOperator(task_id="capture", application=checked["application"], argv=checked["argv"])

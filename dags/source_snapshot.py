@@ -1,0 +1,95 @@
+"""### Take a snapshot of a source.
+
+**Purpose.** Copies the present rows of a source's tables into its change topics, as reads (`op: r`), then lets the
+replication run. The first thing to start for a new source; later for a table whose copy is doubted.
+
+**When it runs.** A person starts it (or `make demo`). Only the running capture writes a source's topics: when one runs,
+the DAG appends a request to it and waits for the answer; when none runs, it starts a capture that takes the snapshot
+and ends. At its end it starts `source_replicate`, which does nothing if that already runs.
+
+**Must not run beside.** Another snapshot of the same source: one run at a time, the next one waits.
+
+**When it fails.** Read the last lines of the task's log: they name the table and the next step. Clear the failed task
+to go on; a request keeps its id over retries and clears, and is carried out once.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from airflow.providers.standard.operators.empty import EmptyOperator
+from airflow.providers.standard.operators.trigger_dagrun import TriggerDagRunOperator
+from airflow.sdk import DAG, Param, task
+
+from include.settings.applications import Alerts
+from include.settings.deployment import Deployment
+from include.settings.names import declared
+from include.source.run_params import SNAPSHOT_MODES
+from supervision.alerts import default_args
+from supervision.budget import RestartBudget
+from supervision.command import LyrebirdOperator
+from supervision.first_tasks import check_snapshot
+from supervision.operator import StreamingOperator
+from supervision.refusing import refusing
+
+deployment = Deployment.load()
+SOURCES = declared(deployment, "sources")
+
+with DAG(
+    dag_id="source_snapshot",
+    schedule=None,
+    catchup=False,
+    max_active_runs=1,
+    is_paused_upon_creation=False,
+    tags=["source"],
+    doc_md=__doc__,
+    default_args=default_args(
+        deployment.one("alerts", Alerts), run_next="lyrebird capture status --source {{ params.source }}"
+    ),
+    params={
+        "source": Param(
+            SOURCES[0],
+            type="string",
+            enum=SOURCES,
+            title="Source",
+            description="The source of the deployment files whose tables are copied.",
+        ),
+        "tables": Param(
+            [],
+            type="array",
+            items={"type": "string", "pattern": r"^[^.,\s]+\.[^.,\s]+$"},
+            title="Tables",
+            description="Each as database.table; none means all tables of the source.",
+        ),
+        "mode": Param(
+            "auto",
+            type="string",
+            enum=list(SNAPSHOT_MODES),
+            title="Mode",
+            description="auto: ask the running capture, or start one; request: only ask; start: only when none runs.",
+        ),
+    },
+):
+    checked = task(refusing(check_snapshot), task_id="check")(sources=SOURCES)
+
+    @task.branch(task_id="choose")
+    def choose(plan: dict[str, str]) -> str:
+        """Follow the way that the check has found."""
+        return plan["way"]
+
+    request = LyrebirdOperator(task_id="request", arguments=checked["request"], execution_timeout=timedelta(hours=12))
+    start = StreamingOperator(
+        task_id="start",
+        application=checked["application"],
+        argv=checked["start"],
+        stall_after_s=600,
+        restarts=RestartBudget(most=2, window_s=600),
+    )
+    taken = EmptyOperator(task_id="taken", trigger_rule="none_failed_min_one_success")
+    # A run of its own, not an asset's event: several events may be merged into one run, and none carries Params.
+    replicate = TriggerDagRunOperator(
+        task_id="replicate",
+        trigger_dag_id="source_replicate",
+        conf={"source": "{{ params.source }}", "unless_running": True},
+    )
+    choose(checked) >> [request, start] >> taken >> replicate

@@ -1,0 +1,68 @@
+"""### Run a streaming application.
+
+**Purpose.** Keeps one application of the deployment files' section `applications` running: a PySpark program that reads
+topics and writes topics or an index.
+
+**When it runs.** For ever, in one run that a person (or `make demo`) starts. Stop it by marking the run failed or
+successful: the application finishes its batch and ends; the next start goes on from there.
+
+**Must not run beside.** Itself: a second run waits for the first. Anything that writes the same topic or index.
+
+**When it fails.** After several crashes in a row only; the mail and the task's log hold the last lines of the
+application's own log, the link "Application log" leads to the whole. Mend the cause, then clear the task.
+"""
+
+from __future__ import annotations
+
+from airflow.sdk import DAG, Param
+
+from include.settings.applications import Alerts, Application
+from include.settings.deployment import Deployment
+from supervision.alerts import default_args
+from supervision.budget import RestartBudget
+from supervision.spark_operators import SparkStreamingOperator
+
+deployment = Deployment.load()
+ALERTS = deployment.one("alerts", Alerts)
+
+
+def stream(name: str, application: Application) -> DAG:
+    """The DAG of one application: they differ by data alone."""
+    hosts = "".join(f"\n* `{topic}`" for topic in application.topics)
+    with DAG(
+        dag_id=f"stream_{name}",
+        schedule=None,
+        catchup=False,
+        max_active_runs=1,
+        is_paused_upon_creation=False,
+        tags=["stream"],
+        doc_md=f"{__doc__}\n`{application.entry} --application {name}`\n{hosts and 'Topics:' + hosts}",
+        default_args=default_args(ALERTS, run_next="lyrebird status"),
+        params={
+            "memory": Param(
+                application.memory,
+                type="string",
+                pattern="^[1-9][0-9]*[mg]$",
+                title="Memory",
+                description="Heap of the driver, and of each executor on a cluster, for this run: 512m, 2g.",
+            ),
+        },
+    ) as dag:
+        SparkStreamingOperator(
+            task_id="run",
+            application=name,
+            entry=application.entry,
+            arguments=["--application", name],
+            conf=application.spark,
+            memory="{{ params.memory }}",
+            cores=application.cores,
+            stall_after_s=application.stall_after_s,
+            grace_s=application.grace_s,
+            lease_ttl_s=application.lease_ttl_s,
+            restarts=RestartBudget(application.restarts.most, application.restarts.window_s),
+        )
+    return dag
+
+
+for _name, _application in deployment.section("applications", Application).items():
+    stream(_name, _application)

@@ -1,0 +1,44 @@
+"""Section `applications`: what runs for ever under Airflow. One entry, one DAG, one run folder."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from include.settings.deployment import Strict
+
+__all__ = ["Alerts", "Application", "Restarts"]
+
+
+class Restarts(Strict):
+    """How often an application is started again by itself before its task fails."""
+
+    most: int = Field(default=5, ge=0, description="restarts within the window")
+    window_s: float = Field(default=600, gt=0, description="length of the window, seconds")
+
+
+class Application(Strict):
+    """Section `applications`: one streaming application."""
+
+    entry: str = Field(pattern=r"^spark_apps/[a-z0-9_]+\.py$", description="its program, relative to the project")
+    kind: Literal["spark"] = Field(default="spark", description="how it is started: by spark-submit")
+    spark: dict[str, str | int | float | bool] = Field(
+        default_factory=dict, description="Spark configuration, over that of the connection spark_default"
+    )
+    memory: str = Field(
+        default="512m", pattern=r"^[1-9][0-9]*[mg]$", description="heap of its driver, and of each executor"
+    )
+    cores: int = Field(default=1, ge=1, description="cores that it takes of a cluster; local[n] has its n")
+    restarts: Restarts = Field(default_factory=Restarts)
+    stall_after_s: float = Field(default=120, gt=0, description="without progress for so long it is started again")
+    grace_s: float = Field(default=60, gt=0, description="what it gets to end cleanly")
+    lease_ttl_s: float = Field(default=300, ge=30, description="how long it runs while Airflow is away")
+    topics: list[str] = Field(default_factory=list, description="the declared topics that it hosts")
+
+
+class Alerts(Strict):
+    """Section `alerts`: who is told of failures and retries."""
+
+    to: list[str] = Field(min_length=1, description="mail addresses")
+    from_: str = Field(alias="from", description="the sender's address")

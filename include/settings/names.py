@@ -1,0 +1,29 @@
+"""The names that a section declares, for whoever offers them as a choice without knowing their models."""
+
+from __future__ import annotations
+
+from include.errors import SettingsError
+from include.settings.deployment import Deployment
+
+__all__ = ["declared", "declared_topics"]
+
+
+def declared(deployment: Deployment, section: str) -> list[str]:
+    """The sorted names of a section's entries.
+
+    Raises:
+        SettingsError: it has none.
+    """
+    names = sorted(str(name) for name in deployment.values.get(section) or ())
+    if not names:
+        raise SettingsError(
+            "nothing is declared", file=str(deployment.folder), path=section, fix=f"Add an entry under `{section}:`."
+        )
+    return names
+
+
+def declared_topics(deployment: Deployment, section: str) -> list[str]:
+    """The sorted topics of a section's entries: an entry's `topic`, else its name. Raises as `declared`."""
+    entries = deployment.values.get(section) or {}
+    topics = {str((entries[name] or {}).get("topic", name)) for name in declared(deployment, section)}
+    return sorted(topics)

@@ -1,0 +1,33 @@
+"""Lyrebird's part of the Airflow page: the supervised applications, their state and their logs.
+
+The pages read the run folders of this host; they ask for the login that Airflow itself asks for.
+"""
+
+from __future__ import annotations
+
+from airflow.plugins_manager import AirflowPlugin
+
+from supervision.links import LOG_ROUTE, ApplicationLogLink
+from supervision.pages import application_pages
+
+__all__ = ["LyrebirdPlugin"]
+
+
+class LyrebirdPlugin(AirflowPlugin):
+    """Registers the link to an application's log, and the pages that it leads to."""
+
+    name = "lyrebird"
+    # Airflow reads the lists from the class, and declares them as an instance's: neither spelling pleases both tools.
+    operator_extra_links = [ApplicationLogLink()]  # noqa: RUF012
+    fastapi_apps = [  # noqa: RUF012
+        {"app": application_pages(), "url_prefix": LOG_ROUTE, "name": "Lyrebird"}
+    ]
+    external_views = [  # noqa: RUF012
+        {
+            "name": "Applications",
+            "href": f"{LOG_ROUTE}/applications",
+            "destination": "nav",
+            "url_route": "lyrebird-applications",
+            "category": "browse",
+        }
+    ]

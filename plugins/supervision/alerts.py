@@ -1,0 +1,77 @@
+"""Mails about failures and retries, to be read at 3 a.m.: what failed, why, what to run next, where the log is.
+
+They go through the connection `smtp_default`. There is no outbox: when the mail server is away beyond the hook's
+tries, the mail is lost and the task's log says so.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+from airflow.providers.smtp.notifications.smtp import SmtpNotifier
+
+from include.errors import Terminal
+from include.settings.applications import Alerts
+
+__all__ = ["default_args", "mails"]
+
+_FIRST_LINE = "{{ ((exception | default('no reason given', true) | string) ~ ' ').strip().splitlines()[0][:110] }}"
+_WHAT = "{{ ti.dag_id }}.{{ ti.task_id }}{% if ti.map_index >= 0 %}[{{ ti.map_index }}]{% endif %}"
+_TRY = "try {{ ti.try_number }} of {{ (ti.max_tries | default(0, true)) + 1 }}"
+
+_BODY = """\
+<p><b>{what}</b> {what_happened}<br>{which_try}, run {{{{ run_id | e }}}}</p>
+<p><b>Why</b></p>
+<pre style="white-space:pre-wrap">{{{{ exception | default('not told: its worker died', true) | string | e }}}}</pre>
+<p><b>Run next</b></p>
+<pre>{run_next}</pre>
+<p><b>Task log</b><br><a href="{{{{ ti.log_url }}}}">{{{{ ti.log_url | e }}}}</a></p>
+{{% if params %}}<p><b>Params</b><br><code>{{{{ params | string | e }}}}</code></p>{{% endif %}}
+"""
+
+
+def mails(alerts: Alerts, *, run_next: str) -> dict[str, Any]:
+    """The two callbacks of a task.
+
+    Args:
+        alerts: sender and receivers.
+        run_next: the command for the person who reads it; a Jinja template with the task's context.
+    """
+    failed = _mail(
+        alerts,
+        subject=f"[lyrebird] FAILED {_WHAT}: {_FIRST_LINE}",
+        what_happened="failed, and is not tried again.",
+        run_next=run_next,
+    )
+    retried = _mail(
+        alerts,
+        subject=f"[lyrebird] retry {_WHAT} ({_TRY}): {_FIRST_LINE}",
+        what_happened="failed, and will be tried again by itself.",
+        run_next=run_next,
+    )
+    return {"on_failure_callback": failed, "on_retry_callback": retried}
+
+
+def default_args(alerts: Alerts, *, run_next: str) -> dict[str, Any]:
+    """What every DAG of the project gives to its tasks: owner, retries with back-off, mails."""
+    return {
+        "owner": "lyrebird",
+        "retries": 3,
+        "retry_delay": timedelta(seconds=10),
+        "retry_exponential_backoff": True,
+        "max_retry_delay": timedelta(minutes=5),
+        **mails(alerts, run_next=run_next),
+    }
+
+
+def _mail(alerts: Alerts, *, subject: str, what_happened: str, run_next: str) -> SmtpNotifier:
+    if any(mark in subject + run_next for mark in ("\n", "\r")):
+        raise Terminal("a mail's subject and next command are one line each", run_next=run_next)
+    return SmtpNotifier(
+        smtp_conn_id="smtp_default",
+        from_email=alerts.from_,
+        to=list(alerts.to),
+        subject=subject,
+        html_content=_BODY.format(what=_WHAT, what_happened=what_happened, which_try=_TRY, run_next=run_next),
+    )

@@ -1,0 +1,71 @@
+"""A `lyrebird` command as a task: short work that blocks, and ends with its task."""
+
+from __future__ import annotations
+
+import subprocess
+from collections import deque
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk import BaseOperator
+
+from include.errors import Transient
+from include.settings.environment import PROJECT_ROOT
+from supervision.first_tasks import lyrebird_argv
+from supervision.launch import application_environment
+from supervision.leash import leashed
+
+if TYPE_CHECKING:
+    from airflow.sdk.definitions.context import Context
+
+__all__ = ["LyrebirdOperator"]
+
+
+class LyrebirdOperator(BaseOperator):
+    """Runs `lyrebird <arguments>` and relays its output to the task's log.
+
+    Args:
+        arguments: of the command (templated).
+
+    Raises:
+        Transient: the status was not 0; the message is the command's own last line.
+    """
+
+    template_fields: Sequence[str] = ("arguments",)
+
+    def __init__(self, *, arguments: Sequence[str], **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.arguments = arguments
+        self._child: subprocess.Popen[str] | None = None
+
+    def execute(self, context: Context) -> str:
+        """Returns the last line of the output."""
+        del context
+        arguments = [str(argument) for argument in self.arguments]
+        self.log.info("lyrebird %s", " ".join(arguments))
+        last: deque[str] = deque([""], maxlen=1)
+        with subprocess.Popen(  # noqa: S603 - the command of a DAG file
+            leashed(lyrebird_argv(arguments)),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            env=application_environment(),
+            cwd=PROJECT_ROOT,
+        ) as child:
+            self._child = child
+            for line in child.stdout or ():
+                self.log.info("%s", line.rstrip())
+                if line.strip():
+                    last.append(line.strip())
+        if child.returncode != 0:
+            raise Transient(
+                f"lyrebird {' '.join(arguments)}: {last[0].removeprefix('error: ')}", status=child.returncode
+            )
+        return last[0]
+
+    def on_kill(self) -> None:
+        """End the command and all that it started."""
+        if self._child is not None and self._child.poll() is None:
+            self._child.terminate()

@@ -1,0 +1,135 @@
+"""What operator and trigger decide, as functions of what they see. No Airflow, no files, no clock.
+
+A generation is one start of an application, named by its token. An application that ended because somebody asked is
+started again by a task that still wants it: a clear may let the new try meet the application that the old one's trigger
+is just about to stop.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from supervision.run_folder import Observed
+
+__all__ = [
+    "AwaitEnd",
+    "Event",
+    "Finish",
+    "Launch",
+    "Reconnect",
+    "Refuse",
+    "StartAgain",
+    "What",
+    "on_event",
+    "on_poll",
+    "on_start",
+]
+
+What = Literal["exited", "stalled", "replaced"]
+"""Why a trigger fires: the generation ended; it reports nothing any more; another one runs."""
+
+
+@dataclass(frozen=True)
+class Launch:
+    """Nobody runs: start a new generation."""
+
+
+@dataclass(frozen=True)
+class Reconnect:
+    """My own earlier try has left it running: go on watching that generation."""
+
+    token: str
+
+
+@dataclass(frozen=True)
+class AwaitEnd:
+    """It is draining, or just being started: look again in a moment."""
+
+
+@dataclass(frozen=True)
+class Refuse:
+    """Another run holds the application."""
+
+    owner: str
+
+
+@dataclass(frozen=True)
+class Event:
+    """What a trigger tells the task; `rc` is None when nobody was left to say it."""
+
+    what: What
+    token: str
+    rc: int | None = None
+    why: str | None = None
+    problem: str | None = None
+
+
+@dataclass(frozen=True)
+class Finish:
+    """The application ended by itself, well."""
+
+
+@dataclass(frozen=True)
+class StartAgain:
+    """Start a new generation.
+
+    Attributes:
+        because: for the log and the error.
+        spends: whether the restart budget pays for it.
+        stop_first: the old generation still runs, without progress.
+    """
+
+    because: str
+    spends: bool
+    stop_first: bool = False
+
+
+def on_start(seen: Observed, owner: str) -> Launch | Reconnect | AwaitEnd | Refuse:
+    """What a task that wants its application running does next."""
+    if not seen.held:
+        return Launch()
+    if seen.stop or seen.run is None:
+        return AwaitEnd()
+    if seen.run.owner == owner:
+        return Reconnect(seen.run.token)
+    return Refuse(seen.run.owner)
+
+
+def on_poll(seen: Observed, token: str, *, silent_s: float, stall_after_s: float) -> Event | None:
+    """What a trigger that watches generation `token` fires, if anything.
+
+    Args:
+        seen: the folder now.
+        token: the watched generation.
+        silent_s: seconds since its progress last changed.
+        stall_after_s: from when on silence is a stall.
+    """
+    if seen.run is None or seen.run.token != token:
+        return Event("replaced", token)
+    if not seen.held:
+        if seen.ended is None or seen.ended.token != token:
+            return Event("exited", token, problem="its guardian was killed, and it with it")
+        return Event("exited", token, seen.ended.rc, seen.ended.why, seen.ended.problem)
+    # While it drains, the guardian's own deadlines hold.
+    if silent_s >= stall_after_s and not seen.stop:
+        return Event("stalled", token)
+    return None
+
+
+def on_event(event: Event, *, stall_after_s: float) -> Finish | StartAgain:
+    """What the task does about its trigger's event."""
+    if event.what == "replaced":
+        return StartAgain("another generation took its place", spends=False)
+    if event.what == "stalled":
+        because = f"it made no progress for {stall_after_s:g} s"
+        return StartAgain(because, spends=True, stop_first=True)
+    if event.why is not None:
+        return StartAgain(f"it was made to end: {event.why}", spends=False)
+    if event.rc == 0:
+        return Finish()
+    if event.problem is not None:
+        return StartAgain(event.problem, spends=True)
+    if event.rc is not None and event.rc < 0:
+        return StartAgain(f"it was ended by signal {-event.rc}", spends=True)
+    return StartAgain(f"it ended with status {event.rc}", spends=True)

@@ -1,0 +1,103 @@
+"""The first tasks of the DAGs: they look at what runs here and let `include` decide. Wrapped by `refusing`."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from airflow.sdk.exceptions import AirflowSkipException
+
+from include.audit.run_params import SearchAuditRun, refuse_findings
+from include.errors import Terminal, Transient
+from include.settings.environment import PROJECT_ROOT, state_folder
+from include.source.run_params import SnapshotRun, capture_application, refuse_unless_snapshotted
+from supervision.launch import application_environment
+from supervision.run_folder import run_folder
+
+__all__ = ["check_audit", "check_replication", "check_snapshot", "judge_audit", "lyrebird_argv"]
+
+_STATUS_WITHIN_S = 120
+
+
+def lyrebird_argv(arguments: Sequence[str]) -> list[str]:
+    """The `lyrebird` command of this installation."""
+    return [sys.executable, "-m", "include", *arguments]
+
+
+def check_snapshot(
+    sources: Sequence[str], params: Mapping[str, Any] | None = None, run_id: str | None = None
+) -> dict[str, Any]:
+    """How this snapshot is to be taken: `way`, and the command of each way."""
+    asked = SnapshotRun.from_params(params or {}, sources)
+    application = capture_application(asked.source)
+    return {
+        "way": asked.way(capture_runs=run_folder(application).held()),
+        "application": application,
+        "request": asked.request_arguments(request_id=f"source_snapshot:{run_id}"),
+        "start": lyrebird_argv(asked.start_arguments()),
+    }
+
+
+def check_replication(
+    params: Mapping[str, Any] | None = None, run_id: str | None = None, dag: Any = None
+) -> dict[str, Any]:
+    """The capture to run, once its source has a snapshot.
+
+    Raises:
+        AirflowSkipException: it already runs, and the run was asked not to mind.
+        Terminal: it already runs for another run; or there is no snapshot yet.
+    """
+    source = str((params or {})["source"])
+    application = capture_application(source)
+    seen = run_folder(application).observe()
+    if seen.held and seen.run is not None and not seen.run.owner.startswith(f"{dag.dag_id}|{run_id}|"):
+        if (params or {}).get("unless_running"):
+            raise AirflowSkipException(f"{application} already runs for {seen.run.owner}: nothing to start")
+        raise Terminal(
+            f"{application} already runs",
+            owner=seen.run.owner,
+            fix="Nothing needs to be started; to start it afresh, mark that run failed first.",
+        )
+    refuse_unless_snapshotted(source, _capture_status(source))
+    return {"application": application, "argv": lyrebird_argv(["capture", "run", "--source", source])}
+
+
+def check_audit(
+    topics: Sequence[str], params: Mapping[str, Any] | None = None, run_id: str | None = None
+) -> dict[str, Any]:
+    """The audit's arguments, and where its report will be."""
+    folder = state_folder() / "audit" / "search"
+    folder.mkdir(parents=True, exist_ok=True)
+    report = folder / f"{''.join(c if c.isalnum() or c in '-_.' else '_' for c in run_id or '')}.json"
+    # A run that is repeated must not be judged by the report of its earlier try.
+    report.unlink(missing_ok=True)
+    asked = SearchAuditRun.from_params(params or {}, topics)
+    return {"arguments": asked.arguments(report), "report": str(report)}
+
+
+def judge_audit(report: str) -> int:
+    """Fails the run when the audit has findings; returns the number of clean topics."""
+    return refuse_findings(json.loads(Path(report).read_text(encoding="utf-8")))
+
+
+def _capture_status(source: str) -> dict[str, Any]:
+    ended = subprocess.run(  # noqa: S603 - our own command
+        lyrebird_argv(["capture", "status", "--source", source, "--json"]),
+        capture_output=True,
+        text=True,
+        env=application_environment(),
+        cwd=PROJECT_ROOT,
+        timeout=_STATUS_WITHIN_S,
+        check=False,
+    )
+    lines = (ended.stdout if ended.returncode == 0 else ended.stderr).strip().splitlines() or [""]
+    if ended.returncode != 0:
+        raise Transient(
+            f"lyrebird capture status: {lines[-1].removeprefix('error: ')}", source=source, status=ended.returncode
+        )
+    status: dict[str, Any] = json.loads(ended.stdout)
+    return status

@@ -1,0 +1,243 @@
+"""The guardian: the parent of one supervised application, and its only stopper.
+
+`python -I -S guardian.py --folder F --token T --owner O … -- COMMAND`, in a session of its own. Standard library alone.
+It holds `F/lock` (flock) as long as it lives, so a free lock says that the application is dead: no reused pid and no
+reboot can deceive it. Order of the durable steps:
+
+1. take the lock (tried for a second: a prober takes it for an instant), else exit 75;
+2. write `run.json` with this generation's token, remove the files of the last one, end what is left of its processes;
+3. start the application, in its own process group, dying with the guardian; write `run.json` again, with its pid;
+4. when it must end (SIGTERM, or nobody has touched `lease` for `lease_ttl` seconds): write `stop`, wait `grace`
+   seconds, then SIGTERM to its group, ten seconds later SIGKILL;
+5. when it has ended: SIGKILL what is left of its processes, write `exit.json`, let go of the lock by ending.
+
+The lease is watched by changes of its time stamp against the monotonic clock: a jump of the wall clock fences nobody.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import fcntl
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+if __name__ == "__main__":
+    # Run by path and isolated from the environment: only this tells where the package is.
+    sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from supervision.processes import die_with_parent, end_all_marked, start_time
+
+__all__ = ["EXIT_TAKEN", "TOKEN_VARIABLE", "main"]
+
+EXIT_TAKEN = 75
+"""Exit status when another guardian holds the lock (EX_TEMPFAIL)."""
+TOKEN_VARIABLE = "LYREBIRD_TOKEN"  # noqa: S105 - the name of a variable
+_LOG_LIMIT_BYTES = 64 * 1024 * 1024
+_KILL_AFTER_TERM_S = 10.0
+_LAST_ONES_S = 10.0
+_WATCHED = {signal.SIGTERM, signal.SIGINT, signal.SIGCHLD}
+
+
+class Guardian:
+    """One generation of one application."""
+
+    def __init__(self, orders: argparse.Namespace) -> None:
+        self._folder = Path(orders.folder)
+        self._token: str = orders.token
+        self._owner: str = orders.owner
+        self._lease_ttl_s: float = orders.lease_ttl
+        self._grace_s: float = orders.grace
+        self._argv: list[str] = orders.command
+        self._asked = False
+        self._lease_stamp = 0
+        self._lease_seen_s = 0.0
+
+    def run(self) -> int:
+        """Guard the application to its end. Returns 0, or `EXIT_TAKEN`."""
+        self._folder.mkdir(parents=True, exist_ok=True)
+        lock = os.open(self._folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        if not _locked(lock, within_s=1.0):
+            self._say("another guardian holds the lock")
+            return EXIT_TAKEN
+        signal.pthread_sigmask(signal.SIG_BLOCK, _WATCHED)
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
+        problem = self._clear_the_last_generation()
+        if problem is None:
+            rc, why = self._guard()
+        else:
+            rc, why = 126, None
+        self._write(
+            "exit.json", {"rc": rc, "why": why, "token": self._token, "problem": problem, "ended_us": _now_us()}
+        )
+        self._say(f"the application ended: rc {rc}, why {why}")
+        return 0
+
+    def _clear_the_last_generation(self) -> str | None:
+        """End its processes and remove its files; returns what stands in the way of a start."""
+        last: dict[str, Any] = {}
+        with contextlib.suppress(OSError, ValueError):
+            last = json.loads((self._folder / "run.json").read_text())
+        # A guardian that died here left the older token too: both are ended, however often this is interrupted.
+        tokens = [t for t in [*last.get("earlier", []), last.get("token")] if t]
+        self._write_run(pid=None, earlier=tokens[-8:])
+        for name in ("exit.json", "stop", "progress.json"):
+            (self._folder / name).unlink(missing_ok=True)
+        for token in tokens:
+            left = end_all_marked(TOKEN_VARIABLE, token, within_s=_LAST_ONES_S)
+            if left:
+                self._say(problem := f"processes of the last generation do not end: {left}")
+                return problem
+        return None
+
+    def _guard(self) -> tuple[int, str | None]:
+        self._touch_lease()
+        log = self._open_log()
+        me = os.getpid()
+        environment = {**os.environ, "LYREBIRD_RUN": str(self._folder), TOKEN_VARIABLE: self._token}
+        try:
+            application = subprocess.Popen(  # noqa: S603 - the command is the guardian's whole purpose
+                self._argv,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                env=environment,
+                process_group=0,
+                preexec_fn=lambda: die_with_parent(me),
+            )
+        except OSError as error:
+            os.write(log, f"cannot start {self._argv[0]}: {error}\n".encode())
+            return 127, None
+        self._write_run(pid=application.pid, earlier=[])
+        self._say(f"started {' '.join(self._argv)} as pid {application.pid}")
+        why = self._watch(application, log)
+        left = end_all_marked(TOKEN_VARIABLE, self._token, within_s=_LAST_ONES_S)
+        if left:
+            self._say(f"processes that do not end: {left}")
+        return application.returncode, why
+
+    def _watch(self, application: subprocess.Popen[bytes], log: int) -> str | None:
+        """Wait for the end, hastening it where it must be. Returns why it was made to end, if it was."""
+        why: str | None = None
+        steps = [
+            (self._grace_s, signal.SIGTERM),
+            (_KILL_AFTER_TERM_S, signal.SIGKILL),
+        ]
+        deadline = 0.0
+        while application.poll() is None:
+            now = time.monotonic()
+            if why is None:
+                why = "asked" if self._asked else "lease expired" if self._lease_expired(now) else None
+                if why is not None:
+                    self._say(f"asking the application to end: {why}")
+                    self._write("stop", {"why": why, "asked_us": _now_us()})
+                    deadline = now + steps[0][0]
+            elif steps and now >= deadline:
+                _, number = steps.pop(0)
+                self._say(f"still there: {number.name} to its group")
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(application.pid, number)
+                deadline = now + (steps[0][0] if steps else 0.0)
+            received = signal.sigtimedwait(_WATCHED, 0.5)
+            if received is not None and received.si_signo in {signal.SIGTERM, signal.SIGINT}:
+                self._asked = True
+            self._bound_log(log)
+        return why
+
+    def _touch_lease(self) -> None:
+        lease = self._folder / "lease"
+        lease.touch()
+        self._lease_stamp = lease.stat().st_mtime_ns
+        self._lease_seen_s = time.monotonic()
+
+    def _lease_expired(self, now_s: float) -> bool:
+        with contextlib.suppress(FileNotFoundError):
+            stamp = (self._folder / "lease").stat().st_mtime_ns
+            if stamp != self._lease_stamp:
+                self._lease_stamp, self._lease_seen_s = stamp, now_s
+        return now_s - self._lease_seen_s > self._lease_ttl_s
+
+    def _open_log(self) -> int:
+        """`app.log` of this generation; the last one's stays as `app.log.1`."""
+        path = self._folder / "app.log"
+        if path.exists():
+            path.replace(path.with_name("app.log.1"))
+        return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+
+    def _bound_log(self, log: int) -> None:
+        # Copied, then cut: the application's descriptor stays valid, as it appends.
+        if os.fstat(log).st_size > _LOG_LIMIT_BYTES:
+            shutil.copyfile(self._folder / "app.log", self._folder / "app.log.1")
+            os.ftruncate(log, 0)
+
+    def _write_run(self, *, pid: int | None, earlier: list[str]) -> None:
+        me = os.getpid()
+        self._write(
+            "run.json",
+            {
+                "token": self._token,
+                "owner": self._owner,
+                "guardian_pid": me,
+                "guardian_start": start_time(me),
+                "pid": pid,
+                "argv": self._argv,
+                "started_us": _now_us(),
+                "grace_s": self._grace_s,
+                "lease_ttl_s": self._lease_ttl_s,
+                "earlier": earlier,
+            },
+        )
+
+    def _write(self, name: str, content: dict[str, Any]) -> None:
+        """All or nothing, also over a power cut: temporary file, fsync, rename."""
+        temporary = self._folder / f".{name}.{os.getpid()}"
+        with temporary.open("w", encoding="utf-8") as file:
+            os.fchmod(file.fileno(), 0o600)
+            json.dump(content, file)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(self._folder / name)
+
+    def _say(self, text: str) -> None:
+        stamp = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+        sys.stderr.write(f"{stamp} [{self._token}] {text}\n")
+        sys.stderr.flush()
+
+
+def _locked(descriptor: int, *, within_s: float) -> bool:
+    deadline = time.monotonic() + within_s
+    while True:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() > deadline:
+                return False
+            time.sleep(0.02)
+        else:
+            return True
+
+
+def _now_us() -> int:
+    return time.time_ns() // 1000
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Guard the command after `--`. Blocks until it has ended; see the module for the files and the order."""
+    parser = argparse.ArgumentParser(prog="guardian", description="guard one application")
+    parser.add_argument("--folder", required=True, help="the application's run folder")
+    parser.add_argument("--token", required=True, help="names this generation")
+    parser.add_argument("--owner", required=True, help="dag|run|task|map_index")
+    parser.add_argument("--lease-ttl", type=float, default=300.0, help="seconds without a touch of the lease")
+    parser.add_argument("--grace", type=float, default=60.0, help="seconds between `stop` and SIGTERM")
+    parser.add_argument("command", nargs="+", help="what to run, after --")
+    return Guardian(parser.parse_args(argv)).run()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

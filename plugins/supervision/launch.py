@@ -1,0 +1,97 @@
+"""Starts a guardian, and the environment of whatever Airflow starts for Lyrebird."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from include.clock import Clock
+from include.errors import Transient
+from include.settings.environment import PROJECT_ROOT, environment
+from supervision.guardian import EXIT_TAKEN
+from supervision.run_folder import RunFolder
+
+__all__ = ["application_environment", "launch"]
+
+_GUARDIAN = Path(__file__).with_name("guardian.py")
+# A guardian may first have to end what is left of the last generation (10 s).
+_START_WITHIN_S = 30.0
+_started: list[subprocess.Popen[bytes]] = []
+"""Guardians outlive us on purpose; those that ended while we live are reaped at the next launch."""
+
+
+def application_environment(given: Mapping[str, str] = os.environ) -> dict[str, str]:
+    """The environment of an application: ours, without Airflow's keys, which are no application's business.
+
+    Added are all LYREBIRD_* names, the project on PYTHONPATH, the Python and the Spark of this installation.
+    """
+    names = {name: value for name, value in given.items() if "AIRFLOW" not in name.upper()}
+    # Of our own guardian, were Airflow itself ever run by one.
+    for name in ("LYREBIRD_RUN", "LYREBIRD_TOKEN", "LYREBIRD_LEASH"):
+        names.pop(name, None)
+    names.update(environment(names))
+    names["PYTHONPATH"] = str(PROJECT_ROOT)
+    names["PYTHONUNBUFFERED"] = "1"
+    names.setdefault("PYSPARK_PYTHON", sys.executable)
+    spark = next((Path(p) / "pyspark" for p in sys.path if (Path(p) / "pyspark/bin/spark-submit").exists()), None)
+    if spark is not None:
+        names.setdefault("SPARK_HOME", str(spark))
+    return names
+
+
+def launch(
+    folder: RunFolder,
+    argv: Sequence[str],
+    names: Mapping[str, str],
+    *,
+    owner: str,
+    token: str,
+    grace_s: float,
+    lease_ttl_s: float,
+    clock: Clock,
+) -> bool:
+    """Start a guardian in a session of its own and wait until it has started the application.
+
+    Returns False when another guardian was faster: look again. Blocks up to 30 s.
+
+    Raises:
+        Transient: the guardian did not come up; details name its log.
+    """
+    _started[:] = [guardian for guardian in _started if guardian.poll() is None]
+    folder.path.mkdir(parents=True, exist_ok=True)
+    log_path = folder.path / "guardian.log"
+    options = [f"--folder={folder.path}", f"--token={token}", f"--owner={owner}"]
+    options += [f"--lease-ttl={lease_ttl_s}", f"--grace={grace_s}"]
+    with log_path.open("ab") as log:
+        guardian = subprocess.Popen(  # noqa: S603 - the command of a DAG file
+            # -I -S: nothing of the environment or of site-packages can break it.
+            [sys.executable, "-I", "-S", str(_GUARDIAN), *options, "--", *argv],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            env=dict(names),
+            cwd=PROJECT_ROOT,
+            start_new_session=True,
+        )
+    _started.append(guardian)
+    deadline = clock.monotonic_s() + _START_WITHIN_S
+    while clock.monotonic_s() < deadline:
+        rc = guardian.poll()
+        seen = folder.observe()
+        mine = seen.run is not None and seen.run.token == token
+        if mine and (rc is not None or (seen.run is not None and seen.run.pid is not None)):
+            return True
+        if rc == EXIT_TAKEN:
+            return False
+        if rc is not None:
+            break
+        clock.sleep(0.05)
+    raise Transient(
+        "the guardian did not start the application",
+        system=folder.path.name,
+        status=guardian.poll(),
+        fix=f"Read {log_path}.",
+    )

@@ -1,0 +1,27 @@
+"""Links from a task to the log of the application that it keeps running."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from airflow.sdk import BaseOperatorLink
+
+if TYPE_CHECKING:
+    from airflow.sdk.types import TaskInstanceKey
+
+__all__ = ["LOG_ROUTE", "ApplicationLogLink"]
+
+LOG_ROUTE = "/lyrebird"
+"""Where lyrebird_plugin.py serves the pages."""
+
+
+class ApplicationLogLink(BaseOperatorLink):
+    """The whole log of the application, live: the task's own log shows progress, and the end after a failure."""
+
+    name = "Application log"
+
+    def get_link(self, operator: Any, *, ti_key: TaskInstanceKey) -> str:
+        """Path of the page, on Airflow's own address."""
+        del ti_key
+        return f"{LOG_ROUTE}/applications/{quote(str(getattr(operator, 'application', '')), safe='')}/log"

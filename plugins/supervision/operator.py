@@ -1,0 +1,221 @@
+"""`StreamingOperator`: keeps one long-running application running, without holding a worker.
+
+`execute` starts the guardian (or finds its own application still running) and defers; `resume` acts on the trigger's
+event. The order of its steps, with what a crash between them leaves:
+
+1. decide by the run folder (`decisions.on_start`);
+2. launch: the guardian runs, nobody watches → a retry of this task reconnects, else the lease ends it;
+3. defer: the trigger watches.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from airflow.sdk import BaseOperator
+from airflow.sdk.exceptions import AirflowFailException
+
+from include.clock import SystemClock
+from include.errors import Terminal, Transient
+from supervision.budget import RestartBudget
+from supervision.decisions import (
+    AwaitEnd,
+    Event,
+    Finish,
+    Launch,
+    Reconnect,
+    StartAgain,
+    on_event,
+    on_start,
+)
+from supervision.launch import application_environment, launch
+from supervision.links import ApplicationLogLink
+from supervision.run_folder import RunFolder, run_folder
+from supervision.trigger import ApplicationTrigger
+
+if TYPE_CHECKING:
+    from airflow.sdk.definitions.context import Context
+
+__all__ = ["StreamingOperator"]
+
+_RESTARTS_KEY = "restarts_us"
+# Below this, an event may overtake the booking of the deferral: see ApplicationTrigger.
+_HOLD_EVENTS_S = 4.0
+_TAIL_LINES = 60
+
+
+class StreamingOperator(BaseOperator):
+    """Runs a command as the only instance of `application` on this host, for as long as the task wants it.
+
+    The task succeeds when the application ends by itself with status 0. A crash or a stall starts it again at once
+    while the restart budget lasts, then fails the try (Airflow's retries and mails follow). Marking the task or its
+    run failed or successful, or clearing it, drains the application: it gets `grace_s` to end cleanly.
+
+    Args:
+        application: its name; names the run folder `$LYREBIRD_STATE/run/<application>` too (templated).
+        argv: the command (templated). It runs in the project's folder.
+        stall_after_s: without a change of its progress.json for so long, it is stopped and started again. Must
+            exceed its start-up and its longest batch.
+        grace_s: what it gets between the request to end and SIGTERM.
+        lease_ttl_s: how long it may run while no triggerer watches it; longer than the outage of the triggerer that
+            it shall survive.
+        restarts: the budget, see `RestartBudget`.
+        poll_s: seconds between the trigger's looks.
+    """
+
+    template_fields: Sequence[str] = ("application", "argv")
+    operator_extra_links = (ApplicationLogLink(),)
+    ui_color = "#dfeee8"
+
+    def __init__(
+        self,
+        *,
+        application: str,
+        argv: Sequence[str] = (),
+        stall_after_s: float = 120.0,
+        grace_s: float = 60.0,
+        lease_ttl_s: float = 300.0,
+        restarts: RestartBudget | None = None,
+        poll_s: float = 2.0,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.application = application
+        self.argv = argv
+        self.stall_after_s = stall_after_s
+        self.grace_s = grace_s
+        self.lease_ttl_s = lease_ttl_s
+        self.restarts = restarts or RestartBudget(most=5, window_s=600.0)
+        self.poll_s = poll_s
+        self._launched: str | None = None
+
+    def command(self, names: dict[str, str]) -> list[str]:
+        """The command to run; may add to `names`, its environment. Called once for each launch."""
+        del names
+        return list(self.argv)
+
+    def execute(self, context: Context) -> None:
+        """Start the application, or find it again, and defer."""
+        self._start(context)
+
+    def resume(self, context: Context, event: dict[str, Any]) -> None:
+        """Act on the trigger's event. A worker that dies in here leaves it to the retry's `execute`."""
+        told = Event(**event)
+        outcome = on_event(told, stall_after_s=self.stall_after_s)
+        if isinstance(outcome, Finish):
+            self.log.info("%s has ended by itself, with status 0", self.application)
+            return
+        self.log.warning("%s: %s", self.application, outcome.because)
+        if outcome.spends:
+            self._show_log()
+        if outcome.stop_first:
+            self._folder.ask_to_end(told.token)
+            self._await_end(told.token)
+        if outcome.spends:
+            self._spend_or_fail(context, outcome)
+        self._start(context)
+
+    def on_kill(self) -> None:
+        """This try was ended between launch and deferral: drain what it has launched."""
+        if self._launched is not None:
+            self._folder.ask_to_end(self._launched)
+
+    @property
+    def _folder(self) -> RunFolder:
+        return run_folder(self.application)
+
+    def _start(self, context: Context) -> NoReturn:
+        """Launch or reconnect, then defer: returns only by raising."""
+        owner = _owner(context)
+        clock = SystemClock()
+        patience_s = self.grace_s + 40.0
+        deadline = clock.monotonic_s() + patience_s
+        while clock.monotonic_s() < deadline:
+            decision = on_start(self._folder.observe(), owner)
+            if isinstance(decision, Reconnect):
+                self.log.info("%s still runs: watching generation %s", self.application, decision.token)
+                self._defer(decision.token)
+            if isinstance(decision, Launch):
+                token = self._launch(owner)
+                if token is not None:
+                    self._defer(token)
+            elif isinstance(decision, AwaitEnd):
+                clock.sleep(0.5)
+            else:
+                refused = Terminal(
+                    f"{self.application} already runs",
+                    owner=decision.owner,
+                    fix="Let that run keep it, or mark that run failed (it drains) and clear this one.",
+                )
+                raise AirflowFailException(str(refused))
+        raise Transient(
+            f"the old {self.application} did not end within {patience_s:g} s",
+            system=self.application,
+            fix=f"Read {self._folder.path}/guardian.log.",
+        )
+
+    def _launch(self, owner: str) -> str | None:
+        names = application_environment()
+        argv = self.command(names)
+        token = secrets.token_hex(8)
+        self._launched = token
+        self.log.info("starting %s, generation %s, log %s/app.log", self.application, token, self._folder.path)
+        started = launch(
+            self._folder,
+            argv,
+            names,
+            owner=owner,
+            token=token,
+            grace_s=self.grace_s,
+            lease_ttl_s=self.lease_ttl_s,
+            clock=SystemClock(),
+        )
+        return token if started else None
+
+    def _defer(self, token: str) -> NoReturn:
+        self._folder.touch_lease()
+        self.defer(
+            trigger=ApplicationTrigger(
+                folder=str(self._folder.path),
+                token=token,
+                not_before_us=SystemClock().now_us() + round(_HOLD_EVENTS_S * 1_000_000),
+                poll_s=self.poll_s,
+                stall_after_s=self.stall_after_s,
+            ),
+            method_name="resume",
+        )
+
+    def _await_end(self, token: str) -> None:
+        clock = SystemClock()
+        deadline = clock.monotonic_s() + self.grace_s + 40.0
+        while clock.monotonic_s() < deadline:
+            seen = self._folder.observe()
+            if not seen.held or seen.run is None or seen.run.token != token:
+                return
+            clock.sleep(0.5)
+
+    def _spend_or_fail(self, context: Context, outcome: StartAgain) -> None:
+        store = context["task_state_store"]
+        kept = store.get(_RESTARTS_KEY, [])
+        history = [at for at in kept if isinstance(at, int)] if isinstance(kept, list) else []
+        granted, history = self.restarts.spend(history, SystemClock().now_us())
+        store.set(_RESTARTS_KEY, list(history))
+        if not granted:
+            raise Transient(
+                f"{self.application}: {outcome.because}, and {len(history)} restarts within "
+                f"{self.restarts.window_s:g} s did not help",
+                system=self.application,
+                fix=f"Read the end of its log above, or {self._folder.path}/app.log.",
+            )
+        self.log.info("restart %d of %d within %g s", len(history), self.restarts.most, self.restarts.window_s)
+
+    def _show_log(self) -> None:
+        tail = self._folder.log_tail(_TAIL_LINES)
+        self.log.error("the last %d lines of %s/app.log:\n%s", len(tail), self._folder.path, "\n".join(tail))
+
+
+def _owner(context: Context) -> str:
+    ti = context["ti"]
+    return f"{ti.dag_id}|{ti.run_id}|{ti.task_id}|{ti.map_index}"

@@ -1,0 +1,84 @@
+"""Two plain pages: which applications run here, and the end of one's log. Nothing is loaded from elsewhere."""
+
+from __future__ import annotations
+
+import html
+import os
+import re
+from typing import TYPE_CHECKING
+
+from include.clock import iso
+from include.settings.environment import state_folder
+from supervision.run_folder import RunFolder, run_folder
+
+if TYPE_CHECKING:
+    from fastapi import FastAPI
+
+__all__ = ["application_pages", "applications_page", "log_page"]
+
+_NAME = re.compile(r"[A-Za-z0-9_.-]{1,100}")
+_LINES = 2000
+_FRAME = """\
+<!doctype html>
+<html lang="en"><meta charset="utf-8"><meta http-equiv="refresh" content="5"><title>{title}</title>
+<style>
+body{{font:14px system-ui,sans-serif;margin:1.5em;color-scheme:light dark}}
+pre{{font-size:12px;white-space:pre-wrap}}
+td,th{{text-align:left;padding:.3em 1em .3em 0;vertical-align:top}}
+</style>
+<h1>{title}</h1>{body}</html>"""
+
+
+def application_pages() -> FastAPI:
+    """The pages as an application for Airflow's api-server; every one asks for Airflow's login."""
+    from airflow.api_fastapi.core_api.security import get_user
+    from fastapi import Depends, FastAPI, HTTPException
+    from fastapi.responses import HTMLResponse
+
+    pages = FastAPI(dependencies=[Depends(get_user)], docs_url=None, redoc_url=None, openapi_url=None)
+
+    @pages.get("/applications", response_class=HTMLResponse)
+    def applications() -> str:
+        return applications_page()
+
+    @pages.get("/applications/{name}/log", response_class=HTMLResponse)
+    def log(name: str) -> str:
+        # The name becomes a path: nothing that leads out of the run folder, no matter who asks.
+        if not _NAME.fullmatch(name) or name.startswith(".") or not run_folder(name).path.is_dir():
+            raise HTTPException(404, "no such application on this host")
+        return log_page(name)
+
+    return pages
+
+
+def applications_page() -> str:
+    """A table of all run folders of this host."""
+    runs = state_folder() / "run"
+    names = sorted(os.listdir(runs)) if runs.is_dir() else []
+    rows = "".join(_row(name, run_folder(name)) for name in names if _NAME.fullmatch(name))
+    head = "<tr><th>application<th>state<th>since<th>held by<th>last report</tr>"
+    body = f"<table>{head}{rows}</table>" if rows else "<p>Nothing has been started on this host yet.</p>"
+    return _FRAME.format(title="Applications", body=body)
+
+
+def log_page(name: str) -> str:
+    """The last lines of one application's log."""
+    lines = run_folder(name).log_tail(_LINES)
+    body = f"<table>{_row(name, run_folder(name))}</table><pre>{html.escape(chr(10).join(lines))}</pre>"
+    return _FRAME.format(title=html.escape(name), body=body)
+
+
+def _row(name: str, folder: RunFolder) -> str:
+    seen = folder.observe()
+    _, report = folder.progress()
+    if seen.held:
+        state = "ending" if seen.stop else "running"
+    elif seen.ended is not None:
+        state = f"ended: {seen.ended.why or f'status {seen.ended.rc}'}"
+    else:
+        state = "not running"
+    since = iso(seen.run.started_us) if seen.run else ""
+    told = ", ".join(f"{key} {value}" for key, value in report.items())
+    cells = (state, since, seen.run.owner if seen.run else "", told)
+    link = f'<a href="/lyrebird/applications/{name}/log">{html.escape(name)}</a>'
+    return f"<tr><td>{link}" + "".join(f"<td>{html.escape(cell)}" for cell in cells) + "</tr>"

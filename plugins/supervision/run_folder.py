@@ -1,0 +1,165 @@
+"""The run folder of one supervised application, as operator, trigger and pages see it.
+
+| file | writer | meaning |
+|---|---|---|
+| `lock` | guardian (flock) | free = the application is dead |
+| `run.json` | guardian | this generation: token, owner, guardian_pid, guardian_start, pid, argv, started_us |
+| `progress.json` | application | any change is progress |
+| `lease` | trigger | a time stamp that stands still for `lease_ttl` stops the application |
+| `stop` | guardian | the application shall end |
+| `exit.json` | guardian | rc, why (`asked`, `lease expired`, null), token |
+| `app.log`, `app.log.1`, `guardian.log` | both | this generation's log, the last one's, the guardian's own |
+
+Reading never blocks and never raises for a file that is missing or half of a generation.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import signal
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from include.settings.environment import state_folder
+
+__all__ = ["Ended", "Observed", "Run", "RunFolder", "run_folder"]
+
+_TAIL_BYTES = 256 * 1024
+
+
+@dataclass(frozen=True)
+class Run:
+    """One generation of an application, from `run.json`."""
+
+    token: str
+    owner: str
+    guardian_pid: int
+    pid: int | None
+    started_us: int
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a generation ended, from `exit.json`.
+
+    Attributes:
+        rc: exit status; negative: the signal that ended it.
+        why: None when it ended by itself, else what made the guardian end it.
+        problem: why it could not be started, if so.
+    """
+
+    token: str
+    rc: int
+    why: str | None
+    problem: str | None
+
+
+@dataclass(frozen=True)
+class Observed:
+    """The folder at one moment. The lock was read first: with `held` False the rest is final."""
+
+    held: bool
+    stop: bool
+    run: Run | None
+    ended: Ended | None
+
+
+@dataclass(frozen=True)
+class RunFolder:
+    """The files of one application's run folder."""
+
+    path: Path
+
+    def held(self) -> bool:
+        """Whether a guardian lives. Takes a shared lock for an instant; guardians try longer than that."""
+        try:
+            descriptor = os.open(self.path / "lock", os.O_RDONLY)
+        except FileNotFoundError:
+            return False
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        finally:
+            os.close(descriptor)
+        return False
+
+    def observe(self) -> Observed:
+        """The lock first, then the files: see `Observed`."""
+        held = self.held()
+        run, ended = self._read("run.json"), self._read("exit.json")
+        return Observed(
+            held=held,
+            stop=(self.path / "stop").exists(),
+            run=Run(
+                token=run["token"],
+                owner=run["owner"],
+                guardian_pid=run["guardian_pid"],
+                pid=run.get("pid"),
+                started_us=run["started_us"],
+            )
+            if run
+            else None,
+            ended=Ended(
+                token=ended["token"],
+                rc=ended["rc"],
+                why=ended.get("why"),
+                problem=ended.get("problem"),
+            )
+            if ended
+            else None,
+        )
+
+    def progress(self) -> tuple[int, dict[str, Any]]:
+        """A stamp that changes with each report of the application (0: none yet), and the report."""
+        try:
+            stamp = (self.path / "progress.json").stat()
+        except FileNotFoundError:
+            return 0, {}
+        return stamp.st_mtime_ns ^ stamp.st_ino, self._read("progress.json")
+
+    def touch_lease(self) -> None:
+        """Keep the application alive for another `lease_ttl`. A folder that is gone is left alone."""
+        with contextlib.suppress(FileNotFoundError):
+            os.utime(self.path / "lease")
+
+    def ask_to_end(self, token: str) -> bool:
+        """Let the guardian of this generation drain its application; returns at once.
+
+        Returns False, and does nothing, when this generation has ended or was replaced. May be called twice.
+        """
+        seen = self.observe()
+        if not seen.held or seen.run is None or seen.run.token != token:
+            return False
+        try:
+            os.kill(seen.run.guardian_pid, signal.SIGTERM)
+        except ProcessLookupError:
+            return False
+        return True
+
+    def log_tail(self, lines: int) -> list[str]:
+        """The last lines of the application's log (none when there is no log)."""
+        try:
+            with (self.path / "app.log").open("rb") as file:
+                size = file.seek(0, os.SEEK_END)
+                file.seek(max(0, size - _TAIL_BYTES))
+                text = file.read().decode(errors="replace")
+        except FileNotFoundError:
+            return []
+        return text.splitlines()[-lines:]
+
+    def _read(self, name: str) -> dict[str, Any]:
+        try:
+            content = json.loads((self.path / name).read_text(encoding="utf-8"))
+        except (FileNotFoundError, ValueError):
+            return {}
+        return content if isinstance(content, dict) else {}
+
+
+def run_folder(application: str) -> RunFolder:
+    """The run folder of an application of this host: `$LYREBIRD_STATE/run/<application>`."""
+    return RunFolder(state_folder() / "run" / application)

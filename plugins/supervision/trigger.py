@@ -1,0 +1,105 @@
+"""The trigger: watches one generation of an application from the triggerer, and keeps its lease fresh.
+
+It holds no slot and no process; a triggerer that is restarted or replaced goes on where the last one was. The kernel
+of it is `decisions.on_poll`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from airflow.triggers.base import BaseTrigger, TriggerEvent
+
+from include.clock import SystemClock
+from supervision.decisions import on_poll
+from supervision.run_folder import RunFolder
+
+__all__ = ["ApplicationTrigger"]
+
+
+class ApplicationTrigger(BaseTrigger):
+    """Fires once: when generation `token` has exited, was replaced or makes no progress.
+
+    Args:
+        folder: the run folder.
+        token: the generation.
+        not_before_us: wall clock before which no event is fired: one that fires while the deferral is still being
+            booked makes the scheduler fail the task (apache/airflow #72716, #71580).
+        poll_s: seconds between looks; each renews the lease.
+        stall_after_s: seconds without a change of progress.json. The count starts with the trigger and includes the
+            application's start-up.
+        log_every_s: seconds between progress lines in the task's log.
+    """
+
+    def __init__(
+        self,
+        folder: str,
+        token: str,
+        not_before_us: int,
+        poll_s: float,
+        stall_after_s: float,
+        log_every_s: float = 30.0,
+    ) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.folder = folder
+        self.token = token
+        self.not_before_us = not_before_us
+        self.poll_s = poll_s
+        self.stall_after_s = stall_after_s
+        self.log_every_s = log_every_s
+
+    def serialize(self) -> tuple[str, dict[str, Any]]:
+        """Everything that another triggerer needs to go on."""
+        return (
+            "supervision.trigger.ApplicationTrigger",
+            {
+                "folder": self.folder,
+                "token": self.token,
+                "not_before_us": self.not_before_us,
+                "poll_s": self.poll_s,
+                "stall_after_s": self.stall_after_s,
+                "log_every_s": self.log_every_s,
+            },
+        )
+
+    async def run(self) -> AsyncIterator[TriggerEvent]:
+        """Poll until there is something to tell."""
+        clock = SystemClock()
+        folder = RunFolder(Path(self.folder))
+        changed_s = said_s = clock.monotonic_s()
+        last = 0
+        while True:
+            seen = folder.observe()
+            stamp, report = folder.progress()
+            now_s = clock.monotonic_s()
+            if stamp != last:
+                last, changed_s = stamp, now_s
+            event = on_poll(seen, self.token, silent_s=now_s - changed_s, stall_after_s=self.stall_after_s)
+            if event is not None:
+                early_s = (self.not_before_us - clock.now_us()) / 1_000_000
+                # Bounded: a wall clock that was set back must not hold the event for ever.
+                await asyncio.sleep(min(max(early_s, 0.0), 10.0))
+                yield TriggerEvent(asdict(event))  # type: ignore[no-untyped-call]
+                return
+            folder.touch_lease()
+            if now_s - said_s >= self.log_every_s:
+                said_s = now_s
+                self.log.info(
+                    "running for %.0f s; progress %.0f s ago: %s",
+                    (clock.now_us() - (seen.run.started_us if seen.run else clock.now_us())) / 1_000_000,
+                    now_s - changed_s,
+                    " ".join(f"{key}={value}" for key, value in report.items()) or "none yet",
+                )
+            await asyncio.sleep(self.poll_s)
+
+    async def on_kill(self) -> None:
+        """Somebody marked or cleared the task: let the guardian drain this generation, and no other.
+
+        Returns at once; the guardian escalates. Never called on a triggerer's shutdown, and `cleanup` stops nothing.
+        """
+        if RunFolder(Path(self.folder)).ask_to_end(self.token):
+            self.log.info("asked generation %s to end", self.token)

@@ -1,0 +1,234 @@
+"""The guardian with real processes: one owner, nothing outlives it, a request to end is drained."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from include.clock import SystemClock
+from supervision.launch import application_environment, launch
+from supervision.processes import marked
+from supervision.run_folder import RunFolder
+
+CLOCK = SystemClock()
+
+# Reports progress, and ends cleanly when `stop` is there; "deaf" ignores it and SIGTERM; a child of its own session
+# stands for a worker process of Spark.
+APPLICATION = """
+import json, os, pathlib, signal, subprocess, sys, time
+folder = pathlib.Path(os.environ["LYREBIRD_RUN"])
+if "deaf" in sys.argv:
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+if "child" in sys.argv:
+    child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], start_new_session=True)
+    (folder / "child").write_text(str(child.pid))
+print("hello from the application", flush=True)
+n = 0
+while "deaf" in sys.argv or not (folder / "stop").exists():
+    n += 1
+    (folder / "p").write_text(json.dumps({"n": n}))
+    os.replace(folder / "p", folder / "progress.json")
+    time.sleep(0.05)
+(folder / "drained").write_text("yes")
+"""
+
+
+def eventually(condition: Callable[[], bool], what: str, within_s: float = 20.0) -> None:
+    deadline = CLOCK.monotonic_s() + within_s
+    while not condition():
+        assert CLOCK.monotonic_s() < deadline, f"not seen: {what}"
+        CLOCK.sleep(0.02)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Iterator[RunFolder]:
+    folder = RunFolder(tmp_path / "app")
+    yield folder
+    seen = folder.observe()
+    if seen.held and seen.run is not None:
+        os.kill(seen.run.guardian_pid, signal.SIGKILL)
+        eventually(lambda: not folder.held(), "the guardian's end")
+    for token in ("one", "two"):
+        for pid in marked("LYREBIRD_TOKEN", token):
+            os.kill(pid, signal.SIGKILL)
+
+
+def start(
+    folder: RunFolder, *words: str, token: str = "one", grace_s: float = 10, ttl_s: float = 60, code: str = APPLICATION
+) -> bool:
+    return launch(
+        folder,
+        [sys.executable, "-c", code, *words],
+        application_environment(),
+        owner="dag|run|task|-1",
+        token=token,
+        grace_s=grace_s,
+        lease_ttl_s=ttl_s,
+        clock=CLOCK,
+    )
+
+
+def pid_of(folder: RunFolder) -> int:
+    run = folder.observe().run
+    assert run is not None
+    assert run.pid is not None
+    return run.pid
+
+
+def test_a_launched_application_runs_under_its_token_and_holds_the_lock(folder: RunFolder) -> None:
+    assert start(folder)
+    seen = folder.observe()
+    assert seen.held
+    assert seen.run is not None
+    assert (seen.run.token, seen.run.owner) == ("one", "dag|run|task|-1")
+    assert psutil.pid_exists(pid_of(folder))
+    eventually(lambda: folder.progress()[0] != 0, "progress")
+    eventually(lambda: folder.log_tail(5) == ["hello from the application"], "the log")
+
+
+def test_run_json_names_the_guardian_by_pid_and_start(folder: RunFolder) -> None:
+    start(folder)
+    run = json.loads((folder.path / "run.json").read_text())
+    guardian = psutil.Process(run["guardian_pid"])
+    assert abs(guardian.create_time() - run["guardian_start"]) <= 1.0
+    assert guardian.children()[0].pid == run["pid"]
+
+
+def test_a_request_to_end_is_drained(folder: RunFolder) -> None:
+    start(folder)
+    assert folder.ask_to_end("one")
+    eventually(lambda: not folder.held(), "its end")
+    ended = folder.observe().ended
+    assert ended is not None
+    assert (ended.rc, ended.why, ended.token) == (0, "asked", "one")
+    assert (folder.path / "drained").exists()
+
+
+def test_a_request_in_the_name_of_an_older_generation_changes_nothing(folder: RunFolder) -> None:
+    start(folder)
+    assert not folder.ask_to_end("zero")
+    assert not (folder.path / "stop").exists()
+    assert folder.held()
+
+
+def test_an_application_that_does_not_listen_is_ended_after_its_grace(folder: RunFolder) -> None:
+    start(folder, code="import time; time.sleep(600)", grace_s=0.1)
+    folder.ask_to_end("one")
+    eventually(lambda: not folder.held(), "its end")
+    ended = folder.observe().ended
+    assert ended is not None
+    assert (ended.rc, ended.why) == (-signal.SIGTERM, "asked")
+
+
+def test_killing_the_guardian_kills_the_application(folder: RunFolder) -> None:
+    start(folder)
+    pid = pid_of(folder)
+    run = folder.observe().run
+    assert run is not None
+    os.kill(run.guardian_pid, signal.SIGKILL)
+    eventually(lambda: not psutil.pid_exists(pid) or psutil.Process(pid).status() == "zombie", "its death")
+    eventually(lambda: not folder.held(), "a free lock")
+    assert folder.observe().ended is None
+
+
+def test_a_new_generation_first_ends_what_the_old_one_left_behind(folder: RunFolder) -> None:
+    start(folder, "child")
+    eventually((folder.path / "child").exists, "the child")
+    child = int((folder.path / "child").read_text())
+    run = folder.observe().run
+    assert run is not None
+    os.kill(run.guardian_pid, signal.SIGKILL)
+    eventually(lambda: not folder.held(), "a free lock")
+    assert psutil.pid_exists(child)
+    assert start(folder, token="two")
+    eventually(lambda: not psutil.pid_exists(child) or psutil.Process(child).status() == "zombie", "its death")
+    assert marked("LYREBIRD_TOKEN", "one") == []
+
+
+def test_an_application_that_ends_takes_its_children_along(folder: RunFolder) -> None:
+    start(folder, "child")
+    eventually((folder.path / "child").exists, "the child")
+    folder.ask_to_end("one")
+    eventually(lambda: not folder.held(), "its end")
+    assert marked("LYREBIRD_TOKEN", "one") == []
+
+
+def test_nobody_touching_the_lease_ends_the_application(folder: RunFolder) -> None:
+    start(folder, ttl_s=0.5)
+    eventually(lambda: not folder.held(), "its end")
+    ended = folder.observe().ended
+    assert ended is not None
+    assert (ended.rc, ended.why) == (0, "lease expired")
+
+
+def test_a_second_guardian_is_turned_away(folder: RunFolder) -> None:
+    assert start(folder)
+    assert not start(folder, token="two")
+    run = folder.observe().run
+    assert run is not None
+    assert run.token == "one"
+
+
+def test_a_prober_that_takes_the_lock_for_an_instant_does_not_turn_a_guardian_away(folder: RunFolder) -> None:
+    import threading
+
+    folder.path.mkdir(parents=True)
+    (folder.path / "lock").touch()
+    done = threading.Event()
+
+    def probe() -> None:
+        while not done.is_set():
+            folder.held()
+
+    probers = [threading.Thread(target=probe) for _ in range(2)]
+    for prober in probers:
+        prober.start()
+    try:
+        assert start(folder)
+    finally:
+        done.set()
+        for prober in probers:
+            prober.join()
+
+
+def test_a_program_that_does_not_exist_is_told_as_such(folder: RunFolder) -> None:
+    launch(
+        folder,
+        ["/does/not/exist"],
+        application_environment(),
+        owner="o",
+        token="one",
+        grace_s=1,
+        lease_ttl_s=60,
+        clock=CLOCK,
+    )
+    eventually(lambda: not folder.held(), "its end")
+    ended = folder.observe().ended
+    assert ended is not None
+    assert ended.rc == 127
+    assert "cannot start /does/not/exist" in folder.log_tail(1)[0]
+
+
+def test_the_log_of_the_last_generation_is_kept(folder: RunFolder) -> None:
+    start(folder, code="print('first')")
+    eventually(lambda: not folder.held(), "its end")
+    start(folder, token="two", code="print('second')")
+    eventually(lambda: not folder.held(), "its end")
+    assert folder.log_tail(9) == ["second"]
+    assert (folder.path / "app.log.1").read_text() == "first\n"
+
+
+def test_airflows_own_settings_do_not_reach_the_application() -> None:
+    given = {"AIRFLOW__CORE__FERNET_KEY": "k", "LYREBIRD_RUN": "x", "LYREBIRD_KAFKA": "a:1", "PATH": "/bin"}
+    names = application_environment(given)
+    assert "AIRFLOW__CORE__FERNET_KEY" not in names
+    assert "LYREBIRD_RUN" not in names
+    assert names["LYREBIRD_KAFKA"] == "a:1"
+    assert names["SPARK_HOME"].endswith("pyspark")
