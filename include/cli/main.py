@@ -1,0 +1,93 @@
+"""The command `lyrebird`: a table of commands, each imported when it is called, so that `--help` answers at once."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from dataclasses import dataclass
+
+import click
+
+from include.errors import LyrebirdError
+
+__all__ = ["COMMANDS", "Entry", "lyrebird", "main"]
+
+
+@dataclass(frozen=True)
+class Entry:
+    """Where a command lives (`include.cli.<module>`, the name in it), and its line in `--help`."""
+
+    module: str
+    help: str
+    attribute: str = "command"
+
+
+COMMANDS: dict[str, Entry] = {
+    "up": Entry("stack", "Start the servers of this machine: MariaDB, Kafka, … , Airflow.", "up"),
+    "down": Entry("stack", "Stop everything that `up` started; data stays.", "down"),
+    "status": Entry("stack", "What runs, with memory, restarts and how far behind it is.", "status"),
+    "logs": Entry("stack", "Show the log of a server or an application.", "logs"),
+    "doctor": Entry("doctor", "Say what this machine lacks, and what to do about it."),
+    "demo": Entry("demo", "Orders from MariaDB to search under Airflow, on one live screen."),
+    "check": Entry("check", "Check the deployment files without starting anything."),
+    "shop": Entry("shop", "A shop that writes orders, and the truth that search must answer."),
+    "capture": Entry("capture", "Copy a MySQL source into Kafka: run, snapshot, position."),
+    "documents": Entry("documents", "The assembler of documents: rebuild, inspect."),
+    "index": Entry("index", "The search index: create, offsets, documents set aside."),
+    "search": Entry("search", "Ask the index: one order, or orders by their fields."),
+    "audit": Entry("audit", "Prove that a copy is right, or name what is not."),
+}
+
+
+class _Lazy(click.Group):
+    """Lists commands from the table; imports the one that is called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """In the order of the table: the order in which a newcomer needs them."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command of that name, imported now."""
+        entry = COMMANDS.get(cmd_name)
+        if entry is None:
+            return None
+        found = getattr(importlib.import_module(f"include.cli.{entry.module}"), entry.attribute)
+        if not isinstance(found, click.Command):
+            raise TypeError(f"include.cli.{entry.module}.{entry.attribute} is no command")
+        return found
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Names and lines of the table, without an import."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, entry.help) for name, entry in COMMANDS.items()])
+
+
+@click.group(cls=_Lazy, context_settings={"help_option_names": ["-h", "--help"]})
+def lyrebird() -> None:
+    """Copy MySQL into Kafka, documents and search, in real time, and prove that each copy is right.
+
+    `lyrebird up` starts the servers, `lyrebird demo` shows the whole way, `lyrebird COMMAND --help` says more.
+    Every command takes --json. State lies under .lyrebird/ (LYREBIRD_STATE).
+    """
+
+
+def main() -> int:
+    """Run a command; a LyrebirdError becomes one line on stderr and exit code 1."""
+    try:
+        lyrebird.main(prog_name="lyrebird", standalone_mode=False)
+    except LyrebirdError as error:
+        sys.stderr.write(f"error: {error}\n")
+        return 1
+    except click.exceptions.Abort:
+        sys.stderr.write("stopped\n")
+        return 130
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    except click.exceptions.Exit as end:
+        return end.exit_code
+    except BrokenPipeError:
+        # The reader (`| head`) has seen enough. Without this, the interpreter complains at its end.
+        sys.stderr.close()
+        return 0
+    return 0

@@ -1,0 +1,221 @@
+"""`lyrebird up`, `down`, `status`, `logs`: the servers of this machine."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections import deque
+from pathlib import Path
+from typing import TYPE_CHECKING, TextIO
+
+import click
+
+from include.cli.table import duration, table
+from include.clock import Clock, SystemClock
+from include.errors import SettingsError
+from include.local.services import SERVICES
+from include.settings.environment import state_folder
+
+if TYPE_CHECKING:
+    from include.local.status import ApplicationStatus, StackStatus
+
+__all__ = ["down", "logs", "status", "up"]
+
+_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+_PAGES = {
+    "airflow": "LYREBIRD_AIRFLOW",
+    "mail": "LYREBIRD_MAIL",
+    "elasticsearch": "LYREBIRD_ELASTICSEARCH",
+    "registry": "LYREBIRD_REGISTRY",
+    "s3": "LYREBIRD_S3",
+    "kafka": "LYREBIRD_KAFKA",
+}
+
+
+def _names(_context: click.Context, _option: click.Parameter, value: str | None) -> list[str]:
+    return [name.strip() for name in (value or "").split(",") if name.strip()]
+
+
+@click.command()
+@click.option("--only", callback=_names, metavar="A,B", help="Start these services alone.")
+@click.option("--without", callback=_names, metavar="A,B", help="Start all but these.")
+@_json
+def up(only: list[str], without: list[str], as_json: bool) -> None:
+    """Start the servers and wait until they answer. What runs already is left as it is.
+
+    The first time it downloads about 450 MB into LYREBIRD_CACHE and builds one program. Addresses and generated
+    passwords go into .lyrebird/env. Ports: LYREBIRD_PORT_<NAME>, e.g. LYREBIRD_PORT_KAFKA=9092.
+
+    Services: mariadb, kafka, registry, s3, elasticsearch, mail, airflow.
+    """
+    from include.local.stack import Stack
+
+    clock = SystemClock()
+    begin_s = clock.monotonic_s()
+    say = _quiet if as_json else _say
+    found = Stack(state_folder(), say=say).up(only, without=without)
+    took_s = clock.monotonic_s() - begin_s
+    addresses = {name: found[variable] for name, variable in _PAGES.items() if variable in found}
+    if "LYREBIRD_MYSQL_PORT" in found:
+        addresses["mariadb"] = f"{found['LYREBIRD_MYSQL_HOST']}:{found['LYREBIRD_MYSQL_PORT']}"
+    if as_json:
+        click.echo(
+            json.dumps({"seconds": round(took_s, 1), "env": f"{found['LYREBIRD_STATE']}/env", "addresses": addresses})
+        )
+        return
+    click.echo(f"\nUp in {took_s:.0f} s.")
+    for name, address in addresses.items():
+        click.echo(f"  {name:<14} {address}")
+    if "airflow" in addresses:
+        user, password = found["LYREBIRD_AIRFLOW_USER"], found["LYREBIRD_AIRFLOW_PASSWORD"]
+        click.echo(f"  Airflow: user {user}, password {password}")
+    click.echo(f"Names and passwords: {found['LYREBIRD_STATE']}/env. Next: lyrebird status, lyrebird demo.")
+
+
+@click.command()
+@_json
+def down(as_json: bool) -> None:
+    """Stop servers and supervised applications that were started from this state folder, and nothing else."""
+    from include.local.stack import Stack
+
+    stopped = Stack(state_folder(), say=_quiet if as_json else _say).down()
+    if as_json:
+        click.echo(json.dumps({"stopped": stopped}))
+    else:
+        click.echo(f"Stopped: {', '.join(stopped)}." if stopped else "Nothing was running.")
+
+
+@click.command()
+@_json
+def status(as_json: bool) -> None:
+    """Show servers (memory, uptime, deaths) and applications (lag, rows) that run from this state folder.
+
+    Exit code 1 when a server was given up.
+    """
+    from include.local.stack import Stack
+
+    seen = Stack(state_folder()).status()
+    if as_json:
+        click.echo(json.dumps(seen.to_json()))
+    else:
+        _print_servers(seen)
+        _print_applications(seen.applications)
+    if any(process.state == "gave up" for process in seen.processes):
+        raise click.exceptions.Exit(1)
+
+
+def _print_servers(seen: StackStatus) -> None:
+    if all(process.state == "down" for process in seen.processes):
+        click.echo(f"No server runs from {seen.state}. `lyrebird up` starts them.")
+        return
+    rows = []
+    for process in seen.processes:
+        on = process.state == "running"
+        rows.append(
+            (
+                process.process,
+                process.state,
+                str(process.pid or ""),
+                ", ".join(map(str, process.ports)) if on else "",
+                f"{process.rss_mb:.0f} MB" if on else "",
+                duration(process.uptime_s) if on else "",
+                str(process.deaths) if process.deaths else "",
+                process.note,
+            )
+        )
+    head = ("server", "state", "pid", "ports", "memory", "uptime", "deaths", "")
+    click.echo(table(head, rows, right=("pid", "memory", "deaths")))
+    total = sum(process.rss_mb for process in seen.processes)
+    who = f"pid {seen.supervisor}" if seen.supervisor else "not running (`lyrebird up` starts it)"
+    click.echo(f"\nTogether {total:.0f} MB. Supervisor: {who}. State: {seen.state}")
+
+
+def _print_applications(applications: tuple[ApplicationStatus, ...]) -> None:
+    if not applications:
+        return
+    shown = (
+        ("lag", "lyrebird_lag_seconds", "{:.1f} s"),
+        ("waiting", "lyrebird_lag_records", "{:,.0f}"),
+        ("rows", "lyrebird_rows_total", "{:,.0f}"),
+        ("documents", "lyrebird_documents_total", "{:,.0f}"),
+        ("set aside", "lyrebird_set_aside_total", "{:,.0f}"),
+        ("retries", "lyrebird_retries_total", "{:,.0f}"),
+    )
+    rows = []
+    for application in applications:
+        numbers = [
+            form.format(application.numbers[name]) if name in application.numbers else "" for _, name, form in shown
+        ]
+        state = "running" if application.alive else "ended"
+        pid = str(application.pid) if application.alive else ""
+        rows.append((application.application, state, pid, *numbers, application.error))
+    names = tuple(name for name, _, _ in shown)
+    click.echo("\n" + table(("application", "state", "pid", *names, ""), rows, right=("pid", *names)))
+
+
+@click.command()
+@click.argument("name")
+@click.option("-f", "--follow", is_flag=True, help="Go on showing new lines until Ctrl-C.")
+@click.option("-n", "--lines", default=50, show_default=True, help="How many of the last lines.")
+@_json
+def logs(name: str, follow: bool, lines: int, as_json: bool) -> None:
+    """Show the log of NAME: a server as in `lyrebird status`, `supervisor`, or a supervised application."""
+    found = _log_files(state_folder(), name)
+    if as_json:
+        for path in found:
+            for line in _last(path, lines):
+                click.echo(json.dumps({"log": path.stem, "line": line}))
+    else:
+        for path in found:
+            if len(found) > 1:
+                click.echo(f"==> {path} <==")
+            for line in _last(path, lines):
+                click.echo(line)
+    if follow:
+        _follow(found, as_json, SystemClock())
+
+
+def _log_files(state: Path, name: str) -> list[Path]:
+    known = {row.name: list(row.processes) for row in SERVICES}
+    names = known.get(name, [name])
+    found = [path for path in (state / "log" / f"{one}.log" for one in names) if path.exists()]
+    application = state / "run" / name / "app.log"
+    if application.exists():
+        found.append(application)
+    if found:
+        return found
+    there = {path.stem for path in (state / "log").glob("*.log")}
+    there |= {path.parent.name for path in (state / "run").glob("*/app.log")}
+    have = f"There are logs of: {', '.join(sorted(there))}." if there else "There are none yet: run `lyrebird up`."
+    raise SettingsError(f"there is no log of {name!r} under {state}", fix=have)
+
+
+def _last(path: Path, count: int) -> list[str]:
+    with path.open(encoding="utf-8", errors="replace") as file:
+        return [line.rstrip("\n") for line in deque(file, maxlen=max(count, 0))]
+
+
+def _follow(paths: list[Path], as_json: bool, clock: Clock) -> None:
+    """Print what is appended; a file that was moved away is opened anew."""
+    files: dict[Path, TextIO] = {}
+    for path in paths:
+        files[path] = path.open(encoding="utf-8", errors="replace")
+        files[path].seek(0, 2)
+    while True:
+        for path, file in files.items():
+            for line in file:
+                text = line.rstrip("\n")
+                click.echo(json.dumps({"log": path.stem, "line": text}) if as_json else text)
+            if path.exists() and path.stat().st_ino != Path(f"/proc/self/fd/{file.fileno()}").stat().st_ino:
+                file.close()
+                files[path] = path.open(encoding="utf-8", errors="replace")
+        clock.sleep(0.3)
+
+
+def _say(line: str) -> None:
+    sys.stdout.write(f"  {line}\n")
+    sys.stdout.flush()
+
+
+def _quiet(_line: str) -> None:
+    """With --json nothing but the object is printed."""

