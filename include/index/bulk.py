@@ -1,0 +1,128 @@
+"""The lines of a bulk request, and what each answer asks for. Pure: who sends them is `delivery`'s business.
+
+HTTP 200 says nothing about the items, so each is classified by (status, type), exactly, never by a part of a text.
+Answers and their reasons: Elasticsearch 8.19, seen on a real node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, Literal
+
+import orjson
+
+from include.index.identity import Identity
+
+__all__ = [
+    "BulkAnswer",
+    "ItemAnswer",
+    "ItemClass",
+    "Line",
+    "WholeClass",
+    "classify_item",
+    "classify_request",
+    "document_line",
+    "groups_of",
+]
+
+ItemClass = Literal["done", "stale", "retry", "slow", "alone", "dead", "index_fault"]
+"""done: written. stale: a newer or the same state is there. retry: soon again, this item only. slow: again, but it may
+take hours (disk, write block, closed index). alone: the fault may be a sibling's, so send it alone; then it is dead.
+dead: the document is refused for what it is. index_fault: the index is not there or not ours to write."""
+WholeClass = Literal["items", "retry", "slow", "split", "halve", "index_fault"]
+"""items: look at each. retry: unknown what was written, versions make sending again safe. split: too large; a single
+document is dead. halve: one line spoils all; halve until it is alone, then it is dead."""
+
+_DEAD_TYPES: Final = frozenset(
+    {
+        "document_parsing_exception",
+        "illegal_argument_exception",
+        "mapper_parsing_exception",
+        "strict_dynamic_mapping_exception",
+    }
+)
+_SLOW: Final = frozenset({(403, "cluster_block_exception"), (400, "index_closed_exception")})
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One document on its way. `ref` is the sender's own number for it."""
+
+    ref: int
+    data: bytes
+    deleted: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ItemAnswer:
+    """What the server said of one item."""
+
+    status: int
+    type: str = ""
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class BulkAnswer:
+    """What the server said of the request. `status` 0: no answer. `items` None: none that could be read."""
+
+    status: int
+    items: Sequence[ItemAnswer] | None = None
+    type: str = ""
+    reason: str = ""
+    retry_after_s: float | None = None
+
+
+def document_line(ref: int, identity: Identity, entity: str, body: bytes | None, metadata: bytes) -> Line:
+    """Action and document; without `body` the document is a soft-delete tombstone.
+
+    Such a tombstone keeps its version for ever, where Elasticsearch forgets that of a real delete after a minute.
+    """
+    doc_id = orjson.dumps(identity.doc_id)
+    action = b'{"index":{"_id":%s,"version":%d,"version_type":"external"}}\n' % (doc_id, identity.version)
+    if body is None:
+        return Line(ref, b'%s{"metadata":%s}\n' % (action, metadata), deleted=True)
+    return Line(ref, b'%s{"%s":%s,"metadata":%s}\n' % (action, entity.encode(), body, metadata))
+
+
+def groups_of(lines: Sequence[Line], most_bytes: int) -> list[list[Line]]:
+    """Requests of at most `most_bytes`, in order; a line that is larger goes alone."""
+    groups: list[list[Line]] = []
+    size = most_bytes
+    for line in lines:
+        if size + len(line.data) > most_bytes:
+            groups.append([])
+            size = 0
+        groups[-1].append(line)
+        size += len(line.data)
+    return groups
+
+
+def classify_item(status: int, kind: str) -> ItemClass:  # noqa: PLR0911, RUF100 - a table
+    """What to do with an item that was answered so."""
+    if status in (200, 201):
+        return "done"
+    if status == 409:
+        return "stale"
+    if (status, kind) in _SLOW or (status == 429 and kind == "cluster_block_exception"):
+        return "slow"
+    if status == 429 or status >= 500:
+        return "retry"
+    if status in (401, 403, 404) or kind == "invalid_index_name_exception":
+        return "index_fault"
+    return "dead" if status == 400 and kind in _DEAD_TYPES else "alone"
+
+
+def classify_request(answer: BulkAnswer, sent: int) -> WholeClass:
+    """What to do with a request of `sent` documents that was answered so."""
+    status = answer.status
+    if status == 200:
+        return "items" if answer.items is not None and len(answer.items) == sent else "retry"
+    if status in (429, 403) and answer.type == "cluster_block_exception":
+        return "slow"
+    if status == 413:
+        return "split"
+    if status in (401, 403, 404) or answer.type == "invalid_index_name_exception":
+        return "index_fault"
+    return "halve" if status == 400 else "retry"

@@ -1,0 +1,228 @@
+"""The port on elasticsearch-py 8.19. Bodies are handed over as bytes; the client's own retries are off.
+
+`GET /` is never called: small distributions do not answer it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from include.errors import BackPressure, Terminal, Transient
+from include.index.bulk import BulkAnswer, ItemAnswer
+from include.index.port import Found, IndexInfo, Note
+from include.settings.connections import Elasticsearch as Settings
+
+if TYPE_CHECKING:
+    import elasticsearch
+
+__all__ = ["ElasticsearchIndex", "call", "connect"]
+
+T = TypeVar("T")
+_REQUEST_S = 10.0
+_BULK_S = 30.0
+_BULK_FILTER = "errors,items.*.status,items.*.error.type,items.*.error.reason,items.*.error.caused_by.reason"
+
+
+def connect(settings: Settings) -> elasticsearch.Elasticsearch:
+    """A client without retries of its own, as `delivery` decides what is sent again."""
+    import elasticsearch
+
+    return elasticsearch.Elasticsearch(
+        settings.url,
+        basic_auth=(settings.user, settings.password or "") if settings.user else None,
+        max_retries=0,
+        retry_on_timeout=False,
+        request_timeout=_REQUEST_S,
+    )
+
+
+def call(request: Callable[[], T], **details: Any) -> T:
+    """Run a request; raises `Transient` (no answer), `BackPressure` (full) or `Terminal` (refused).
+
+    A 404 stays `NotFoundError` and a 409 `ConflictError` of the client, as the caller knows what they mean.
+    """
+    import elasticsearch
+
+    try:
+        return request()
+    except (elasticsearch.NotFoundError, elasticsearch.ConflictError):
+        raise
+    except elasticsearch.ApiError as error:
+        status, reason = error.status_code, _reason(error.body)
+        if status == 429:
+            raise BackPressure("Elasticsearch is full", system="elasticsearch", reason=reason, **details) from error
+        if status >= 500:
+            raise Transient(
+                "Elasticsearch failed", system="elasticsearch", status=status, reason=reason, **details
+            ) from error
+        fix = "Check user and password in section `elasticsearch`." if status in (401, 403) else ""
+        raise Terminal("Elasticsearch refuses", status=status, reason=reason, fix=fix, **details) from error
+    except elasticsearch.TransportError as error:
+        raise Transient(
+            "Elasticsearch does not answer",
+            system="elasticsearch",
+            reason=type(error).__name__,
+            fix="Run `lyrebird status`, or check LYREBIRD_ELASTICSEARCH.",
+            **details,
+        ) from error
+
+
+class ElasticsearchIndex:
+    """One node or cluster. Safe to use from several threads."""
+
+    def __init__(self, settings: Settings, client: elasticsearch.Elasticsearch | None = None) -> None:
+        self.client = client or connect(settings)
+
+    def describe(self, name: str) -> IndexInfo | None:
+        """See `port.SearchIndex`; an alias that leads to several indexes is `Terminal`."""
+        import elasticsearch
+
+        try:
+            found = call(lambda: self.client.indices.get(index=name), index=name)
+        except elasticsearch.NotFoundError:
+            return None
+        if len(found.body) != 1:
+            raise Terminal("alias leads to several indexes", alias=name, indexes=sorted(found.body))
+        concrete, info = next(iter(found.body.items()))
+        uuid = info["settings"]["index"]["uuid"]
+        return IndexInfo(concrete, uuid, info["mappings"], info["aliases"])
+
+    def create(self, name: str, body: Mapping[str, Any]) -> IndexInfo:
+        """See `port.SearchIndex`."""
+        found = self.describe(name)
+        if found is None:
+            try:
+                call(lambda: self.client.indices.create(index=name, **body), index=name)
+            except Terminal as error:
+                # Somebody else was quicker, or the answer to an earlier attempt was lost.
+                found = self.describe(name)
+                if found is None:
+                    raise error from error.__cause__
+            found = self.describe(name)
+        if found is None or found.name != name:
+            raise Terminal("index was not created", index=name, found=found.name if found else None)
+        return found
+
+    def bulk(self, name: str, lines: bytes) -> BulkAnswer:
+        """See `port.SearchIndex`."""
+        import elasticsearch
+
+        client = self.client.options(request_timeout=_BULK_S)
+        try:
+            # The client frames ready bytes itself, though its annotation names mappings only.
+            found = client.bulk(index=name, operations=lines, filter_path=_BULK_FILTER)  # type: ignore[arg-type]
+        except elasticsearch.ApiError as error:
+            return BulkAnswer(
+                error.status_code,
+                type=_type(error.body),
+                reason=_reason(error.body),
+                retry_after_s=_seconds(error.meta.headers.get("retry-after")),
+            )
+        except (elasticsearch.TransportError, elasticsearch.SerializationError) as error:
+            return BulkAnswer(0, type=type(error).__name__, reason=str(error))
+        items = found.body.get("items")
+        return BulkAnswer(200, [_item(item) for item in items] if isinstance(items, list) else None)
+
+    def get(self, name: str, doc_id: str) -> Found | None:
+        """See `port.SearchIndex`."""
+        import elasticsearch
+
+        try:
+            found = call(lambda: self.client.get(index=name, id=doc_id), index=name)
+        except elasticsearch.NotFoundError as error:
+            if _type(error.body) == "index_not_found_exception":
+                raise _missing(name) from error
+            return None
+        return Found(doc_id, found.body["_version"], found.body["_source"])
+
+    def get_many(self, name: str, doc_ids: Sequence[str]) -> dict[str, Found]:
+        """See `port.SearchIndex`; asks for 1,000 at a time."""
+        out: dict[str, Found] = {}
+        for start in range(0, len(doc_ids), 1000):
+            ids = list(doc_ids[start : start + 1000])
+            answer = call(
+                lambda ids=ids: self.client.mget(index=name, ids=ids, source_includes=["metadata"]),  # type: ignore[misc]
+                index=name,
+            )
+            for doc in answer.body["docs"]:
+                if "error" in doc:
+                    if doc["error"]["type"] == "index_not_found_exception":
+                        raise _missing(name)
+                    raise Transient("document cannot be read", system="elasticsearch", reason=doc["error"]["type"])
+                if doc["found"]:
+                    out[doc["_id"]] = Found(doc["_id"], doc["_version"], doc["_source"])
+        return out
+
+    def refresh(self, name: str) -> None:
+        """See `port.SearchIndex`."""
+        import elasticsearch
+
+        try:
+            shards = call(lambda: self.client.indices.refresh(index=name), index=name).body["_shards"]
+        except elasticsearch.NotFoundError as error:
+            raise _missing(name) from error
+        if shards["failed"]:
+            raise Transient("a shard was not refreshed", system="elasticsearch", index=name, failed=shards["failed"])
+
+    def note(self, name: str, note_id: str) -> Note | None:
+        """See `port.SearchIndex`."""
+        import elasticsearch
+
+        try:
+            found = call(lambda: self.client.get(index=name, id=note_id), index=name)
+        except elasticsearch.NotFoundError:
+            return None
+        return Note(found.body["_source"], found.body["_seq_no"], found.body["_primary_term"])
+
+    def write_note(self, name: str, note_id: str, source: Mapping[str, Any], last: Note | None) -> Note | None:
+        """See `port.SearchIndex`."""
+        import elasticsearch
+
+        condition: dict[str, Any] = (
+            {"op_type": "create"} if last is None else {"if_seq_no": last.seq_no, "if_primary_term": last.primary_term}
+        )
+        try:
+            done = call(
+                lambda: self.client.index(index=name, id=note_id, document=dict(source), **condition), index=name
+            )
+        except elasticsearch.ConflictError:
+            return None
+        except elasticsearch.NotFoundError as error:
+            raise _missing(name) from error
+        return Note(source, done.body["_seq_no"], done.body["_primary_term"])
+
+    def close(self) -> None:
+        """See `port.SearchIndex`."""
+        self.client.close()
+
+
+def _missing(name: str) -> Terminal:
+    alias, _, _ = name.rpartition("-v")
+    return Terminal("index does not exist", index=name, fix=f"Run `lyrebird index create {alias or name}`.")
+
+
+def _item(item: Mapping[str, Any]) -> ItemAnswer:
+    (answer,) = item.values()
+    error = answer.get("error") or {}
+    cause = (error.get("caused_by") or {}).get("reason", "")
+    reason = error.get("reason", "")
+    return ItemAnswer(answer["status"], error.get("type", ""), f"{reason}: {cause}" if cause else reason)
+
+
+def _error(body: Any) -> Mapping[str, Any]:
+    error = body.get("error") if isinstance(body, Mapping) else None
+    return error if isinstance(error, Mapping) else {}
+
+
+def _type(body: Any) -> str:
+    return str(_error(body).get("type", ""))
+
+
+def _reason(body: Any) -> str:
+    error = _error(body)
+    return str(error.get("reason") or error.get("type") or str(body)[:200])
+
+
+def _seconds(text: str | None) -> float | None:
+    return float(text) if text and text.isdigit() else None

@@ -1,0 +1,173 @@
+"""How far an index has come: one small document per (index uuid, topic), kept beside the index itself.
+
+It is written after the documents of a batch are acknowledged, over the last version of itself only. So it never says
+more than the index holds, a restart needs nothing else, and a second writer is found out at its first write. It goes
+by the index's uuid: an index made anew under an old name starts from the beginning.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+from include.clock import Clock, iso
+from include.errors import Fenced, InvalidRecord, Terminal
+from include.index.port import IndexInfo, Note, SearchIndex
+from include.log.resolved import Resolved
+from include.record.position import SourcePosition
+
+__all__ = ["NOTES", "Progress", "ProgressKeeper", "advanced", "ensure_notes", "note_id", "read_progress"]
+
+NOTES: Final = "lyrebird-progress"
+"""The index that holds the progress documents of all indexes."""
+
+Vector = Mapping[int, int]
+
+
+@dataclass(frozen=True)
+class Progress:
+    """What an index is complete to.
+
+    `acked` is the next offset of each partition of the topic: every record below it is settled (written, stale or set
+    aside). `resolved_acked` is the same for `<topic>.resolved`, `newest` what was last read there, as a full map.
+    `complete` is the source position that the index is whole to, `epoch` the greatest epoch of a version so far.
+    """
+
+    topic: str
+    topic_ids: Mapping[str, str] = field(default_factory=dict)
+    acked: Vector = field(default_factory=dict)
+    resolved_acked: Vector = field(default_factory=dict)
+    newest: Resolved | None = None
+    complete: SourcePosition | None = None
+    uncovered: tuple[str, ...] = ()
+    epoch: int = 0
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values."""
+        return {
+            "topic": self.topic,
+            "topic_ids": dict(self.topic_ids),
+            "partitions": len(self.acked),
+            "acked": {str(p): offset for p, offset in sorted(self.acked.items())},
+            "resolved_acked": {str(p): offset for p, offset in sorted(self.resolved_acked.items())},
+            "newest": json.loads(self.newest.value()) if self.newest else None,
+            "complete": self.complete.to_json() if self.complete else None,
+            "uncovered": list(self.uncovered),
+            "epoch": self.epoch,
+        }
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Progress:
+        """Inverse of `to_json`; raises `Terminal` for a document of another form."""
+        try:
+            newest, complete = value["newest"], value["complete"]
+            return cls(
+                topic=value["topic"],
+                topic_ids=dict(value["topic_ids"]),
+                acked={int(p): int(offset) for p, offset in value["acked"].items()},
+                resolved_acked={int(p): int(offset) for p, offset in value["resolved_acked"].items()},
+                newest=Resolved.parse(json.dumps(newest).encode()) if newest else None,
+                complete=SourcePosition.from_json(complete) if complete else None,
+                uncovered=tuple(value["uncovered"]),
+                epoch=value["epoch"],
+            )
+        except (KeyError, TypeError, ValueError, InvalidRecord) as error:
+            raise Terminal(
+                "progress document cannot be read",
+                index=NOTES,
+                reason=repr(error),
+                fix="Delete that document: the index is then read again from the topic's beginning.",
+            ) from error
+
+
+def note_id(info: IndexInfo, topic: str) -> str:
+    """Id of the progress document."""
+    return f"{info.uuid}.{topic}"
+
+
+def ensure_notes(index: SearchIndex) -> None:
+    """Make the index of progress documents unless it is there."""
+    index.create(
+        NOTES,
+        {
+            "settings": {"number_of_shards": 1, "number_of_replicas": 0},
+            "mappings": {"dynamic": False, "properties": {"topic": {"type": "keyword"}, "index": {"type": "keyword"}}},
+        },
+    )
+
+
+def read_progress(index: SearchIndex, info: IndexInfo, topic: str) -> Progress | None:
+    """What `info` is complete to, for readers; None when nothing has been indexed yet."""
+    found = index.note(NOTES, note_id(info, topic))
+    return Progress.from_json(found.source) if found else None
+
+
+class ProgressKeeper:
+    """The one writer of a progress document. `owner` is a name that no other process has."""
+
+    def __init__(self, index: SearchIndex, info: IndexInfo, topic: str, owner: str, clock: Clock) -> None:
+        self._index = index
+        self._info = info
+        self._id = note_id(info, topic)
+        self._topic = topic
+        self._owner = owner
+        self._clock = clock
+        self._last: Note | None = None
+        self._writes = 0
+
+    def claim(self) -> Progress:
+        """Read the document and put the owner's name on it, which fences every older writer.
+
+        Gives an empty progress for an index that has none: reading starts at the beginning. May be called again.
+        """
+        ensure_notes(self._index)
+        self._last = self._index.note(NOTES, self._id)
+        progress = Progress.from_json(self._last.source) if self._last else Progress(self._topic)
+        self.save(progress)
+        return progress
+
+    def save(self, progress: Progress) -> None:
+        """Replace the document; raises `Fenced` when another process has written it since.
+
+        May be called again after `Transient`: a write whose answer was lost is recognised as this writer's.
+        """
+        self._writes += 1
+        source = {
+            **progress.to_json(),
+            "index": self._info.name,
+            "index_uuid": self._info.uuid,
+            "owner": self._owner,
+            "writes": self._writes,
+            "at": iso(self._clock.now_us()),
+        }
+        written = self._index.write_note(NOTES, self._id, source, self._last)
+        if written is None:
+            written = self._index.note(NOTES, self._id)
+            if written is None or written.source.get("owner") != self._owner:
+                raise Fenced(
+                    "another process writes this index",
+                    index=self._info.name,
+                    topic=self._topic,
+                    owner=written.source.get("owner") if written else None,
+                    fix="End this one; exactly one indexing application may run for an index.",
+                )
+            # Ours, with its answer lost: write over it, as it may hold an earlier state.
+            written = self._index.write_note(NOTES, self._id, source, written)
+            if written is None:
+                raise Fenced("another process writes this index", index=self._info.name, topic=self._topic)
+        self._last = written
+
+
+def advanced(progress: Progress, acked: Vector, resolved_acked: Vector) -> Progress:
+    """`progress` with vectors that never go back."""
+    return replace(
+        progress,
+        acked=_greatest(progress.acked, acked),
+        resolved_acked=_greatest(progress.resolved_acked, resolved_acked),
+    )
+
+
+def _greatest(one: Vector, other: Vector) -> dict[int, int]:
+    return {p: max(one.get(p, 0), other.get(p, 0)) for p in {*one, *other}}
