@@ -79,8 +79,8 @@ def _tell(summary: Summary) -> None:
     for line in summary.explanation:
         click.echo(f"  {line}")
     click.echo(
-        f"\n{summary.searchable} orders searchable and equal, {summary.different} different, {summary.missing} missing; "
-        f"audit {summary.audit}\n"
+        f"\n{summary.searchable} orders searchable and equal, {summary.different} different, "
+        f"{summary.missing} missing; audit {summary.audit}\n"
     )
 
 

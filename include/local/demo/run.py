@@ -14,6 +14,7 @@ from typing import Any
 
 from include.clock import Clock
 from include.errors import Terminal, Transient
+from include.local.demo import pipeline
 from include.local.demo.airflow import Airflow
 from include.local.demo.comparison import Comparison, compare
 from include.local.demo.extras import Part
@@ -96,14 +97,15 @@ class Demo:
 
     def run(self, orders: int, rate: float, seed: int) -> Summary:
         """Place `orders` at `rate` a second, wait until all is quiet, compare, audit."""
-        streams = [dag for part in self._parts for dag in part.streams]
-        verdicts = [dag for part in self._parts for dag in part.verdicts]
         self._orders = orders
         with Shop(self._shop_server.connect, seed, clock=self._clock) as shop:
             self._shop = shop
             self._screen.step("the shop opens: tables and reference data")
             shop.prepare()
-            self._start_pipeline(streams, verdicts)
+            self._screen.step("Airflow starts snapshot, assembler and indexer, then the replication")
+            snapshot = pipeline.start(self._airflow, self._parts)
+            if snapshot is not None:
+                pipeline.await_snapshot(self._airflow, snapshot)
             with self._searching():
                 first_s = self._first_order(shop)
                 self._screen.step(f"{orders} orders at {rate:g} a second")
@@ -113,7 +115,7 @@ class Demo:
                 self._screen.step("truth against search, field by field")
                 comparison = self._compare_until_equal()
         self._screen.step("audit, by its DAG")
-        audit = self._verdict(verdicts)
+        audit = self._verdict([dag for part in self._parts for dag in part.verdicts])
         seconds = self._latencies.seconds()
         return Summary(
             searchable=comparison.searchable,
@@ -134,27 +136,6 @@ class Demo:
         """Give up connections."""
         self._airflow.close()
         self._index.close()
-
-    def _start_pipeline(self, streams: Sequence[str], verdicts: Sequence[str]) -> None:
-        """Start the streams and the snapshot side by side: each waits for what it reads."""
-        self._screen.step("Airflow reads the DAGs")
-        self._airflow.wait_for_dags({"source_snapshot", "source_replicate", *streams, *verdicts})
-        for dag in ("source_replicate", *verdicts):
-            self._airflow.unpause(dag)
-        self._screen.step("snapshot, then replication; assembler and indexer start")
-        replicating = self._airflow.running("source_replicate")
-        if replicating is None:
-            snapshot = self._airflow.ensure_running("source_snapshot", {"source": "shop", "mode": "auto"})
-            for dag in streams:
-                self._airflow.ensure_running(dag)
-            state = self._airflow.wait("source_snapshot", snapshot, _DAG_WITHIN_S)
-            if state != "success":
-                raise Terminal(
-                    "the snapshot failed", run=snapshot, fix="Read its task log in Airflow, or `lyrebird logs airflow`."
-                )
-        else:
-            for dag in streams:
-                self._airflow.ensure_running(dag)
 
     def _first_order(self, shop: Shop) -> float:
         """Place one order, finish it, and wait until search shows it; seconds since the demo began."""

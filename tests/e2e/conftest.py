@@ -1,0 +1,152 @@
+"""One whole platform for all end-to-end tests: every server, Airflow, capture, assembler, indexer, on free ports."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from include.clock import SystemClock
+from include.local.demo import pipeline
+from include.local.demo.airflow import Airflow
+from include.local.demo.comparison import Comparison, compare
+from include.local.demo.extras import ORDER_SEARCH
+from include.local.demo.orders_index import OrdersIndex
+from include.local.shop.connection import ShopServer
+from include.local.shop.generator import Shop
+from include.local.shop.truth import truth
+from include.local.stack import Stack
+
+
+@dataclass
+class Platform:
+    """The running platform, and what a test does with it."""
+
+    state: Path
+    stack: Stack
+    env: dict[str, str]
+    airflow: Airflow
+    index: OrdersIndex
+    shop_server: ShopServer
+    seed: int = field(default=100)
+
+    def run_folder(self, application: str) -> dict[str, Any]:
+        import json
+
+        path = self.state / "run" / application / "run.json"
+        return dict(json.loads(path.read_text())) if path.exists() else {}
+
+    def server_pid(self, name: str) -> int | None:
+        return next((p.pid for p in self.stack.status().processes if p.process == name and p.state == "running"), None)
+
+    def ordering(self, rate: float) -> Ordering:
+        self.seed += 1
+        return Ordering(Shop(self.shop_server.connect, self.seed), rate)
+
+    def compare(self) -> Comparison:
+        connection = self.shop_server.connect()
+        try:
+            return compare(truth(connection), self.index.bodies())
+        finally:
+            connection.close()
+
+    def wait_until_equal(self, within_s: float) -> Comparison:
+        from include.errors import Transient
+
+        end = time.monotonic() + within_s
+        last: Comparison | Exception = TimeoutError()
+        while time.monotonic() < end:
+            try:
+                last = self.compare()
+                if last.equal:
+                    return last
+            except Transient as error:
+                last = error
+            time.sleep(0.5)
+        if isinstance(last, Exception):
+            raise last
+        return last
+
+
+class Ordering:
+    """Orders that run in the background while a test does its worst; afterwards the shop is quiet."""
+
+    def __init__(self, shop: Shop, rate: float) -> None:
+        self.shop = shop
+        self._failure: BaseException | None = None
+        self._thread = threading.Thread(target=self._work, args=(rate,), daemon=True)
+
+    def _work(self, rate: float) -> None:
+        try:
+            self.shop.run(rate, seconds=1800)
+        except BaseException as error:  # noqa: BLE001 - handed to the test's own thread
+            self._failure = error
+
+    def __enter__(self) -> Shop:
+        self._thread.start()
+        return self.shop
+
+    def __exit__(self, *_: object) -> None:
+        self.shop.stop()
+        self._thread.join()
+        if self._failure is not None:
+            raise self._failure
+        self.shop.quiesce()
+        self.shop.close()
+
+
+@pytest.fixture(scope="session")
+def eventually() -> Callable[..., Any]:
+    return _eventually
+
+
+def _eventually(what: str, ask: Callable[[], Any], within_s: float, every_s: float = 0.5) -> Any:
+    """The first truthy answer; fails by name after `within_s`."""
+    end = time.monotonic() + within_s
+    answer: Any = None
+    while time.monotonic() < end:
+        answer = ask()
+        if answer:
+            return answer
+        time.sleep(every_s)
+    pytest.fail(f"{what}: not within {within_s:.0f} s; last answer {answer!r}")
+
+
+@pytest.fixture(scope="session")
+def platform(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Platform]:
+    state = tmp_path_factory.mktemp("platform")
+    stack = Stack(state=state, free_ports=True)
+    saved = dict(os.environ)
+    try:
+        env = stack.up()
+        os.environ.update({name: value for name, value in env.items() if name.startswith("LYREBIRD_")})
+        os.environ["LYREBIRD_STATE"] = str(state)
+        shop_server = ShopServer.from_environment()
+        with Shop(shop_server.connect, 0) as shop:
+            shop.prepare()
+        from include.cli.index import command as index
+
+        index.main(["create", "orders", "--json"], standalone_mode=False)
+        airflow = Airflow(
+            env["LYREBIRD_AIRFLOW"], env["LYREBIRD_AIRFLOW_USER"], env["LYREBIRD_AIRFLOW_PASSWORD"], SystemClock()
+        )
+        found = Platform(state, stack, env, airflow, OrdersIndex(env["LYREBIRD_ELASTICSEARCH"]), shop_server)
+        snapshot = pipeline.start(airflow, [ORDER_SEARCH])
+        assert snapshot is not None
+        pipeline.await_snapshot(airflow, snapshot)
+        with Shop(shop_server.connect, 1) as shop:
+            shop.run(1000, orders=5)
+            shop.quiesce()
+        first = found.wait_until_equal(180)
+        assert first.equal, first.explain()
+        yield found
+    finally:
+        stack.down()
+        os.environ.clear()
+        os.environ.update(saved)

@@ -1,0 +1,78 @@
+"""What wakes a person up: a failure, a retry and an audit that is not clean each arrive as a mail within a minute."""
+
+from __future__ import annotations
+
+import json
+import time
+import urllib.request
+from typing import Any
+
+import psutil
+import pytest
+
+pytestmark = pytest.mark.timeout(600)
+
+WITHIN_S = 60
+
+
+def _mails(platform: Any) -> list[dict[str, Any]]:
+    with urllib.request.urlopen(platform.env["LYREBIRD_MAIL"].rstrip("/") + "/messages.json", timeout=5) as answer:
+        return list(json.load(answer))
+
+
+def _body(mail: dict[str, Any]) -> str:
+    return f"{mail.get('text') or ''}{mail.get('html') or ''}"
+
+
+def _mail(platform: Any, *words: str) -> dict[str, Any] | None:
+    return next((m for m in _mails(platform) if all(w in m["subject"] for w in words)), None)
+
+
+def test_an_audit_that_is_not_clean_is_mailed_with_the_command_to_run_next(platform: Any, eventually: Any) -> None:
+    from elasticsearch import Elasticsearch
+
+    with Elasticsearch(platform.env["LYREBIRD_ELASTICSEARCH"]) as client:
+        hit = client.search(index="orders", size=1, sort=[{"metadata.doc_id": "asc"}])["hits"]["hits"][0]
+        client.delete(index=hit["_index"], id=hit["_id"], refresh=True)
+    run = platform.airflow.trigger("audit_search")
+    assert platform.airflow.wait("audit_search", run, 240) == "failed"
+    mail = eventually("mail about the audit", lambda: _mail(platform, "FAILED", "audit_search"), WITHIN_S)
+    assert "lyrebird audit search assembled_order" in _body(mail)
+    assert f"/dags/audit_search/runs/{run}" in _body(mail).replace("%3A", ":").replace("%2B", "+")
+    with Elasticsearch(platform.env["LYREBIRD_ELASTICSEARCH"]) as client:  # as it was, for the tests after this one
+        client.index(
+            index=hit["_index"],
+            id=hit["_id"],
+            document=hit["_source"],
+            refresh=True,
+            version=hit["_source"]["metadata"]["version"],
+            version_type="external_gte",
+        )
+
+
+def test_a_failed_task_is_mailed_with_its_log_and_the_fix(platform: Any, eventually: Any) -> None:
+    """`start` contradicts a capture that runs: the first task refuses."""
+    begun = time.monotonic()
+    run = platform.airflow.trigger("source_snapshot", {"source": "shop", "mode": "start"})
+    assert platform.airflow.wait("source_snapshot", run, 120) == "failed"
+    mail = eventually("mail about the refusal", lambda: _mail(platform, "FAILED", "source_snapshot"), WITHIN_S)
+    assert time.monotonic() - begun < 180
+    assert "lyrebird capture status --source shop" in _body(mail)
+    assert "/dags/source_snapshot/" in _body(mail)
+
+
+def test_a_retry_is_mailed_and_the_run_ends_well(platform: Any, eventually: Any) -> None:
+    """Elasticsearch hangs while the audit asks it: the task is tried again, and succeeds once the server answers."""
+    server = psutil.Process(platform.server_pid("elasticsearch"))
+    hung = [server, *server.children(recursive=True)]
+    run = platform.airflow.trigger("audit_search")
+    for process in hung:
+        process.suspend()
+    try:
+        mail = eventually("mail about the retry", lambda: _mail(platform, "retry", "audit_search"), 240)
+    finally:
+        for process in hung:
+            process.resume()
+    assert "/dags/audit_search/" in _body(mail)
+    assert "lyrebird status" in _body(mail)
+    assert platform.airflow.wait("audit_search", run, 300) == "success"
