@@ -1,0 +1,289 @@
+"""The log in Kafka: `KafkaReader`, `KafkaWriter`, `KafkaAdmin` implement the ports over confluent-kafka."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from confluent_kafka import (
+    Consumer,
+    ConsumerGroupTopicPartitions,
+    IsolationLevel,
+    KafkaError,
+    KafkaException,
+    TopicCollection,
+    TopicPartition,
+    admin,
+)
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
+
+from include.clock import Clock, SystemClock
+from include.errors import Terminal
+from include.log.kafka_errors import AT_END, NOT_HELD, UNKNOWN_TOPIC, Connection, Options
+from include.log.kafka_writer import KafkaWriter
+from include.log.ports import Record, TopicInfo, TopicSpec
+
+__all__ = ["KafkaAdmin", "KafkaReader", "KafkaWriter"]
+
+_POLL_S: Final = 0.1
+_BATCH: Final = 1000
+_EARLIEST: Final[Any] = admin.OffsetSpec.earliest()  # type: ignore[attr-defined, no-untyped-call]
+_LATEST: Final[Any] = admin.OffsetSpec.latest()  # type: ignore[attr-defined, no-untyped-call]
+
+
+class KafkaReader:
+    """`LogReader`: assigned partitions, committed records, no group.
+
+    Several `read` iterators may be open at a time; each has a consumer of its own, kept for the next read.
+    Not for use from several threads.
+    """
+
+    def __init__(
+        self,
+        bootstrap: str,
+        options: Options | None = None,
+        *,
+        timeout_s: float = 30.0,
+        clock: Clock | None = None,
+    ) -> None:
+        self._connection = Connection(bootstrap, options)
+        self._timeout_s = timeout_s
+        self._clock = clock or SystemClock()
+        self._idle: list[Any] = []
+        self._admin: Any = None
+
+    def begin_offsets(self, topic: str) -> dict[int, int]:
+        """See `LogReader`."""
+        return self._offsets(topic, _EARLIEST, "read begin offsets")
+
+    def end_offsets(self, topic: str) -> dict[int, int]:
+        """See `LogReader`."""
+        return self._offsets(topic, _LATEST, "read end offsets")
+
+    def read(self, topic: str, partition: int, start: int, end: int) -> Iterator[Record]:
+        """See `LogReader`. `Terminal` when `start` is not held any more; `Transient` after `timeout_s` without news."""
+        if start >= end:
+            return
+        consumer = self._idle.pop() if self._idle else self._consumer()
+        whole = False
+        try:
+            with self._connection.asking("read", topic=topic, partition=partition, offset=start):
+                consumer.assign([TopicPartition(topic, partition, start)])
+            yield from self._records(consumer, topic, partition, start, end)
+            whole = True
+        finally:
+            # A consumer that failed or was left half-way is not trusted with the next range.
+            if whole:
+                consumer.unassign()
+                self._idle.append(consumer)
+            else:
+                consumer.close()
+
+    def committed(self, group: str, topic: str) -> dict[int, int]:
+        """See `LogReader`; waits for offsets of a transaction that is being committed."""
+        asked = ConsumerGroupTopicPartitions(group, [TopicPartition(topic, p) for p in self._partitions(topic)])
+        with self._connection.asking("read committed offsets", group=group, topic=topic):
+            futures = self._client().list_consumer_group_offsets(
+                [asked], require_stable=True, request_timeout=self._timeout_s
+            )
+            found = futures[group].result(self._timeout_s + 1)
+        return {each.partition: each.offset for each in found.topic_partitions if each.offset >= 0}
+
+    def close(self) -> None:
+        """See `LogReader`."""
+        while self._idle:
+            self._idle.pop().close()
+        self._admin = None
+
+    def _consumer(self) -> Any:
+        # The group is never joined nor committed to. Short fetch waits: a new assignment waits for the running fetch.
+        return Consumer(
+            self._connection.configuration(
+                group_id="lyrebird-reader",
+                isolation_level="read_committed",
+                enable_auto_commit=False,
+                enable_partition_eof=True,
+                auto_offset_reset="error",
+                check_crcs=True,
+                fetch_wait_max_ms=20,
+                fetch_queue_backoff_ms=20,
+                fetch_error_backoff_ms=100,
+                queued_max_messages_kbytes=16384,
+            )
+        )
+
+    def _client(self) -> Any:
+        if self._admin is None:
+            self._admin = AdminClient(self._connection.configuration())
+        return self._admin
+
+    def _partitions(self, topic: str) -> list[int]:
+        with self._connection.asking("look up a topic", topic=topic):
+            found = self._client().list_topics(topic, timeout=self._timeout_s).topics[topic]
+        if found.error is not None:
+            raise self._connection.error(found.error, "look up a topic", topic=topic)
+        return sorted(found.partitions)
+
+    def _offsets(self, topic: str, spec: Any, what: str) -> dict[int, int]:
+        asked = {TopicPartition(topic, p): spec for p in self._partitions(topic)}
+        with self._connection.asking(what, topic=topic):
+            # Only with this isolation level is "latest" the last stable offset.
+            futures = self._client().list_offsets(
+                asked, isolation_level=IsolationLevel.READ_COMMITTED, request_timeout=self._timeout_s
+            )
+            return {at.partition: future.result(self._timeout_s + 1).offset for at, future in futures.items()}
+
+    def _records(self, consumer: Any, topic: str, partition: int, start: int, end: int) -> Iterator[Record]:
+        """Ends at the first sign of `end`: a record at it or beyond, or the partition's end at it or beyond."""
+        heard_s = self._clock.monotonic_s()
+        seen = start
+        while True:
+            with self._connection.asking("read", topic=topic, partition=partition, offset=seen):
+                # `consume` waits until its batch is full, so the wait is for one record and the rest is what is there.
+                first = consumer.poll(_POLL_S)
+                batch = [] if first is None else [first, *consumer.consume(_BATCH, 0)]
+            for message in batch:
+                error = message.error()
+                if error is not None:
+                    if self._at_end(message, error, seen) >= end:
+                        return
+                    continue
+                if message.offset() >= end:
+                    return
+                heard_s, seen = self._clock.monotonic_s(), message.offset() + 1
+                yield _record(message)
+                if seen >= end:
+                    return
+            if self._clock.monotonic_s() - heard_s > self._timeout_s:
+                raise self._connection.unreachable("read", topic=topic, partition=partition, offset=seen, end=end)
+
+    def _at_end(self, message: Any, error: KafkaError, seen: int) -> int:
+        """The offset that the partition ends at, or -1 for an error that may pass; raises for one that will not."""
+        if error.code() == AT_END:
+            return int(message.offset())
+        place = {"topic": message.topic(), "partition": message.partition(), "offset": seen}
+        if error.code() in NOT_HELD:
+            raise Terminal(
+                "the log does not hold this offset (removed by retention, or the topic was made anew)",
+                fix="Start again from an offset that it holds, or rebuild.",
+                **place,
+            )
+        ours = self._connection.error(error, "read", **place)
+        if isinstance(ours, Terminal):
+            raise ours
+        return -1
+
+
+class KafkaAdmin:
+    """`TopicAdmin` over Kafka's AdminClient."""
+
+    def __init__(
+        self,
+        bootstrap: str,
+        options: Options | None = None,
+        *,
+        timeout_s: float = 30.0,
+        clock: Clock | None = None,
+    ) -> None:
+        self._connection = Connection(bootstrap, options)
+        self._timeout_s = timeout_s
+        self._clock = clock or SystemClock()
+        self._client: Any = AdminClient(self._connection.configuration())
+
+    def cluster_id(self) -> str:
+        """Which cluster answers here: tells a foreign broker on a reused port from one's own."""
+        with self._connection.asking("ask for the cluster"):
+            return str(self._client.list_topics(timeout=self._timeout_s).cluster_id)
+
+    def ensure(self, spec: TopicSpec) -> TopicInfo:
+        """See `TopicAdmin`; harmless when several processes do it at once."""
+        info = self.describe(spec.name)
+        if info is None:
+            info = self._create(spec)
+        if info.partitions != spec.partitions:
+            raise Terminal(
+                "topic has another number of partitions, so keys would move",
+                topic=spec.name,
+                has=info.partitions,
+                declared=spec.partitions,
+                fix="Declare the number that it has, or delete the topic and take a snapshot.",
+            )
+        return info
+
+    def describe(self, topic: str) -> TopicInfo | None:
+        """See `TopicAdmin`."""
+        try:
+            with self._connection.asking("describe a topic", topic=topic):
+                futures = self._client.describe_topics(TopicCollection([topic]), request_timeout=self._timeout_s)
+                found = futures[topic].result(self._timeout_s + 1)
+        except Terminal as error:
+            if _code(error) in UNKNOWN_TOPIC:
+                return None
+            raise
+        return TopicInfo(topic, str(found.topic_id), len(found.partitions))
+
+    def names(self) -> list[str]:
+        """See `TopicAdmin`."""
+        with self._connection.asking("list topics"):
+            return sorted(n for n in self._client.list_topics(timeout=self._timeout_s).topics if not n.startswith("__"))
+
+    def delete(self, topic: str) -> None:
+        """See `TopicAdmin`."""
+        if self.describe(topic) is None:
+            return
+        try:
+            with self._connection.asking("delete a topic", topic=topic):
+                self._client.delete_topics([topic], request_timeout=self._timeout_s)[topic].result(self._timeout_s + 1)
+        except Terminal as error:
+            if _code(error) not in UNKNOWN_TOPIC:
+                raise
+        self._wait_for(topic, there=False)
+
+    def _create(self, spec: TopicSpec) -> TopicInfo:
+        new = NewTopic(spec.name, num_partitions=spec.partitions, replication_factor=-1, config=_text(spec.config))
+        try:
+            with self._connection.asking("create a topic", topic=spec.name):
+                self._client.create_topics([new], request_timeout=self._timeout_s)[spec.name].result(
+                    self._timeout_s + 1
+                )
+        except (Terminal, KafkaException) as error:
+            if _code(error) != KafkaError.TOPIC_ALREADY_EXISTS:
+                raise
+        info = self._wait_for(spec.name, there=True)
+        if info is None:
+            raise self._connection.unreachable("create a topic", topic=spec.name)
+        return info
+
+    def _wait_for(self, topic: str, *, there: bool) -> TopicInfo | None:
+        """Brokers hear of a topic some time after the controller has answered."""
+        until_s = self._clock.monotonic_s() + self._timeout_s
+        while True:
+            info = self.describe(topic)
+            if (info is not None) == there:
+                return info
+            if self._clock.monotonic_s() > until_s:
+                raise self._connection.unreachable("topics are slow to change", topic=topic)
+            self._clock.sleep(0.05)
+
+
+def _code(error: BaseException) -> int | None:
+    cause = error if isinstance(error, KafkaException) else error.__cause__
+    return cause.args[0].code() if isinstance(cause, KafkaException) else None
+
+
+def _text(config: Mapping[str, Any]) -> dict[str, str]:
+    return {name: str(value) for name, value in config.items()}
+
+
+def _record(message: Any) -> Record:
+    _kind, timestamp_ms = message.timestamp()
+    return Record(
+        message.topic(),
+        message.partition(),
+        message.offset(),
+        message.key(),
+        message.value(),
+        tuple(message.headers() or ()),
+        timestamp_ms,
+    )

@@ -1,0 +1,136 @@
+"""What Kafka's errors ask for, and how its client is set up and heard."""
+
+# ruff: noqa: SLF001
+# librdkafka names the codes that are its own, not the broker's, with an underscore in front.
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, Final
+
+from confluent_kafka import KafkaError, KafkaException
+
+from include.errors import Fenced, LyrebirdError, Terminal, Transient
+
+__all__ = ["AT_END", "NOT_HELD", "PURGED", "UNKNOWN_TOPIC", "Connection", "Options"]
+
+Options = Mapping[str, str | int | bool]
+"""Configuration of librdkafka by its own names (`security.protocol`, …); it wins over ours."""
+
+LOGGER: Final = logging.getLogger("lyrebird.kafka")
+_FENCED: Final = {
+    KafkaError._FENCED,
+    KafkaError.PRODUCER_FENCED,
+    KafkaError.INVALID_PRODUCER_EPOCH,
+    KafkaError.TRANSACTION_COORDINATOR_FENCED,
+}
+AT_END: Final = KafkaError._PARTITION_EOF
+PURGED: Final = {KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT}
+NOT_HELD: Final = {KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE}
+UNKNOWN_TOPIC: Final = {KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION}
+_DENIED: Final = {
+    KafkaError.TOPIC_AUTHORIZATION_FAILED,
+    KafkaError.GROUP_AUTHORIZATION_FAILED,
+    KafkaError.CLUSTER_AUTHORIZATION_FAILED,
+    KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+    KafkaError.SASL_AUTHENTICATION_FAILED,
+    KafkaError._AUTHENTICATION,
+}
+# Refusals that the same bytes, name or number meets again.
+_REFUSED: Final = {
+    *NOT_HELD,
+    KafkaError.INVALID_RECORD,
+    KafkaError.MSG_SIZE_TOO_LARGE,
+    KafkaError.RECORD_LIST_TOO_LARGE,
+    KafkaError.INVALID_CONFIG,
+    KafkaError.INVALID_PARTITIONS,
+    KafkaError.INVALID_REPLICATION_FACTOR,
+    KafkaError.INVALID_TRANSACTION_TIMEOUT,
+    KafkaError.TOPIC_EXCEPTION,
+    KafkaError.POLICY_VIOLATION,
+    KafkaError._STATE,
+    KafkaError._INVALID_ARG,
+    KafkaError._CONFLICT,
+}
+
+
+class Connection:
+    """Configuration for clients of one cluster, the last thing that they heard of it, and its errors as ours."""
+
+    def __init__(self, bootstrap: str, options: Options | None = None) -> None:
+        self.bootstrap = bootstrap
+        self._options = dict(options or {})
+        self._heard = ""
+
+    def configuration(self, **ours: str | int | bool) -> dict[str, Any]:
+        """For a client's constructor; keys of `ours` are librdkafka's with `_` for the dot."""
+        named = {name.replace("_", "."): value for name, value in ours.items()}
+        return {
+            "bootstrap.servers": self.bootstrap,
+            "reconnect.backoff.max.ms": 2000,
+            "socket.keepalive.enable": True,
+            "topic.metadata.refresh.interval.ms": 60_000,
+            **named,
+            **self._options,
+            "error_cb": self._hear,
+            "logger": LOGGER,
+        }
+
+    def _hear(self, error: KafkaError) -> None:
+        self._heard = error.str()
+        LOGGER.debug("kafka client: %s", error)
+
+    def unreachable(self, what: str, **details: Any) -> Transient:
+        """The cluster did not answer in time."""
+        reason = {"reason": self._heard} if self._heard else {}
+        return Transient(
+            f"Kafka does not answer: {what}",
+            fix="Is Kafka up? See `lyrebird status`.",
+            system="kafka",
+            bootstrap=self.bootstrap,
+            **details,
+            **reason,
+        )
+
+    def error(self, error: KafkaError, what: str, **details: Any) -> LyrebirdError:
+        """Our error for Kafka's; `what` was being done, `details` are the place."""
+        code = error.code()
+        place = {"system": "kafka", "bootstrap": self.bootstrap, **details, "reason": error.str() or error.name()}
+        if code in _FENCED:
+            return Fenced(
+                f"another process has taken over ({what})",
+                fix="This one ends; look for a second instance if none was meant to run.",
+                **place,
+            )
+        if code in UNKNOWN_TOPIC:
+            return Terminal(
+                f"topic does not exist ({what})", fix="Does what writes it run? See `lyrebird status`.", **place
+            )
+        if code in _DENIED:
+            return Terminal(
+                f"Kafka refuses access ({what})", fix="Check `kafka` in the deployment files and its ACLs.", **place
+            )
+        if error.fatal():
+            return Terminal(
+                f"the Kafka client cannot go on ({what})", fix="Start the process again: it resumes.", **place
+            )
+        if code in _REFUSED and not error.retriable():
+            return Terminal(f"Kafka refuses this ({what})", fix="See the reason; trying again cannot help.", **place)
+        return Transient(f"Kafka failed ({what})", fix="Is Kafka up? See `lyrebird status`.", **place)
+
+    @contextmanager
+    def asking(self, what: str, **details: Any) -> Iterator[None]:
+        """Calls to the client inside raise our errors."""
+        try:
+            yield
+        except KafkaException as error:
+            raise self.error(error.args[0], what, **details) from error
+        except TimeoutError as error:
+            raise self.unreachable(what, **details) from error
+        except SystemError as error:
+            # The client raises a fatal error inside whatever callback runs, which makes this of it.
+            if not isinstance(error.__cause__, KafkaException):
+                raise
+            raise self.error(error.__cause__.args[0], what, **details) from error

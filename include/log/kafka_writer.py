@@ -1,0 +1,220 @@
+"""`KafkaWriter`: the one transactional writer of its topics."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Mapping
+from typing import Any, Final, Literal
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
+
+from include.clock import Clock, SystemClock
+from include.errors import LyrebirdError, Terminal, Transient
+from include.log.kafka_errors import PURGED, Connection, Options
+from include.log.ports import Headers
+from include.record.key import partition_of
+
+__all__ = ["KafkaWriter"]
+
+_CALL_S: Final = 5.0
+State = Literal["idle", "open", "unknown", "closed"]
+"""unknown: a commit was sent and its answer is lost."""
+
+
+class KafkaWriter:
+    """`LogWriter` over an idempotent transactional producer; opening it fences older ones of `transactional_id`.
+
+    Partitions are computed here, as librdkafka's default partitioner differs from the Java client's. `timeout_s`
+    bounds every call. `transaction_timeout_s`: after so long without a commit the broker aborts by itself.
+    Not for use from several threads.
+    """
+
+    def __init__(
+        self,
+        bootstrap: str,
+        transactional_id: str,
+        options: Options | None = None,
+        *,
+        timeout_s: float = 30.0,
+        transaction_timeout_s: float = 60.0,
+        clock: Clock | None = None,
+    ) -> None:
+        self._connection = Connection(bootstrap, options)
+        self._id = transactional_id
+        self._timeout_s = timeout_s
+        self._clock = clock or SystemClock()
+        self._partitions: dict[str, int] = {}
+        self._groups: dict[str, Any] = {}
+        self._ends: dict[tuple[str, int], int] = {}
+        self._failure: LyrebirdError | None = None
+        self._state: State = "idle"
+        self._producer: Any = Producer(
+            self._connection.configuration(
+                transactional_id=transactional_id,
+                transaction_timeout_ms=round(transaction_timeout_s * 1000),
+                linger_ms=5,
+                compression_type="lz4",
+                message_max_bytes=16 << 20,
+                queue_buffering_max_kbytes=65536,
+            )
+        )
+        self._repeat("open a writer", self._producer.init_transactions)
+
+    def begin(self) -> None:
+        """See `LogWriter`."""
+        if self._state != "idle":
+            raise Terminal("a transaction cannot begin here", transactional_id=self._id, state=self._state)
+        with self._connection.asking("begin a transaction", transactional_id=self._id):
+            self._producer.begin_transaction()
+        self._ends, self._failure, self._state = {}, None, "open"
+
+    def append(
+        self,
+        topic: str,
+        key: bytes | None,
+        value: bytes | None,
+        *,
+        headers: Headers = (),
+        partition: int | None = None,
+        timestamp_ms: int | None = None,
+    ) -> None:
+        """See `LogWriter`. A record with neither key nor partition is refused."""
+        self._need_open()
+        at = self._partition(topic, key) if partition is None else partition
+        more = {} if timestamp_ms is None else {"timestamp": timestamp_ms}
+        until_s: float | None = None
+        while True:
+            try:
+                with self._connection.asking("append", topic=topic, partition=at, transactional_id=self._id):
+                    self._producer.produce(
+                        topic, value, key, at, on_delivery=self._delivered, headers=list(headers), **more
+                    )
+            except BufferError as full:
+                until_s = until_s or self._clock.monotonic_s() + self._timeout_s
+                self._serve(0.1)
+                if self._clock.monotonic_s() > until_s:
+                    raise self._connection.unreachable("append", topic=topic, transactional_id=self._id) from full
+                continue
+            self._serve(0)
+            self._check()
+            return
+
+    def next_offsets(self) -> dict[tuple[str, int], int]:
+        """See `LogWriter`."""
+        self._need_open()
+        with self._connection.asking("flush", transactional_id=self._id):
+            left = self._producer.flush(self._timeout_s)
+        self._check()
+        if left:
+            raise self._connection.unreachable("flush", transactional_id=self._id, waiting=left)
+        return dict(self._ends)
+
+    def commit(self, group: str | None = None, offsets: Mapping[tuple[str, int], int] | None = None) -> None:
+        """See `LogWriter`. `Terminal` when the answer is lost: only a new writer can find out what was committed."""
+        self.next_offsets()
+        if group is not None and offsets:
+            positions = [TopicPartition(topic, partition, at) for (topic, partition), at in sorted(offsets.items())]
+            metadata = self._group(group)
+            self._repeat("commit offsets", lambda s: self._producer.send_offsets_to_transaction(positions, metadata, s))
+        try:
+            self._repeat("commit", self._producer.commit_transaction)
+        except Transient as error:
+            if _requires_abort(error):
+                raise
+            self._state = "unknown"
+            raise Terminal(
+                "the answer to a commit is lost",
+                fix="Start the process again: it reads what was committed.",
+                transactional_id=self._id,
+                reason=error.message,
+            ) from error
+        self._state = "idle"
+
+    def abort(self) -> None:
+        """See `LogWriter`; after `Transient` it may be called again. `Terminal` after a commit of unknown outcome."""
+        if self._state in ("idle", "closed"):
+            return
+        if self._state == "unknown":
+            raise Terminal(
+                "a transaction whose commit was sent cannot be aborted",
+                fix="Start the process again: it reads what was committed.",
+                transactional_id=self._id,
+            )
+        self._repeat("abort", self._producer.abort_transaction)
+        self._state = "idle"
+
+    def close(self) -> None:
+        """See `LogWriter`; what cannot be aborted is left to the broker, or to the next writer of this id."""
+        if self._state == "open":
+            with contextlib.suppress(LyrebirdError):
+                self.abort()
+        self._state = "closed"
+        self._producer = None
+
+    def _need_open(self) -> None:
+        if self._state != "open":
+            raise Terminal("no transaction is open", transactional_id=self._id, state=self._state)
+
+    def _delivered(self, error: KafkaError | None, message: Any) -> None:
+        if error is not None:
+            if error.code() not in PURGED and self._failure is None:
+                place = {"topic": message.topic(), "partition": message.partition(), "transactional_id": self._id}
+                self._failure = self._connection.error(error, "append", **place)
+            return
+        at = (message.topic(), message.partition())
+        offset = message.offset()
+        if offset is None or offset < 0:
+            # A repeated request whose first answer was lost: stored, but nobody knows where.
+            self._failure = self._failure or self._connection.unreachable("where a record went", topic=at[0])
+            return
+        self._ends[at] = max(self._ends.get(at, 0), offset + 1)
+
+    def _serve(self, seconds: float) -> None:
+        with self._connection.asking("append", transactional_id=self._id):
+            self._producer.poll(seconds)
+
+    def _check(self) -> None:
+        if self._failure is not None:
+            raise self._failure
+
+    def _partition(self, topic: str, key: bytes | None) -> int:
+        if key is None:
+            raise Terminal("a record without a key needs a partition", topic=topic, transactional_id=self._id)
+        if topic not in self._partitions:
+            with self._connection.asking("look up a topic", topic=topic):
+                found = self._producer.list_topics(topic, timeout=self._timeout_s).topics[topic]
+            if found.error is not None:
+                raise self._connection.error(found.error, "look up a topic", topic=topic)
+            self._partitions[topic] = len(found.partitions)
+        return partition_of(key, self._partitions[topic])
+
+    def _group(self, group: str) -> Any:
+        """Metadata of a group that nobody joins: fencing is by the transactional id alone."""
+        if group not in self._groups:
+            consumer: Any = Consumer(self._connection.configuration(group_id=group))
+            self._groups[group] = consumer.consumer_group_metadata()
+            consumer.close()
+        return self._groups[group]
+
+    def _repeat(self, what: str, call: Callable[[float], object]) -> None:
+        """Make a call that resumes where its last try ended, until it succeeds or `timeout_s` is over."""
+        until_s = self._clock.monotonic_s() + self._timeout_s
+        while True:
+            try:
+                call(min(_CALL_S, self._timeout_s))
+            except (KafkaException, SystemError) as error:
+                found = error if isinstance(error, KafkaException) else error.__cause__
+                if not isinstance(found, KafkaException):
+                    raise
+                reason: KafkaError = found.args[0]
+                late = self._clock.monotonic_s() > until_s
+                if reason.retriable() and not reason.txn_requires_abort() and not late:
+                    self._clock.sleep(0.05)
+                    continue
+                raise self._connection.error(reason, what, transactional_id=self._id) from error
+            return
+
+
+def _requires_abort(error: Transient) -> bool:
+    cause = error.__cause__
+    return isinstance(cause, KafkaException) and bool(cause.args[0].txn_requires_abort())
