@@ -117,7 +117,7 @@ def _print_servers(seen: StackStatus) -> None:
                 process.state,
                 str(process.pid or ""),
                 ", ".join(map(str, process.ports)) if on else "",
-                f"{process.rss_mb:.0f} MB" if on else "",
+                f"{process.memory_mb:.0f} MB" if on else "",
                 duration(process.uptime_s) if on else "",
                 str(process.deaths) if process.deaths else "",
                 process.note,
@@ -125,7 +125,7 @@ def _print_servers(seen: StackStatus) -> None:
         )
     head = ("server", "state", "pid", "ports", "memory", "uptime", "deaths", "")
     click.echo(table(head, rows, right=("pid", "memory", "deaths")))
-    total = sum(process.rss_mb for process in seen.processes)
+    total = sum(process.memory_mb for process in seen.processes)
     who = f"pid {seen.supervisor}" if seen.supervisor else "not running (`lyrebird up` starts it)"
     click.echo(f"\nTogether {total:.0f} MB. Supervisor: {who}. State: {seen.state}")
 

@@ -18,7 +18,7 @@ import psutil
 
 from include.clock import Clock
 
-__all__ = ["Launch", "Running", "alive", "identify", "resident_mb", "start", "stop", "tail"]
+__all__ = ["Launch", "Running", "alive", "identify", "memory_mb", "start", "stop", "tail"]
 
 # The kernel's boot time, from which start times are reckoned, moves a little when the wall clock is set.
 _START_TOLERANCE_S = 2.0
@@ -146,8 +146,12 @@ def _kill_group(running: Running) -> None:
                 os.kill(process.pid, signal.SIGKILL)
 
 
-def resident_mb(running: Running) -> float:
-    """Resident memory of the process and its children in MB; 0 when it is gone."""
+def memory_mb(running: Running) -> float:
+    """Memory of the process and its children in MB; 0 when it is gone.
+
+    Pages shared by forked children (Airflow's workers) are divided among them where the kernel tells (PSS), else
+    counted for each (RSS).
+    """
     try:
         leader = psutil.Process(running.pid)
         family: Iterable[psutil.Process] = [leader, *leader.children(recursive=True)]
@@ -156,7 +160,10 @@ def resident_mb(running: Running) -> float:
     total = 0
     for process in family:
         with contextlib.suppress(psutil.NoSuchProcess):
-            total += process.memory_info().rss
+            try:
+                total += process.memory_full_info().pss
+            except psutil.AccessDenied:
+                total += process.memory_info().rss
     return total / 1024 / 1024
 
 

@@ -28,7 +28,7 @@ class ProcessStatus:
     state: Literal["running", "waiting", "gave up", "starting", "down"]
     pid: int | None
     ports: tuple[int, ...]
-    rss_mb: float
+    memory_mb: float
     uptime_s: float
     deaths: int
     note: str
@@ -64,7 +64,7 @@ def read(state: Path, clock: Clock) -> StackStatus:
     """The state of a stack as it is now. Changes nothing; an empty folder is a stack that is down."""
     records = Records(state)
     numbers: dict[str, int] = records.stack().get("ports", {})
-    processes = []
+    processes: list[ProcessStatus] = []
     for row in SERVICES:
         ports = tuple(numbers[p.name] for p in row.ports if p.name in numbers)
         processes.extend(_process(records, row.name, name, ports, clock) for name in row.processes)
@@ -89,8 +89,8 @@ def _process(records: Records, service: str, name: str, ports: tuple[int, ...], 
         deaths, note = (state.deaths, state.note) if state else (0, "")
         return ProcessStatus(service, name, word, None, ports, 0.0, 0.0, deaths, note)
     uptime_s = max(0.0, clock.now_us() / 1_000_000 - state.started)
-    rss_mb = process.resident_mb(process.Running(state.pid, state.started))
-    return ProcessStatus(service, name, "running", state.pid, ports, rss_mb, uptime_s, state.deaths, state.note)
+    memory_mb = process.memory_mb(process.Running(state.pid, state.started))
+    return ProcessStatus(service, name, "running", state.pid, ports, memory_mb, uptime_s, state.deaths, state.note)
 
 
 def _applications(state: Path) -> tuple[ApplicationStatus, ...]:
