@@ -49,7 +49,7 @@ test-services: setup ## contract, integration and Spark tests on real servers
 	$(BIN)/pytest -q tests/contract tests/integration tests/spark
 
 test-e2e: setup ## the whole stack, with things killed
-	$(BIN)/pytest -q tests/e2e
+	$(BIN)/pytest -q -p no:randomly tests/e2e
 
 check: setup ## ruff, format, mypy strict, import-linter
 	$(BIN)/ruff check .

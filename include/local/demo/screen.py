@@ -17,7 +17,7 @@ from rich.text import Text
 
 from include.clock import Clock
 
-__all__ = ["Figures", "LiveScreen", "PlainScreen", "Screen", "screen"]
+__all__ = ["Figures", "LiveScreen", "PlainScreen", "Screen", "Stage", "screen"]
 
 _PLAIN_EVERY_S = 5.0
 

@@ -1,0 +1,51 @@
+from __future__ import annotations
+
+import io
+
+from rich.console import Console
+
+from include.clock import ManualClock
+from include.local.demo.screen import Figures, LiveScreen, PlainScreen, Stage
+
+FIGURES = Figures(
+    placed=12,
+    orders=40,
+    documents=9,
+    waiting=3,
+    p50_s=1.25,
+    p99_s=None,
+    stages=(Stage("capture-shop", "running", "03:04:05 UTC", 0.4, None, "17 transactions"),),
+)
+
+
+def test_a_pipe_gets_plain_lines_with_the_time_since_the_start() -> None:
+    clock, lines = ManualClock(), list[str]()
+    screen = PlainScreen(clock, lines.append)
+    clock.advance(2)
+    screen.step("the stack starts")
+    assert lines == ["[   2.0 s] the stack starts"]
+
+
+def test_a_pipe_is_not_flooded_with_figures() -> None:
+    clock, lines = ManualClock(), list[str]()
+    screen = PlainScreen(clock, lines.append)
+    for _ in range(10):
+        screen.figures(FIGURES)
+        clock.advance(1)
+    assert len(lines) == 2
+    assert "orders 12/40" in lines[0]
+    assert "p50 1.25 s, p99 –" in lines[0]
+
+
+def test_a_terminal_shows_each_step_with_its_time_and_each_stage_in_a_row() -> None:
+    clock, out = ManualClock(), io.StringIO()
+    screen = LiveScreen(clock, Console(file=out, force_terminal=True, width=120))
+    screen.step("the stack starts")
+    clock.advance(3)
+    screen.step("orders")
+    screen.figures(FIGURES)
+    screen.close()
+    shown = out.getvalue()
+    assert "the stack starts" in shown
+    assert "capture-shop" in shown
+    assert "17 transactions" in shown
