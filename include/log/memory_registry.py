@@ -1,0 +1,54 @@
+"""The schema registry in memory: the double of `log.registry`."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from include.errors import InvalidRecord, Terminal
+from include.log.compatibility import unreadable
+from include.log.ports import Compatibility
+
+__all__ = ["MemoryRegistry"]
+
+
+class MemoryRegistry:
+    """`SchemaRegistry` in memory; one per test, or one for several stages of it."""
+
+    def __init__(self) -> None:
+        self._ids = itertools.count(1)
+        self._by_text: dict[str, int] = {}
+        self._schemas: dict[int, dict[str, Any]] = {}
+        self._subjects: dict[str, list[int]] = {}
+        self._levels: dict[str, Compatibility] = {}
+
+    def register(self, subject: str, schema: Mapping[str, Any], compatibility: Compatibility = "BACKWARD") -> int:
+        """See `SchemaRegistry`. The level of a subject is that of its first registration."""
+        text = json.dumps(schema, sort_keys=True)
+        level = self._levels.setdefault(subject, compatibility)
+        held = self._subjects.setdefault(subject, [])
+        known = self._by_text.get(text)
+        if known is not None and known in held:
+            return known
+        if level == "BACKWARD" and held:
+            problem = unreadable(schema, self._schemas[held[-1]])
+            if problem:
+                raise Terminal(
+                    "the registry refuses an incompatible schema",
+                    subject=subject,
+                    level=level,
+                    reason=problem,
+                    fix="Add fields with a default, or start a new topic.",
+                )
+        schema_id = known if known is not None else next(self._ids)
+        self._by_text[text], self._schemas[schema_id] = schema_id, json.loads(text)
+        held.append(schema_id)
+        return schema_id
+
+    def schema(self, schema_id: int) -> dict[str, Any]:
+        """See `SchemaRegistry`."""
+        if schema_id not in self._schemas:
+            raise InvalidRecord("no schema of this id is registered", reason="schema id", schema_id=schema_id)
+        return self._schemas[schema_id]

@@ -1,0 +1,115 @@
+"""`ConfluentRegistry`: schemas in any registry that speaks Confluent's protocol."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, Final
+from urllib.parse import quote
+
+import httpx
+
+from include.errors import InvalidRecord, Terminal, Transient
+from include.log.ports import Compatibility
+
+__all__ = ["ConfluentRegistry"]
+
+_TYPE: Final = {"Content-Type": "application/vnd.schemaregistry.v1+json"}
+
+
+class ConfluentRegistry:
+    """`SchemaRegistry` over HTTP; `url` is the folder of `/subjects` and `/schemas`.
+
+    Answers are kept for the life of the object, as neither ids nor their schemas ever change.
+    """
+
+    def __init__(self, url: str, *, timeout_s: float = 10.0, transport: httpx.BaseTransport | None = None) -> None:
+        self.url = url.rstrip("/")
+        self._http = httpx.Client(timeout=timeout_s, headers=_TYPE, transport=transport)
+        self._ids: dict[tuple[str, str], int] = {}
+        self._schemas: dict[int, dict[str, Any]] = {}
+
+    def register(self, subject: str, schema: Mapping[str, Any], compatibility: Compatibility = "BACKWARD") -> int:
+        """See `SchemaRegistry`; sets the subject's level first where it has another."""
+        text = json.dumps(schema)
+        if (subject, text) not in self._ids:
+            name = quote(subject, safe="")
+            self._level(subject, name, compatibility)
+            answer = self._ask("POST", f"/subjects/{name}/versions", {"schema": text, "schemaType": "AVRO"})
+            if answer.status_code == httpx.codes.CONFLICT:
+                raise Terminal(
+                    "the registry refuses an incompatible schema",
+                    subject=subject,
+                    level=compatibility,
+                    reason=_message(answer),
+                    fix="Add fields with a default, or start a new topic.",
+                )
+            self._ids[subject, text] = int(self._good(answer, subject=subject)["id"])
+        return self._ids[subject, text]
+
+    def schema(self, schema_id: int) -> dict[str, Any]:
+        """See `SchemaRegistry`."""
+        if schema_id not in self._schemas:
+            answer = self._ask("GET", f"/schemas/ids/{schema_id}")
+            if answer.status_code == httpx.codes.NOT_FOUND:
+                raise InvalidRecord("no schema of this id is registered", reason="schema id", schema_id=schema_id)
+            found = json.loads(self._good(answer, schema_id=schema_id)["schema"])
+            self._schemas[schema_id] = found if isinstance(found, dict) else {"type": found}
+        return self._schemas[schema_id]
+
+    def close(self) -> None:
+        """Give up the connection; may be called twice."""
+        self._http.close()
+
+    def _level(self, subject: str, name: str, wanted: Compatibility) -> None:
+        answer = self._ask("GET", f"/config/{name}")
+        # 404: the subject has no level of its own, and the server's default is not to be relied on.
+        found = None if answer.status_code == httpx.codes.NOT_FOUND else self._good(answer, subject=subject)
+        if found is None or found.get("compatibilityLevel") != wanted:
+            self._good(self._ask("PUT", f"/config/{name}", {"compatibility": wanted}), subject=subject)
+
+    def _ask(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> httpx.Response:
+        try:
+            answer = self._http.request(method, self.url + path, json=body)
+        except httpx.TransportError as error:
+            raise Transient(
+                "the schema registry does not answer",
+                fix="Is it up? See `lyrebird status`.",
+                system="registry",
+                url=self.url,
+                reason=str(error) or type(error).__name__,
+            ) from error
+        if answer.status_code >= 500 or answer.status_code == httpx.codes.TOO_MANY_REQUESTS:
+            raise Transient(
+                "the schema registry failed",
+                fix="See `lyrebird logs registry`.",
+                system="registry",
+                url=self.url + path,
+                status=answer.status_code,
+                reason=_message(answer),
+            )
+        return answer
+
+    def _good(self, answer: httpx.Response, **place: Any) -> dict[str, Any]:
+        try:
+            found = answer.json() if answer.is_success else None
+        except ValueError:
+            found = None
+        if not isinstance(found, dict):
+            raise Terminal(
+                "the schema registry refuses",
+                url=str(answer.url),
+                status=answer.status_code,
+                reason=_message(answer),
+                fix="Check `registry` in the deployment files.",
+                **place,
+            )
+        return found
+
+
+def _message(answer: httpx.Response) -> str:
+    try:
+        found = answer.json()
+    except ValueError:
+        return answer.text[:500]
+    return str(found.get("message", found) if isinstance(found, dict) else found)[:500]
