@@ -15,7 +15,17 @@ from include.local.process import Launch
 from include.local.services import Service
 from include.local.site import Site
 
-__all__ = ["finish", "prepare", "ready"]
+__all__ = ["BINLOG", "finish", "prepare", "ready"]
+
+BINLOG = (
+    "--binlog-format=ROW",
+    "--binlog-row-image=FULL",
+    "--binlog-row-metadata=FULL",
+    "--gtid-strict-mode=1",
+    "--log-slave-updates",
+    "--sync-binlog=1",
+)
+"""What capture needs of a source."""
 
 _ACCOUNTS = """\
 SET SESSION sql_log_bin=0;
@@ -65,12 +75,7 @@ def prepare(site: Site, row: Service) -> tuple[Launch, ...]:
         "--bind-address=127.0.0.1",
         "--server-id=1",
         f"--log-bin={data / 'bin'}",
-        "--binlog-format=ROW",
-        "--binlog-row-image=FULL",
-        "--binlog-row-metadata=FULL",
-        "--gtid-strict-mode=1",
-        "--log-slave-updates",
-        "--sync-binlog=1",
+        *BINLOG,
         "--skip-name-resolve",
         "--character-set-server=utf8mb4",
         "--max-connections=100",
