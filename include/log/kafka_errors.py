@@ -20,6 +20,8 @@ Options = Mapping[str, str | int | bool]
 """Configuration of librdkafka by its own names (`security.protocol`, …); it wins over ours."""
 
 LOGGER: Final = logging.getLogger("lyrebird.kafka")
+# One line for each failed attempt to connect, many a second: the error that follows says it once.
+LOGGER.addFilter(lambda record: not record.getMessage().startswith("FAIL "))
 _FENCED: Final = {
     KafkaError._FENCED,
     KafkaError.PRODUCER_FENCED,
@@ -37,6 +39,14 @@ _DENIED: Final = {
     KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
     KafkaError.SASL_AUTHENTICATION_FAILED,
     KafkaError._AUTHENTICATION,
+}
+_UNREACHABLE: Final = {
+    KafkaError._TIMED_OUT,
+    KafkaError._MSG_TIMED_OUT,
+    KafkaError._TRANSPORT,
+    KafkaError._ALL_BROKERS_DOWN,
+    KafkaError._RESOLVE,
+    KafkaError.REQUEST_TIMED_OUT,
 }
 # Refusals that the same bytes, name or number meets again.
 _REFUSED: Final = {
@@ -118,6 +128,8 @@ class Connection:
             )
         if code in _REFUSED and not error.retriable():
             return Terminal(f"Kafka refuses this ({what})", fix="See the reason; trying again cannot help.", **place)
+        if code in _UNREACHABLE:
+            return self.unreachable(what, **details)
         return Transient(f"Kafka failed ({what})", fix="Is Kafka up? See `lyrebird status`.", **place)
 
     @contextmanager

@@ -92,7 +92,7 @@ class LogWriter(Protocol):
     """The one writer of its topics, known by a fixed transactional id.
 
     Opening one fences every older writer of that id and aborts its open transaction; the fenced one gets `Fenced`
-    from its next call. Between `begin` and `commit` nothing is visible to readers. After `Transient` from any
+    from `next_offsets` or `commit` of a transaction with records, if not before. Between `begin` and `commit` nothing is visible to readers. After `Transient` from any
     call the transaction has to be aborted and done again from its start.
     """
 

@@ -1,0 +1,79 @@
+"""Does this store really honour conditional writes? Many writers race; at most one may win, and its bytes stay.
+
+A store that lets two win must not carry a protocol that rests on conditions: who starts one asks first.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from include.errors import BackPressure, Transient
+from include.store.object_store import ObjectInfo, ObjectStore
+
+__all__ = ["Race", "RaceVerdict", "race"]
+
+Race = Literal["put_if_absent", "upload_if_absent", "put_if_match"]
+
+
+@dataclass(frozen=True, slots=True)
+class RaceVerdict:
+    """The outcome of `rounds` races of each kind among `writers`; `broken` lists what should not have been."""
+
+    writers: int
+    rounds: int
+    broken: tuple[str, ...]
+
+    @property
+    def honest(self) -> bool:
+        """Whether each round had one winner and kept its bytes."""
+        return not self.broken
+
+
+def race(stores: Sequence[ObjectStore], name: str, *, rounds: int = 40) -> RaceVerdict:
+    """Race a writer for each of `stores` (all of one bucket) on fresh keys under `_probe/<name>/`, removed after.
+
+    `name` must be new with each call. Raises what the store raises, except that a writer whose outcome is unknown
+    (`Transient`, `BackPressure`) counts as neither winner nor loser.
+    """
+    broken: list[str] = []
+    with ThreadPoolExecutor(len(stores)) as pool:
+        for kind in get_args(Race):
+            for number in range(rounds):
+                problem = _round(pool, stores, kind, f"_probe/{name}/{kind}/{number:04d}")
+                if problem:
+                    broken.append(f"{kind}, round {number}: {problem}")
+    return RaceVerdict(len(stores), rounds, tuple(broken))
+
+
+def _round(pool: ThreadPoolExecutor, stores: Sequence[ObjectStore], kind: Race, key: str) -> str:
+    start = threading.Barrier(len(stores))
+    before = stores[0].put(key, b"before").etag if kind == "put_if_match" else ""
+
+    def write(writer: int) -> bool | None:
+        body = b"writer %d" % writer
+        calls: dict[Race, Callable[[], ObjectInfo | None]] = {
+            "put_if_absent": lambda: stores[writer].put_if_absent(key, body),
+            "upload_if_absent": lambda: stores[writer].upload(key, [body], if_absent=True),
+            "put_if_match": lambda: stores[writer].put_if_match(key, body, before),
+        }
+        start.wait()
+        try:
+            return calls[kind]() is not None
+        except (Transient, BackPressure):
+            return None
+
+    try:
+        outcomes = list(pool.map(write, range(len(stores))))
+        found = stores[0].get(key)
+    finally:
+        stores[0].delete(key)
+    winners = [writer for writer, won in enumerate(outcomes) if won]
+    if len(winners) > 1:
+        return f"{len(winners)} winners"
+    if not winners:
+        return "" if None in outcomes else "no winner"
+    return "" if found and found.body == b"writer %d" % winners[0] else "another's bytes than the winner's"
