@@ -1,0 +1,73 @@
+import importlib
+import sys
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from include.cli import main
+from include.cli.table import duration, table
+from include.errors import Terminal
+
+
+def run(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
+    monkeypatch.setattr(sys, "argv", ["lyrebird", *arguments])
+    return main.main()
+
+
+def test_help_lists_every_command_without_importing_one() -> None:
+    before = set(sys.modules)
+    told = CliRunner().invoke(main.lyrebird, ["--help"])
+    assert told.exit_code == 0
+    assert all(f"  {name} " in told.output and entry.help in told.output for name, entry in main.COMMANDS.items())
+    assert {name for name in set(sys.modules) - before if name.startswith("include.cli.")} == set()
+
+
+@pytest.mark.parametrize("name", main.COMMANDS)
+def test_every_command_of_the_table_exists_and_takes_json(name: str) -> None:
+    entry = main.COMMANDS[name]
+    command = getattr(importlib.import_module(f"include.cli.{entry.module}"), entry.attribute)
+    assert command.name == name
+    leaves = list(command.commands.values()) if isinstance(command, click.Group) else [command]
+    for leaf in leaves:
+        assert any("--json" in option.opts for option in leaf.params), leaf.name
+        assert leaf.help
+
+
+def test_an_error_is_one_line_on_stderr_and_exit_1(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    @click.command()
+    def failing() -> None:
+        raise Terminal("port 1 is in use", fix="Stop it.", port=1)
+
+    monkeypatch.setattr(main.lyrebird, "get_command", lambda _context, _name: failing)
+    assert run(monkeypatch, "up") == 1
+    assert capsys.readouterr().err == "error: port 1 is in use (port=1). Stop it.\n"
+
+
+def test_an_unknown_command_is_refused(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(monkeypatch, "upp") == 2
+    assert "upp" in capsys.readouterr().err
+
+
+def test_ctrl_c_ends_without_a_traceback(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    @click.command()
+    def waiting() -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(main.lyrebird, "get_command", lambda _context, _name: waiting)
+    assert run(monkeypatch, "up") == 130
+    assert "stopped" in capsys.readouterr().err
+
+
+def test_columns_are_as_wide_as_their_widest_cell() -> None:
+    assert table(("a", "n"), [("x", "10"), ("long", "5")], right=("n",)) == "a      n\nx     10\nlong   5"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(0.4, "0 s"), (59.9, "59 s"), (185, "3 min 5 s"), (7800, "2 h 10 min"), (97200, "1 d 3 h")],
+)
+def test_durations_read_as_a_person_says_them(seconds: float, text: str) -> None:
+    assert duration(seconds) == text

@@ -1,0 +1,45 @@
+from email.message import EmailMessage
+from pathlib import Path
+
+from include.clock import ManualClock
+from include.local.mail import Mailbox, page
+
+
+def message(subject: str, text: str, html: str = "") -> bytes:
+    mail = EmailMessage()
+    mail["Subject"] = subject
+    mail.set_content(text)
+    if html:
+        mail.add_alternative(html, subtype="html")
+    return mail.as_bytes()
+
+
+def test_mails_are_listed_oldest_first_with_their_parts(tmp_path: Path) -> None:
+    clock = ManualClock(1_700_000_000_000_000)
+    box = Mailbox(tmp_path, clock)
+    box.keep("a@x", ["b@x", "c@x"], message("Größe", "plain", "<p>rich</p>"))
+    clock.advance(1)
+    box.keep("a@x", ["b@x"], message("second", "text"))
+    first, second = box.messages()
+    assert (first["subject"], second["subject"]) == ("Größe", "second")
+    assert (first["from"], first["to"], first["received"]) == ("a@x", ["b@x", "c@x"], "2023-11-14T22:13:20.000000Z")
+    assert (first["text"].strip(), first["html"].strip()) == ("plain", "<p>rich</p>")
+    assert second["html"] == ""
+
+
+def test_mails_survive_a_restart(tmp_path: Path) -> None:
+    Mailbox(tmp_path, ManualClock()).keep("a@x", ["b@x"], message("kept", ""))
+    assert [mail["subject"] for mail in Mailbox(tmp_path, ManualClock()).messages()] == ["kept"]
+
+
+def test_the_page_escapes_what_a_mail_says(tmp_path: Path) -> None:
+    box = Mailbox(tmp_path, ManualClock())
+    box.keep("a@x", ["b@x"], message("<script>alert(1)</script>", "<img src=x>"))
+    shown = page(box.messages())
+    assert "<script>" not in shown
+    assert "<img" not in shown
+    assert "&lt;script&gt;" in shown
+
+
+def test_an_empty_box_says_so() -> None:
+    assert "No mail yet" in page([])

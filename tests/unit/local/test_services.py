@@ -1,0 +1,49 @@
+import pytest
+
+from include.errors import SettingsError
+from include.local import ports
+from include.local.recipes import recipe
+from include.local.services import SERVICES, Port, select, service
+
+
+def test_names_ports_and_processes_are_unique() -> None:
+    for values in (
+        [row.name for row in SERVICES],
+        [port.name for row in SERVICES for port in row.ports],
+        [port.default for row in SERVICES for port in row.ports],
+        [name for row in SERVICES for name in row.processes],
+    ):
+        assert len(values) == len(set(values))
+
+
+def test_every_row_has_a_recipe() -> None:
+    for row in SERVICES:
+        assert {"prepare", "ready", "finish"} <= set(dir(recipe(row)))
+
+
+def test_the_servers_together_leave_room_within_six_gigabytes() -> None:
+    assert sum(row.memory_mb for row in SERVICES) < 3000
+
+
+def test_selection_keeps_the_order_of_the_table() -> None:
+    assert [row.name for row in select(["registry", "kafka"])] == ["kafka", "registry"]
+    assert [row.name for row in select()] == [row.name for row in SERVICES]
+    assert "airflow" not in {row.name for row in select(without=["airflow"])}
+
+
+def test_an_unknown_service_is_refused_with_the_list() -> None:
+    with pytest.raises(SettingsError, match=r"'kafak'.*mariadb, kafka, registry"):
+        service("kafak")
+
+
+def test_a_port_is_overridden_by_its_variable() -> None:
+    port = Port("kafka", 29092)
+    assert port.variable == "LYREBIRD_PORT_KAFKA"
+    assert ports.chosen(port, {}) == 29092
+    assert ports.chosen(port, {"LYREBIRD_PORT_KAFKA": "9092"}) == 9092
+
+
+@pytest.mark.parametrize("text", ["kafka", "0", "65536", "-1"])
+def test_a_port_that_is_none_is_refused(text: str) -> None:
+    with pytest.raises(SettingsError, match="LYREBIRD_PORT_KAFKA"):
+        ports.chosen(Port("kafka", 29092), {"LYREBIRD_PORT_KAFKA": text})
