@@ -1,0 +1,89 @@
+"""Decides what a key's document is, from the rows of one consistent moment. Pure: it knows no engine, log or server.
+
+| rows of the key in the snapshot | outcome |
+|---|---|
+| none | tombstone |
+| transient ones only | skipped: a final signal follows |
+| a final one | document of the newest final row (greatest `newest_by`) |
+| the same, a required look-up is missing | set aside with the values that were looked for |
+
+A document shows the snapshot, which is never older than the signal that asked for it, as one primary is read after
+its change was in the log (with replicas, the reader would have to wait for the signal's GTID first). Reading *later*
+is harmless: what changed in between signals too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from include.document.definition import DocumentDefinition, hook
+from include.document.lookup import Missing, Place, Source, attach, shaped
+from include.document.tables import Row, Tables
+
+__all__ = ["Assembled", "Assembler"]
+
+Key = tuple[Any, ...]
+
+
+@dataclass
+class Assembled:
+    """What became of a chunk of keys: bodies (None is a tombstone), keys skipped, keys with rows that are missing."""
+
+    documents: dict[Key, dict[str, Any] | None] = field(default_factory=dict)
+    skipped: list[Key] = field(default_factory=list)
+    incomplete: dict[Key, list[Missing]] = field(default_factory=dict)
+
+
+class Assembler:
+    """Makes the documents of one definition."""
+
+    def __init__(self, definition: DocumentDefinition) -> None:
+        self.definition = definition
+        self._columns = definition.columns()
+        self._hooks = {name: hook(computed.hook) for name, computed in definition.computed.items()}
+
+    def assemble(
+        self, tables: Tables, keys: Sequence[Key], on_source: Callable[[Key, Source], None] | None = None
+    ) -> Assembled:
+        """Read and decide for `keys` (distinct); each is in exactly one part of the answer."""
+        fact = self.definition.fact
+        rows: dict[Key, list[Row]] = {key: [] for key in keys}
+        for row in tables.rows(fact.table, self._columns, fact.key, keys):
+            found_for = rows.get(tuple(row[name] for name in fact.key))
+            if found_for is not None:  # a collation may find keys that are not the one asked for
+                found_for.append(row)
+        out = Assembled()
+        chosen: list[Key] = []
+        places: list[Place] = []
+        for key, found in rows.items():
+            final = [row for row in found if row[fact.state] in fact.final]
+            if on_source is not None:
+                on_source(key, Source("", fact.table, dict(zip(fact.key, key, strict=True)), len(found)))
+            if not found:
+                out.documents[key] = None
+            elif not final:
+                out.skipped.append(key)
+            else:
+                newest = max(final, key=lambda row: row[fact.newest_by])
+                places.append(Place(len(chosen), newest, shaped(self.definition.fields, newest)))
+                chosen.append(key)
+        missing: dict[int, list[Missing]] = {}
+        attach(
+            tables,
+            self.definition.lookups,
+            places,
+            lambda root, what: missing.setdefault(root, []).append(what),
+            None if on_source is None else lambda root, source: on_source(chosen[root], source),
+        )
+        for place in places:
+            key = chosen[place.root]
+            if place.root in missing:
+                out.incomplete[key] = missing[place.root]
+            else:
+                out.documents[key] = self._with_computed(place.body)
+        return out
+
+    def _with_computed(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        return {**body, **{name: compute(body) for name, compute in self._hooks.items()}}

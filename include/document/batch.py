@@ -1,0 +1,323 @@
+"""What the driver does with one batch: signals → keys → look-ups in one snapshot → documents in one transaction.
+
+Knows neither Spark nor Kafka nor MySQL, only the ports. Memory is bounded by keys and versions: look-ups are read and
+documents are written in chunks of 1,000 keys, all in the same snapshot and the same transaction.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+from typing import Any, Final
+
+import orjson
+
+from include.clock import Clock
+from include.document.assembler import Assembler
+from include.document.lookup import Missing, keys_behind
+from include.document.publish import Publisher
+from include.document.rebuild import FIRST_START, Rebuild, Rebuilds, parse_key
+from include.document.schema import body_avro, check_columns, key_avro
+from include.document.signals import Inputs, Signals
+from include.document.tables import SourceTables, Tables
+from include.errors import InvalidRecord, Transient
+from include.log.dead_letter import DeadLetter, DeadLetterLimit
+from include.log.plan import BatchPlan, Partition
+from include.log.ports import LogReader, Record, SchemaRegistry
+from include.log.requests import Answer, Request
+from include.log.tail import PortTail, ResolvedTail
+from include.metrics.exporter import Metrics
+from include.record import version as versions
+from include.record.codec import Decoder, Encoder
+from include.record.schema import Column
+
+__all__ = ["BatchRunner"]
+
+Key = tuple[Any, ...]
+_CHUNK: Final = 1_000
+_PATIENCE_S: Final = 30.0
+_FIRST_PAUSE_S: Final = 0.25
+_LONGEST_PAUSE_S: Final = 4.0
+
+
+class BatchRunner:
+    """Runs batches one after the other. `start` first; an error of `run` ends the process, which may start again."""
+
+    def __init__(
+        self,
+        inputs: Inputs,
+        publisher: Publisher,
+        tables: SourceTables,
+        reader: LogReader,
+        registry: SchemaRegistry,
+        clock: Clock,
+        metrics: Metrics,
+    ) -> None:
+        self.inputs = inputs
+        self._definition = inputs.definition
+        self._publisher = publisher
+        self._tables = tables
+        self._reader = reader
+        self._registry = registry
+        self._clock = clock
+        self._metrics = metrics
+        self._assembler = Assembler(inputs.definition)
+        self._limit = DeadLetterLimit(inputs.definition.dead_ratio, inputs.definition.dead_run)
+        self._decode = Decoder(registry.schema)
+        self._rebuilds = Rebuilds()
+        self._key_columns: list[Column] = []
+        self._encode_key: Encoder | None = None
+        self._encode_body: Encoder | None = None
+        self._wanted: Request | None = None
+        self._refused: list[tuple[Request, str]] = []
+
+    def start(self) -> dict[str, dict[int, int]] | None:
+        """Open everything and say where each input begins: topic → partition → next offset.
+
+        Who finds committed offsets goes on from them. Who starts empty, or with an input that is new to it, begins at
+        the newest resolved record, for the new inputs, and asks itself for a rebuild of all keys: what was committed
+        before that record is in the database that the rebuild reads, what comes after it signals. None: there is no
+        such record yet; ask again later. Raises `Terminal` when a declared table or column is not there.
+        """
+        check_columns(self._definition, self._tables.columns)
+        self._publisher.ensure(self._definition.partitions)
+        self._prepare_encoders()
+        self._open()
+        start: dict[str, dict[int, int]] = {}
+        for (topic, partition), offset in self._publisher.committed.items():
+            start.setdefault(topic, {})[partition] = offset
+        state = self._publisher.resolved.state if self._publisher.resolved else {}
+        met = set(start) | set(state.get("inputs", ())) if start else set()
+        new = [topic for topic in self.inputs.all() if topic not in met and topic != self.inputs.requests]
+        if not new:
+            return start
+        found = ResolvedTail(PortTail(self._reader, self.inputs.cut_at), self.inputs.cut_at).poll()
+        if found is None:
+            return None
+        cut, ends = found
+        for (topic, partition), offset in ends.items():
+            if topic in new:
+                start.setdefault(topic, {})[partition] = offset
+        request_id = f"{FIRST_START}-{cut.version}"
+        self._wanted = Request(request_id, "rebuild", self._publisher.application, self._clock.now_us())
+        return start
+
+    @property
+    def topic_ids(self) -> dict[str, str]:
+        """Ids of the topics that the committed offsets belong to, as far as they are known."""
+        resolved = self._publisher.resolved
+        known: dict[str, str] = dict(resolved.state.get("topic_ids", {})) if resolved else {}
+        return {topic: each for topic, each in known.items() if topic in self.inputs.all()}
+
+    def run(self, plan: BatchPlan, collect: Callable[[], Signals]) -> dict[str, int]:
+        """Carry a batch out, exactly once, also when it is run again. `collect` reads its records' signals.
+
+        A server that is away is tried again with growing pauses, for 30 seconds in all; then `Transient` is raised.
+        """
+        moved = any(end > plan.start.get(at, 0) for at, end in plan.ends.items())
+        signals: Signals | None = None if moved else Signals()
+        until_s = self._clock.monotonic_s() + _PATIENCE_S
+        pause_s = _FIRST_PAUSE_S
+        opened = True
+        while True:
+            try:
+                if not opened:
+                    self._open()
+                    opened = True
+                counts: dict[str, int] = {}
+                if not self._publisher.covers(plan):
+                    signals = signals if signals is not None else collect()
+                    counts = self._once(plan, signals)
+                if plan.cut is not None:
+                    self._publisher.resolve(plan.cut, plan.topic_ids)
+            except Transient:
+                opened = False
+                if self._clock.monotonic_s() + pause_s > until_s:
+                    raise
+                self._metrics.count("lyrebird_retries_total")
+                self._clock.sleep(pause_s)
+                pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
+            else:
+                self._count(signals, counts)
+                return counts
+
+    def _open(self) -> None:
+        self._publisher.open()
+        self._rebuilds = Rebuilds(self._publisher.answers)
+
+    def _once(self, plan: BatchPlan, signals: Signals) -> dict[str, int]:
+        """One try at step 3 of `publish`."""
+        accepted = self._accept(signals.requests)
+        version = plan.cut.version if plan.cut is not None else 0
+        work = self._rebuilds.due(version)
+        news: dict[Partition, int] = {
+            at: end for at, end in plan.ends.items() if self._publisher.committed.get(at, -1) != end
+        }
+        if not news and work is None and not signals.counts["read"]:
+            return {}
+        counts = {"documents": 0, "tombstones": 0, "skipped": 0, "set_aside": 0}
+        with self._tables.snapshot() as tables:
+            keys = self._keys(tables, signals)
+            advanced, finished = self._advance(tables, work, version, keys) if work is not None else (None, False)
+            self._publisher.begin()
+            for letter in self._letters(signals):
+                self._publisher.set_aside(letter)
+                counts["set_aside"] += 1
+            todo = iter(keys.items())
+            while chunk := dict(itertools.islice(todo, _CHUNK)):
+                self._write(tables, chunk, counts)
+        for request, reason in self._refused:
+            self._publisher.answer(Answer(request.id, "refused", self._clock.now_us(), note=reason), ())
+        for request in accepted:
+            answer = Answer(request.id, "accepted", self._clock.now_us())
+            self._publisher.answer(answer, self._rebuilds.headers(Rebuild(request)))
+        if advanced is not None:
+            self._rebuilds.record(advanced, version, finished=finished)
+            answer = Answer(advanced.request.id, "done" if finished else "running", self._clock.now_us(), advanced.done)
+            self._publisher.answer(answer, self._rebuilds.headers(advanced))
+        self._publisher.commit(plan.ends)
+        self._wanted, self._refused = None, []
+        return counts
+
+    def _accept(self, requests: list[Request]) -> list[Request]:
+        """Take requests in; those that are new and not refused."""
+        self._refused = []
+        accepted: list[Request] = []
+        for request in [*([self._wanted] if self._wanted else []), *requests]:
+            reason = self._rebuilds.accept(request)
+            for key in request.keys if reason == "" else ():
+                try:
+                    parse_key(key, self._numbers)
+                except InvalidRecord as error:
+                    self._rebuilds.open.pop(request.id)
+                    self._rebuilds.closed.add(request.id)
+                    reason = str(error)
+                    break
+            if reason:
+                self._refused.append((request, reason))
+            elif reason is not None:
+                accepted.append(request)
+        return accepted
+
+    @property
+    def _numbers(self) -> list[bool]:
+        return [column.avro() in ("int", "long") for column in self._key_columns]
+
+    def _keys(self, tables: Tables, signals: Signals) -> dict[Key, int]:
+        """Every key that the batch's signals ask for, with its newest version."""
+        keys = dict(signals.keys)
+        paths = self._definition.paths()
+        for number, path in enumerate(paths):
+            rows = {values: version for (n, values), version in signals.rows.items() if n == number}
+            for key, version in keys_behind(tables, self._definition.fact, path, rows).items():
+                keys[key] = max(version, keys.get(key, 0))
+        if signals.floor:
+            for key in self._live_below(signals.floor):
+                keys[key] = max(signals.floor, keys.get(key, 0))
+        return keys
+
+    def _advance(self, tables: Tables, work: Rebuild, version: int, keys: dict[Key, int]) -> tuple[Rebuild, bool]:
+        """Add the request's next chunk to `keys`; the request after it, and whether that was its last chunk."""
+        if work.request.kind == "repair":
+            chunk = [parse_key(text, self._numbers) for text in work.request.keys]
+            finished = True
+        else:
+            fact, most = self._definition.fact, self._definition.rebuild_keys
+            chunk = tables.keys_after(fact.table, fact.key, work.after, most)
+            finished = len(chunk) < most
+        after = chunk[-1] if chunk and not finished else work.after
+        if finished and work.request.kind == "rebuild":
+            # Keys of the topic that the table has no more, nor had when the walk passed them.
+            chunk += self._live_below(work.since or version)
+        wanted = set(chunk)
+        keys.update(dict.fromkeys(wanted, version))
+        return work.advanced(len(wanted), after, version), finished
+
+    def _live_below(self, version: int) -> list[Key]:
+        """Keys of the output topic whose newest record is a document older than `version`. Reads the whole topic."""
+        newest: dict[bytes, tuple[int, bool]] = {}
+        topic = self._publisher.topic
+        begins = self._reader.begin_offsets(topic)
+        for partition, end in self._reader.end_offsets(topic).items():
+            for record in self._reader.read(topic, partition, begins[partition], end):
+                if record.key is not None:
+                    newest[record.key] = versions.from_headers(record.headers), record.value is not None
+        return [tuple(self._decode(key).values()) for key, (at, live) in newest.items() if live and at < version]
+
+    def _write(self, tables: Tables, keys: dict[Key, int], counts: dict[str, int]) -> None:
+        if self._encode_key is None or self._encode_body is None:
+            raise RuntimeError("start() comes first")
+        out = self._assembler.assemble(tables, list(keys))
+        counts["skipped"] += len(out.skipped)
+        for key, body in out.documents.items():
+            named = dict(zip(self._definition.fact.key, key, strict=True))
+            try:
+                value = None if body is None else self._encode_body(body)
+            except InvalidRecord as error:
+                self._incomplete(key, keys[key], {"error": str(error)}, str(error), counts)
+                continue
+            self._publisher.document(self._encode_key(named), value, keys[key])
+            counts["tombstones" if value is None else "documents"] += 1
+        for key, missing in out.incomplete.items():
+            self._incomplete(key, keys[key], {"missing": [_plain(each) for each in missing]}, _reason(missing), counts)
+
+    def _incomplete(self, key: Key, version: int, what: dict[str, Any], reason: str, counts: dict[str, int]) -> None:
+        """Set a document aside. It has no coordinates, as it was never in the log: partition and offset are -1."""
+        if self._encode_key is None:
+            raise RuntimeError("start() comes first")
+        named = dict(zip(self._definition.fact.key, key, strict=True))
+        value = orjson.dumps({"key": named, "version": version, **what}, default=str)
+        record = Record(
+            self._publisher.topic, -1, -1, self._encode_key(named), value, (versions.to_header(version),), 0
+        )
+        letter = DeadLetter(record, self._publisher.application, reason, self._clock.now_us())
+        self._limit.set_aside(letter)
+        self._publisher.set_aside(letter)
+        counts["set_aside"] += 1
+
+    def _letters(self, signals: Signals) -> Iterator[DeadLetter]:
+        """The batch's unreadable records. They are spread evenly over the readable ones for the limit's `run`."""
+        good = signals.counts["read"] - len(signals.set_aside)
+        share = good // max(1, len(signals.set_aside))
+        for each in signals.set_aside:
+            self._limit.passed(share)
+            letter = DeadLetter(each.record, self._publisher.application, each.reason, self._clock.now_us())
+            self._limit.set_aside(letter)
+            yield letter
+        self._limit.passed(good - share * len(signals.set_aside))
+
+    def _prepare_encoders(self) -> None:
+        columns = self._tables.columns
+        topic, definition = self._publisher.topic, self._definition
+        self._key_columns = [columns(definition.fact.table)[name] for name in definition.fact.key]
+        for part, schema in (
+            ("key", key_avro(topic, definition, columns)),
+            ("value", body_avro(topic, definition, columns)),
+        ):
+            encoder = Encoder(self._registry.register(f"{topic}-{part}", schema, "BACKWARD"), schema)
+            if part == "key":
+                self._encode_key = encoder
+            else:
+                self._encode_body = encoder
+
+    def _count(self, signals: Signals | None, counts: dict[str, int]) -> None:
+        """Figures of a batch that is done; of one that had been done before, nothing."""
+        metrics = self._metrics
+        if not counts or signals is None:
+            return
+        metrics.count("lyrebird_superseded_total", signals.counts["superseded"])
+        metrics.count("lyrebird_filtered_total", signals.counts["filtered"])
+        metrics.count("lyrebird_filtered_total", counts["skipped"], "transient in the snapshot")
+        metrics.count("lyrebird_set_aside_total", counts["set_aside"])
+        metrics.count("lyrebird_documents_total", counts["documents"], "document")
+        metrics.count("lyrebird_documents_total", counts["tombstones"], "tombstone")
+
+
+def _plain(missing: Missing) -> dict[str, Any]:
+    return {"path": missing.path, "table": missing.table, "where": dict(missing.where)}
+
+
+def _reason(missing: list[Missing]) -> str:
+    first = missing[0]
+    where = ", ".join(f"{name}={value!r}" for name, value in first.where.items())
+    return f"{first.path}: no row of {first.table} where {where}"

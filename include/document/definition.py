@@ -1,0 +1,267 @@
+"""Section `documents`: what a document is made of. A new entity needs no code, only an entry here.
+
+The fact table's change is a signal only; what the document holds is read from the database when the signal comes.
+Entries are named by the topic that they are written to. Look-ups are joins by equal columns: `where` maps a column of
+the looked-up table to a column of the row above it, so each path can also be walked backwards, from a changed row
+of a signal table to the keys of the documents that show it.
+"""
+
+from __future__ import annotations
+
+import importlib
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from include.errors import SettingsError
+from include.log import topics
+from include.settings.applications import Application
+from include.settings.deployment import Deployment, Strict, unknown_name
+
+__all__ = [
+    "Computed",
+    "Database",
+    "DocumentDefinition",
+    "Fact",
+    "Hop",
+    "Lookup",
+    "Path",
+    "database_of",
+    "definition_of",
+    "definitions",
+    "hook",
+]
+
+Fields = dict[str, str | dict[str, str]]
+"""Field of the document → column, or a group: field → {field of the group → column}."""
+
+Hook = Callable[[Mapping[str, Any]], Any]
+"""Gets the body as the look-ups made it, returns the value of one more field. Must be pure."""
+
+_DECIMAL = re.compile(r"decimal\((\d+),\s*(\d+)\)")
+
+
+class Hop(Strict):
+    """One row on the way to another: `table` where its columns equal the row above."""
+
+    table: str = Field(description="table that is read")
+    where: dict[str, str] = Field(min_length=1, description="column of this table -> column of the row above")
+
+
+class Lookup(Hop):
+    """Rows of another table that belong to the row above: one (an object or one value) or many (a list)."""
+
+    via: list[Hop] = Field(default_factory=list, description="rows between, of which the document shows nothing")
+    many: bool = Field(default=False, description="a list of all rows instead of one row")
+    order_by: list[str] = Field(default_factory=list, description="order of the list; of one row: which is first")
+    take: Literal["first", "last"] = Field(default="first", description="which row by `order_by`, where one is wanted")
+    fields: Fields = Field(default_factory=dict, description="what the document shows of the row")
+    value: str | None = Field(default=None, description="instead of `fields`: the one column that is the value itself")
+    lookups: dict[str, Lookup] = Field(default_factory=dict, description="look-ups from the row that was found")
+    required: bool = Field(default=True, description="without such a row the document is set aside, else it is null")
+
+    @model_validator(mode="after")
+    def _one_shape(self) -> Self:
+        if (self.value is None) == (not self.fields):
+            raise ValueError("give either `fields` or `value`")
+        if self.value is not None and self.lookups:
+            raise ValueError("a look-up with `value` has no further look-ups")
+        return self
+
+    @property
+    def hops(self) -> tuple[Hop, ...]:
+        """From the row above to this table."""
+        return (*self.via, self)
+
+    def columns(self) -> tuple[str, ...]:
+        """Columns of `table` that are read, sorted."""
+        below = [column for lookup in self.lookups.values() for column in lookup.hops[0].where.values()]
+        shown = [self.value] if self.value is not None else list(_columns(self.fields))
+        return tuple(sorted({*self.where, *shown, *self.order_by, *below}))
+
+
+class Fact(Strict):
+    """The table whose rows are the entity's versions; its changes are the signals."""
+
+    table: str
+    key: list[str] = Field(min_length=1, description="columns that name the entity; integers or texts")
+    newest_by: str = Field(description="the greatest value of this column is the entity's newest row")
+    state: str = Field(description="column that holds the state")
+    final: list[str] = Field(min_length=1, description="states in which the row is the entity; others are transient")
+
+
+class Computed(Strict):
+    """A field that YAML cannot say: a dotted Python name, called with the body that the look-ups made."""
+
+    hook: str = Field(pattern=r"^[A-Za-z_][\w.]*\.[A-Za-z_]\w*$", description="module and function")
+    type: str = Field(description="long, double, string or decimal(p,s)")
+
+    @model_validator(mode="after")
+    def _known_type(self) -> Self:
+        if self.type not in ("long", "double", "string") and not _DECIMAL.fullmatch(self.type):
+            raise ValueError("type is one of long, double, string, decimal(p,s)")
+        return self
+
+    def avro(self) -> dict[str, Any] | str:
+        """The field's type in Avro."""
+        match = _DECIMAL.fullmatch(self.type)
+        if match is None:
+            return self.type
+        return {"type": "bytes", "logicalType": "decimal", "precision": int(match[1]), "scale": int(match[2])}
+
+
+class DocumentDefinition(Strict):
+    """One entry of `documents`."""
+
+    application: str = Field(pattern=r"^[a-z0-9_]+$", description="the application that writes the topic")
+    source: str = Field(description="entry of `sources`: database that is read, topics that signal")
+    database: str = Field(description="database of the tables")
+    entity: str = Field(pattern=r"^[a-z][a-z0-9_]*$", description="name of the entity, as in the documents of an index")
+    partitions: int = Field(default=4, ge=1, description="of the topic; fixed once it is made")
+    fact: Fact
+    fields: Fields = Field(description="what the document shows of the fact row")
+    lookups: dict[str, Lookup] = Field(default_factory=dict)
+    computed: dict[str, Computed] = Field(default_factory=dict)
+    signals: list[str] = Field(
+        default_factory=list, description="looked-up tables whose change alone alters a document"
+    )
+    rebuild_keys: int = Field(default=2_000, ge=1, description="keys that a rebuild adds to one batch")
+    dead_ratio: float = Field(default=0.1, gt=0, le=1, description="more set aside than this share stops the stage")
+    dead_run: int = Field(default=100, ge=1, description="so many set aside one after the other stop the stage")
+
+    def columns(self) -> tuple[str, ...]:
+        """Columns of the fact table that are read, sorted."""
+        fact = self.fact
+        below = [column for lookup in self.lookups.values() for column in lookup.hops[0].where.values()]
+        return tuple(sorted({*fact.key, fact.newest_by, fact.state, *_columns(self.fields), *below}))
+
+    def paths(self) -> list[Path]:
+        """The ways from a signal table's row back to the fact table, one for each place where a look-up reads it."""
+        return [path for path in _walk(self.lookups, ()) if path.table in self.signals]
+
+
+@dataclass(frozen=True)
+class Path:
+    """`hops` from the fact table to `table` (the last hop's); `columns`: those of it that the document depends on."""
+
+    hops: tuple[Hop, ...]
+    columns: tuple[str, ...]
+
+    @property
+    def table(self) -> str:
+        """The table that signals."""
+        return self.hops[-1].table
+
+    @property
+    def match(self) -> tuple[str, ...]:
+        """Columns of `table` by whose values the way back begins."""
+        return tuple(self.hops[-1].where)
+
+
+class Database(BaseModel):
+    """Of an entry of `sources`, what reading look-ups needs. One server, the primary."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+    host: str
+    port: int = 3306
+    user: str
+    password: str = Field(repr=False)
+
+
+def definitions(deployment: Deployment) -> dict[str, DocumentDefinition]:
+    """Topic → definition, checked against the other sections; raises `SettingsError` with the place."""
+    found = deployment.section("documents", DocumentDefinition)
+    for topic, definition in found.items():
+        topics.declared(topic)
+        applications = deployment.section("applications", Application)
+        host = applications.get(definition.application)
+        if host is None:
+            raise unknown_name(deployment, ("documents", topic, "application"), definition.application, "applications")
+        if topic not in host.topics:
+            raise deployment.error(
+                ("applications", definition.application, "topics"),
+                "the application does not name a topic that it writes",
+                topic=topic,
+            )
+        if definition.source not in (deployment.values.get("sources") or {}):
+            raise unknown_name(deployment, ("documents", topic, "source"), definition.source, "sources")
+        looked_up = sorted({hop.table for path in _walk(definition.lookups, ()) for hop in path.hops[-1:]})
+        for place, table in enumerate(definition.signals):
+            if table not in looked_up:
+                raise deployment.error(
+                    ("documents", topic, "signals", place), "no look-up reads this table", got=table, allowed=looked_up
+                )
+        for name, computed in definition.computed.items():
+            where = ("documents", topic, "computed", name)
+            if name in definition.fields or name in definition.lookups:
+                raise deployment.error(where, "the document has a field of this name already", got=name)
+            try:
+                hook(computed.hook)
+            except SettingsError as error:
+                raise deployment.error((*where, "hook"), error.message, **error.details) from error
+        double = definition.fields.keys() & definition.lookups.keys()
+        if double:
+            raise deployment.error(
+                ("documents", topic, "lookups", min(double)),
+                "the document has a field of this name already",
+                got=min(double),
+            )
+        shown = {column for column in definition.fields.values() if isinstance(column, str)}
+        if not set(definition.fact.key) <= shown:
+            raise deployment.error(
+                ("documents", topic, "fields"), "the document must show its key", allowed=definition.fact.key
+            )
+    return found
+
+
+def definition_of(deployment: Deployment, application: str) -> tuple[str, DocumentDefinition]:
+    """Topic and definition of what `application` writes; raises `SettingsError` unless it is exactly one."""
+    found = {topic: d for topic, d in definitions(deployment).items() if d.application == application}
+    if len(found) != 1:
+        raise SettingsError(
+            "an assembler writes exactly one topic",
+            application=application,
+            topics=sorted(found),
+            fix="Name the application in one entry of `documents`.",
+        )
+    return next(iter(found.items()))
+
+
+def database_of(deployment: Deployment, definition: DocumentDefinition) -> Database:
+    """The server that the definition's source captures."""
+    return deployment.section("sources", Database)[definition.source]
+
+
+def hook(name: str) -> Hook:
+    """The function of a dotted name; raises `SettingsError` when there is none."""
+    module, _, function = name.rpartition(".")
+    try:
+        found = getattr(importlib.import_module(module), function)
+    except (ImportError, AttributeError) as error:
+        raise SettingsError("no such hook", got=name, reason=str(error)) from error
+    if not callable(found):
+        raise SettingsError("a hook is a function", got=name)
+    chosen: Hook = found
+    return chosen
+
+
+def _columns(fields: Fields) -> Iterator[str]:
+    for shape in fields.values():
+        if isinstance(shape, str):
+            yield shape
+        else:
+            yield from shape.values()
+
+
+def _walk(lookups: Mapping[str, Lookup], above: tuple[Hop, ...]) -> Iterator[Path]:
+    for lookup in lookups.values():
+        hops = lookup.hops
+        for number, hop in enumerate(hops):
+            last = number == len(hops) - 1
+            columns = lookup.columns() if last else tuple(sorted({*hop.where, *hops[number + 1].where.values()}))
+            yield Path((*above, *hops[: number + 1]), columns)
+        yield from _walk(lookup.lookups, (*above, *hops))

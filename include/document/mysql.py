@@ -1,0 +1,220 @@
+"""Reads the source's tables with pymysql: one connection, one read-only snapshot at a time.
+
+The account needs SELECT alone. IN lists hold at most 1,000 keys. A snapshot is a transaction
+`WITH CONSISTENT SNAPSHOT, READ ONLY` that is ended as soon as the batch has read, to spare the server's undo log.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from decimal import Decimal
+from typing import Any, Final
+
+import pymysql
+from pymysql.constants import FIELD_TYPE
+from pymysql.converters import conversions
+from pymysql.cursors import SSCursor
+
+from include.document.definition import Database
+from include.document.tables import Keys, Row, Tables
+from include.errors import LyrebirdError, Terminal, Transient
+from include.record.schema import Column
+
+__all__ = ["MysqlTables"]
+
+_AT_ONCE: Final = 1_000
+_ACCESS_DENIED: Final = frozenset({1044, 1045, 1142, 1143, 1227, 1698})
+_GONE: Final = frozenset({1049, 1054, 1146})
+_EPOCH: Final = dt.datetime(1970, 1, 1)  # noqa: DTZ001 - columns carry no zone; all are taken for UTC
+
+
+class MysqlTables:
+    """The tables of one database. Belongs to one thread; reconnects at the next call when the server went away."""
+
+    def __init__(self, server: Database, database: str) -> None:
+        self._server = server
+        self._database = database
+        self._connection: pymysql.connections.Connection[Any] | None = None
+        self._known: dict[str, dict[str, Column]] = {}
+
+    @contextmanager
+    def snapshot(self) -> Iterator[Tables]:
+        """See `SourceTables`. Column types are asked for anew after each reconnection."""
+        self._execute("START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY")
+        try:
+            yield self
+        finally:
+            if self._connection is not None:
+                with suppress(pymysql.err.Error, OSError):
+                    self._connection.rollback()
+
+    def columns(self, table: str) -> dict[str, Column]:
+        """See `SourceTables`."""
+        if table not in self._known:
+            found = self._execute(
+                "SELECT column_name, data_type, column_type, numeric_precision, numeric_scale, character_set_name"
+                " FROM information_schema.columns WHERE table_schema = %s AND table_name = %s"
+                " ORDER BY ordinal_position",
+                (self._database, table),
+            )
+            if not found:
+                raise Terminal(
+                    "no such table, or no right to read it",
+                    server=self._place,
+                    table=f"{self._database}.{table}",
+                    user=self._server.user,
+                    fix="Mend the entry in `documents`, or grant SELECT on it.",
+                )
+            self._known[table] = {
+                name: Column(name, kind.lower(), "unsigned" in full, precision, scale, charset)
+                for name, kind, full, precision, scale, charset in found
+            }
+        return self._known[table]
+
+    def rows(self, table: str, columns: Sequence[str], match: Sequence[str], values: Keys) -> list[Row]:
+        """See `Tables`."""
+        names = ", ".join(_quoted(name) for name in columns)
+        where = ", ".join(_quoted(name) for name in match)
+        one = len(match) == 1
+        statement = f"SELECT {names} FROM {_quoted(table)} WHERE {where if one else f'({where})'} IN %s"  # noqa: S608 - names of a checked definition, quoted
+        exact = [self._is_wide(table, name) for name in columns]
+        out: list[Row] = []
+        for start in range(0, len(values), _AT_ONCE):
+            chunk = values[start : start + _AT_ONCE]
+            found = self._execute(statement, (tuple(value[0] for value in chunk) if one else tuple(chunk),))
+            if any(exact):
+                found = [
+                    tuple(Decimal(v) if wide and v is not None else v for wide, v in zip(exact, row, strict=True))
+                    for row in found
+                ]
+            out.extend(dict(zip(columns, row, strict=True)) for row in found)
+        return out
+
+    def keys_after(
+        self, table: str, columns: Sequence[str], after: tuple[Any, ...] | None, limit: int
+    ) -> list[tuple[Any, ...]]:
+        """See `Tables`."""
+        names = ", ".join(_quoted(name) for name in columns)
+        low = "" if after is None else f" WHERE ({names}) > %s"
+        statement = f"SELECT DISTINCT {names} FROM {_quoted(table)}{low} ORDER BY {names} LIMIT {int(limit)}"  # noqa: S608 - names of a checked definition, quoted
+        return [tuple(row) for row in self._execute(statement, () if after is None else (after,))]
+
+    def close(self) -> None:
+        """Give up the connection; may be called twice."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            with suppress(pymysql.err.Error, OSError):
+                connection.close()
+
+    @property
+    def _place(self) -> str:
+        return f"{self._server.host}:{self._server.port}"
+
+    def _is_wide(self, table: str, column: str) -> bool:
+        """Whether Avro carries this integer as a decimal."""
+        known = self.columns(table).get(column)
+        return known is not None and known.type == "bigint" and known.unsigned
+
+    def _execute(self, statement: str, arguments: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+        try:
+            with self._open().cursor(SSCursor) as cursor:
+                cursor.execute(statement, arguments)
+                return list(cursor.fetchall())
+        except (pymysql.err.Error, OSError) as refusal:
+            self.close()
+            raise self._error(refusal) from refusal
+
+    def _open(self) -> pymysql.connections.Connection[Any]:
+        if self._connection is None:
+            self._known = {}
+            connection = pymysql.connect(
+                host=self._server.host,
+                port=self._server.port,
+                user=self._server.user,
+                password=self._server.password,
+                database=self._database,
+                charset="utf8mb4",
+                autocommit=True,
+                connect_timeout=5,
+                read_timeout=60,
+                write_timeout=60,
+                conv=_CONVERSIONS,
+                # a snapshot holds at this level only; the server's default may be another
+                init_command="SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ",
+            )
+            with connection.cursor() as cursor:
+                cursor.execute("SET time_zone = '+00:00'")
+            self._connection = connection
+        return self._connection
+
+    def _error(self, refusal: Exception) -> LyrebirdError:
+        code = refusal.args[0] if refusal.args else 0
+        answer = str(refusal.args[-1]) if refusal.args else repr(refusal)
+        if code in _ACCESS_DENIED:
+            return Terminal(
+                "the source's database refuses the account",
+                server=self._place,
+                user=self._server.user,
+                answer=answer,
+                fix="Check user and password in `sources`; it needs SELECT on the tables.",
+            )
+        if code in _GONE or isinstance(refusal, pymysql.err.ProgrammingError):
+            return Terminal(
+                "the source's database does not have what a document needs",
+                server=self._place,
+                database=self._database,
+                answer=answer,
+                fix="Mend the entry in `documents`, or bring the table or column back.",
+            )
+        return Transient(
+            "the source's database does not answer",
+            system="mysql",
+            server=self._place,
+            answer=answer,
+            fix="See `lyrebird status`, then `lyrebird up`.",
+        )
+
+
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``").replace("%", "%%") + "`"
+
+
+def _datetime_us(text: str | bytes) -> int | None:
+    """`2026-11-02 03:04:05.000006` as microseconds since the epoch; a zero date, which is no moment, as null."""
+    value = text.decode() if isinstance(text, bytes) else text
+    try:
+        moment = dt.datetime.fromisoformat(value)
+    except ValueError:
+        return None
+    since = moment - _EPOCH
+    return (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds
+
+
+def _date_days(text: str | bytes) -> int | None:
+    value = text.decode() if isinstance(text, bytes) else text
+    try:
+        return (dt.date.fromisoformat(value) - _EPOCH.date()).days
+    except ValueError:
+        return None
+
+
+def _time_us(text: str | bytes) -> int:
+    value = text.decode() if isinstance(text, bytes) else text
+    sign = -1 if value.startswith("-") else 1
+    hours, minutes, seconds = value.lstrip("-").split(":")
+    whole, _, fraction = seconds.partition(".")
+    return sign * (
+        (int(hours) * 3600 + int(minutes) * 60 + int(whole)) * 1_000_000 + int(fraction.ljust(6, "0") or "0")
+    )
+
+
+_CONVERSIONS: Final[dict[Any, Any]] = {
+    **conversions,
+    FIELD_TYPE.DATETIME: _datetime_us,
+    FIELD_TYPE.TIMESTAMP: _datetime_us,
+    FIELD_TYPE.DATE: _date_days,
+    FIELD_TYPE.NEWDATE: _date_days,
+    FIELD_TYPE.TIME: _time_us,
+}

@@ -1,0 +1,129 @@
+"""Requests to write documents anew, worked off a chunk of keys at a time beside the live signals. Pure.
+
+How far each request is stands in its answer, in the transaction of the batch that did the work: the header
+`progress` holds the request itself, the last key done and the version that the work was stamped with. So a restart
+goes on where the last commit ended, and each id is carried out once.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import orjson
+
+from include.errors import InvalidRecord
+from include.log.ports import Headers, Record
+from include.log.requests import Answer, Request
+
+__all__ = ["FIRST_START", "Rebuild", "Rebuilds", "parse_key"]
+
+_HEADER: Final = "progress"
+FIRST_START: Final = "start"
+"""Ids of the requests that an assembler makes for itself when it starts empty: this, `-` and a version."""
+
+Key = tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class Rebuild:
+    """An open request. `since`: version at its first chunk, 0 before; `after`: the last key of the table done."""
+
+    request: Request
+    since: int = 0
+    after: Key | None = None
+    done: int = 0
+
+    def advanced(self, keys: int, after: Key | None, version: int) -> Rebuild:
+        """After one more chunk of `keys` keys that ended at `after`, stamped with `version`."""
+        return replace(self, since=self.since or version, after=after, done=self.done + keys)
+
+
+class Rebuilds:
+    """The requests of one topic: open ones in the order in which they were asked, ids that are done."""
+
+    def __init__(self, answers: Iterable[Record] = ()) -> None:
+        """Take up where the newest answer of each id left off."""
+        self.open: dict[str, Rebuild] = {}
+        self.closed: set[str] = set()
+        self.stamped = 0
+        """The greatest version that a request's documents were stamped with."""
+        newest: dict[bytes, Record] = {}
+        for record in answers:
+            if record.key is not None and record.value is not None:
+                newest[record.key] = record
+        for record in newest.values():
+            self._load(record)
+
+    def accept(self, request: Request) -> str | None:
+        """Take a request; None when its id is known already, else the reason of a refusal, or ''."""
+        if request.id in self.open or request.id in self.closed:
+            return None
+        if request.kind == "rebuild" or (request.kind == "repair" and request.keys):
+            self.open[request.id] = Rebuild(request)
+            return ""
+        self.closed.add(request.id)
+        if request.kind == "repair":
+            return "a repair names keys"
+        return f"documents are asked for by rebuild and repair, not by {request.kind}"
+
+    def due(self, version: int) -> Rebuild | None:
+        """The request to work on in a batch that is cut at a resolved record of `version`.
+
+        None when nothing is open, or when documents were stamped with that version before: no (key, version) twice.
+        """
+        if version <= self.stamped:
+            return None
+        return min(self.open.values(), key=lambda rebuild: rebuild.request.at_us, default=None)
+
+    def record(self, rebuild: Rebuild, version: int, *, finished: bool) -> None:
+        """Note what the batch of `version` did."""
+        self.stamped = max(self.stamped, version)
+        if finished:
+            self.open.pop(rebuild.request.id, None)
+            self.closed.add(rebuild.request.id)
+        else:
+            self.open[rebuild.request.id] = rebuild
+
+    def headers(self, rebuild: Rebuild) -> Headers:
+        """What the answer carries for a restart."""
+        after = None if rebuild.after is None else list(rebuild.after)
+        value = {
+            "request": rebuild.request.value().decode(),
+            "since": rebuild.since,
+            "after": after,
+            "stamped": self.stamped,
+        }
+        return ((_HEADER, orjson.dumps(value)),)
+
+    def _load(self, record: Record) -> None:
+        answer = Answer.parse(record.value or b"")
+        held = dict(record.headers).get(_HEADER)
+        if held is None:
+            self.closed.add(answer.id)
+            return
+        progress = orjson.loads(held)
+        self.stamped = max(self.stamped, progress["stamped"])
+        if answer.state in ("done", "refused"):
+            self.closed.add(answer.id)
+            return
+        after = None if progress["after"] is None else tuple(progress["after"])
+        request = Request.parse(progress["request"].encode())
+        self.open[answer.id] = Rebuild(request, progress["since"], after, answer.done)
+
+
+def parse_key(text: str, numbers: Iterable[bool]) -> Key:
+    """A document's id as a key; `numbers` says for each part whether it is an integer. Inverse of `key.doc_id`.
+
+    Raises `InvalidRecord` for a text that is no such id.
+    """
+    kinds = tuple(numbers)
+    parts: Any = [text]
+    try:
+        if len(kinds) > 1:
+            parts = json.loads(text)
+        return tuple(int(part) if number else str(part) for part, number in zip(parts, kinds, strict=True))
+    except (ValueError, TypeError) as error:
+        raise InvalidRecord("not a key of this document", reason=str(error), key=text) from error

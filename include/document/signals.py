@@ -1,0 +1,276 @@
+"""Signals: which documents a stretch of the log asks for. Pure; runs in Spark's workers and is merged by the driver.
+
+| record | signal |
+|---|---|
+| fact row, before or after in a final state, or a delete | its key (both images' keys, should they differ) |
+| fact row, transient | filtered: a final one follows |
+| row of a signal table, a column that documents show has changed | its values of the path's columns |
+| the same, nothing that documents show has changed | filtered |
+| tombstone of a change topic | filtered: the delete's envelope stands before it |
+| control record of one of these tables | its floor: all keys whose newest version is below |
+| request | the request |
+| anything that cannot be read | set aside with its bytes, coordinates and reason |
+
+Signals are folded to the newest version of a key; what is folded is counted. Conservation, over input records:
+`read = applied + superseded + filtered + set_aside`.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import orjson
+
+from include.document.definition import DocumentDefinition, Path
+from include.errors import InvalidRecord
+from include.log import topics
+from include.log.control import Control
+from include.log.ports import Record
+from include.log.requests import Request
+from include.record import version as versions
+from include.record.change import Change, Row
+
+__all__ = ["Inputs", "SetAside", "SignalFold", "Signals"]
+
+Key = tuple[Any, ...]
+_CHUNK: Final = 5_000
+
+
+@dataclass(frozen=True)
+class SetAside:
+    """An input record that could not be read."""
+
+    record: Record
+    reason: str
+
+
+@dataclass
+class Signals:
+    """What was found. Versions are the newest of each key."""
+
+    keys: dict[Key, int] = field(default_factory=dict)
+    rows: dict[tuple[int, Key], int] = field(default_factory=dict)
+    """(number of the path in `definition.paths()`, values of its `match` columns) → version."""
+    floor: int = 0
+    requests: list[Request] = field(default_factory=list)
+    set_aside: list[SetAside] = field(default_factory=list)
+    counts: Counter[str] = field(default_factory=Counter)
+    """read, applied, superseded, filtered, set_aside."""
+
+    def merge(self, other: Signals) -> None:
+        """Take what another stretch of the log asks for."""
+        again = _take_newest(self.keys, other.keys) + _take_newest(self.rows, other.rows)
+        self.counts.update(other.counts)
+        self.counts["applied"] -= again
+        self.counts["superseded"] += again
+        self.floor = max(self.floor, other.floor)
+        self.requests += other.requests
+        self.set_aside += other.set_aside
+
+    def chunks(self) -> Iterator[bytes]:
+        """As messages of bounded size; `of` and `merge` put them together again."""
+        keys = [[version, *key] for key, version in self.keys.items()]
+        rows = [[number, version, *key] for (number, key), version in self.rows.items()]
+        for start in range(0, len(keys), _CHUNK):
+            yield orjson.dumps({"keys": keys[start : start + _CHUNK]})
+        for start in range(0, len(rows), _CHUNK):
+            yield orjson.dumps({"rows": rows[start : start + _CHUNK]})
+        for each in self.set_aside:
+            yield orjson.dumps({"set_aside": _plain(each)})
+        requests = [request.value().decode() for request in self.requests]
+        yield orjson.dumps({"floor": self.floor, "requests": requests, "counts": dict(self.counts)})
+
+    @classmethod
+    def of(cls, messages: Iterable[bytes]) -> Signals:
+        """Inverse of `chunks`, over the messages of any number of tasks."""
+        out = cls()
+        for message in messages:
+            raw = orjson.loads(message)
+            part = cls(
+                keys={tuple(key): version for version, *key in raw.get("keys", ())},
+                rows={(number, tuple(key)): version for number, version, *key in raw.get("rows", ())},
+                floor=raw.get("floor", 0),
+                requests=[Request.parse(text.encode()) for text in raw.get("requests", ())],
+                counts=Counter(raw.get("counts", {})),
+            )
+            if "set_aside" in raw:
+                part.set_aside.append(_unplain(raw["set_aside"]))
+            out.merge(part)
+        return out
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """The topics that an assembler reads, and what each is for."""
+
+    topic: str
+    definition: DocumentDefinition
+
+    @property
+    def fact(self) -> str:
+        """Change topic of the fact table."""
+        return self._change(self.definition.fact.table)
+
+    @property
+    def control(self) -> str:
+        """Control records of the source."""
+        return topics.control(self.definition.source)
+
+    @property
+    def requests(self) -> str:
+        """Requests for the output topic."""
+        return topics.requests(self.topic)
+
+    @property
+    def cut_at(self) -> str:
+        """The resolved topic at whose records batches end."""
+        return topics.source_resolved(self.definition.source)
+
+    def tables(self) -> dict[str, list[tuple[int, Path]]]:
+        """Change topic of each signal table → the paths (with their numbers) that begin there."""
+        out: dict[str, list[tuple[int, Path]]] = {}
+        for number, path in enumerate(self.definition.paths()):
+            out.setdefault(self._change(path.table), []).append((number, path))
+        return out
+
+    def all(self) -> list[str]:
+        """Every input topic."""
+        return [self.fact, *self.tables(), self.control, self.requests]
+
+    def _change(self, table: str) -> str:
+        return topics.change(self.definition.source, self.definition.database, table)
+
+
+class SignalFold:
+    """Reads records, keeps the newest signal of each key."""
+
+    def __init__(self, inputs: Inputs, decode: Callable[[bytes], Any]) -> None:
+        """`decode` reads a value in the wire format; raises `InvalidRecord`."""
+        self.signals = Signals()
+        self._definition = inputs.definition
+        self._decode = decode
+        self._fact, self._control, self._requests = inputs.fact, inputs.control, inputs.requests
+        self._tables = inputs.tables()
+        self._obeyed = {inputs.definition.fact.table, *inputs.definition.signals}
+
+    def on_record(self, record: Record) -> None:
+        """Take one record; what cannot be read is set aside, other errors are raised."""
+        self.signals.counts["read"] += 1
+        try:
+            outcome = self._take(record)
+        except InvalidRecord as error:
+            self.signals.set_aside.append(SetAside(record, str(error)))
+            outcome = "set_aside"
+        self.signals.counts[outcome] += 1
+
+    def _take(self, record: Record) -> str:
+        if record.topic == self._requests:
+            if record.value is None:
+                return "filtered"
+            self.signals.requests.append(Request.parse(record.value))
+            return "applied"
+        if record.topic == self._control:
+            return self._on_control(record)
+        if record.value is None:
+            return "filtered"
+        version = versions.from_headers(record.headers)
+        change = self._change(record.value)
+        try:
+            if record.topic == self._fact:
+                return self._on_fact(change, version)
+            return self._on_table(change, version, self._tables[record.topic])
+        except KeyError as error:
+            raise InvalidRecord("row lacks a column that a document needs", reason=f"column {error}") from error
+
+    def _change(self, value: bytes) -> Change:
+        decoded = self._decode(value)
+        try:
+            return Change.from_envelope(decoded)
+        except (KeyError, TypeError) as error:
+            raise InvalidRecord("value is not a change", reason=repr(error)) from error
+
+    def _on_control(self, record: Record) -> str:
+        if record.value is None:
+            return "filtered"
+        control = Control.parse(record.value)
+        if control.database != self._definition.database or control.table not in self._obeyed or control.floor == 0:
+            return "filtered"
+        if self.signals.floor:
+            self.signals.floor = max(control.floor, self.signals.floor)
+            return "superseded"
+        self.signals.floor = control.floor
+        return "applied"
+
+    def _on_fact(self, change: Change, version: int) -> str:
+        fact = self._definition.fact
+        images = [image for image in (change.before, change.after) if image is not None]
+        if change.op != "d" and not any(image[fact.state] in fact.final for image in images):
+            return "filtered"
+        return self._newest(self.signals.keys, [_key(image, fact.key) for image in images], version)
+
+    def _on_table(self, change: Change, version: int, paths: list[tuple[int, Path]]) -> str:
+        """A new row is no signal that anything shows it yet, but a document that was set aside may wait for it."""
+        found: list[tuple[int, Key]] = []
+        for number, path in paths:
+            before, after = change.before, change.after
+            if before is not None and after is not None and _same(before, after, path.columns):
+                continue
+            images = [image for image in (before, after) if image is not None]
+            found += [(number, _key(image, path.match)) for image in images]
+        return self._newest(self.signals.rows, found, version) if found else "filtered"
+
+    def _newest(self, into: dict[Any, int], keys: Iterable[Any], version: int) -> str:
+        """Fold; a key with a null names no row that a document could show."""
+        both = total = 0
+        for key in keys:
+            if None not in (key[1] if into is self.signals.rows else key):
+                total += 1
+                both += _take_newest(into, {key: version})
+        return "filtered" if not total else "superseded" if both == total else "applied"
+
+
+def _take_newest(mine: dict[Any, int], theirs: Mapping[Any, int]) -> int:
+    """Merge; the number of keys that both had."""
+    both = 0
+    for key, version in theirs.items():
+        both += key in mine
+        mine[key] = max(version, mine.get(key, 0))
+    return both
+
+
+def _key(row: Row, columns: Iterable[str]) -> Key:
+    return tuple(row[name] for name in columns)
+
+
+def _same(before: Row, after: Row, columns: Iterable[str]) -> bool:
+    return all(before[name] == after[name] for name in columns)
+
+
+def _plain(each: SetAside) -> dict[str, Any]:
+    record = each.record
+    return {
+        "at": [record.topic, record.partition, record.offset, record.timestamp_ms],
+        "key": _text(record.key),
+        "value": _text(record.value),
+        "headers": [[name, _text(value)] for name, value in record.headers],
+        "reason": each.reason,
+    }
+
+
+def _unplain(raw: Mapping[str, Any]) -> SetAside:
+    topic, partition, offset, timestamp_ms = raw["at"]
+    headers = tuple((name, _bytes(value)) for name, value in raw["headers"])
+    record = Record(topic, partition, offset, _bytes(raw["key"]), _bytes(raw["value"]), headers, timestamp_ms)
+    return SetAside(record, raw["reason"])
+
+
+def _text(data: bytes | None) -> str | None:
+    return None if data is None else base64.b64encode(data).decode()
+
+
+def _bytes(text: str | None) -> bytes | None:
+    return None if text is None else base64.b64decode(text)

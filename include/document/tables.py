@@ -1,0 +1,80 @@
+"""What an assembler may ask of the source's database, and the in-memory double.
+
+Adapters: `document.mysql`. Both pass `tests/contract/test_tables.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any, Protocol
+
+from include.record.schema import Column
+
+__all__ = ["Keys", "MemoryTables", "Row", "SourceTables", "Tables"]
+
+Row = Mapping[str, Any]
+"""Column → value as Avro takes it (`document.schema`): int, float, str, bytes, Decimal, None; times as integers."""
+
+Keys = Sequence[tuple[Any, ...]]
+
+
+class Tables(Protocol):
+    """One consistent moment of the database. Raises `Transient` when the server goes away."""
+
+    def rows(self, table: str, columns: Sequence[str], match: Sequence[str], values: Keys) -> list[Row]:
+        """Rows in which the columns `match` equal one of `values`, in no order; values hold no None."""
+
+    def keys_after(
+        self, table: str, columns: Sequence[str], after: tuple[Any, ...] | None, limit: int
+    ) -> list[tuple[Any, ...]]:
+        """The next distinct values of `columns` above `after` (None: from the least), ascending, `limit` at most."""
+
+
+class SourceTables(Protocol):
+    """The database."""
+
+    def snapshot(self) -> AbstractContextManager[Tables]:
+        """All that is read inside is of one moment, not before the call."""
+
+    def columns(self, table: str) -> dict[str, Column]:
+        """The table's columns by name; `Terminal` when there is no such table."""
+
+
+class MemoryTables:
+    """Tables in memory; a snapshot is a copy. `reads` counts calls of `rows`."""
+
+    def __init__(self, tables: Mapping[str, list[dict[str, Any]]], columns: Mapping[str, Sequence[Column]]) -> None:
+        self.tables = {name: list(rows) for name, rows in tables.items()}
+        self.reads = 0
+        self._columns = columns
+
+    @contextmanager
+    def snapshot(self) -> Iterator[Tables]:
+        """A copy of the tables as they are now."""
+        copy = MemoryTables(self.tables, self._columns)
+        try:
+            yield copy
+        finally:
+            self.reads += copy.reads
+
+    def columns(self, table: str) -> dict[str, Column]:
+        """As declared at construction."""
+        return {column.name: column for column in self._columns[table]}
+
+    def rows(self, table: str, columns: Sequence[str], match: Sequence[str], values: Keys) -> list[Row]:
+        """See `Tables`."""
+        self.reads += 1
+        wanted = set(values)
+        return [
+            {name: row[name] for name in columns}
+            for row in self.tables[table]
+            if tuple(row[name] for name in match) in wanted
+        ]
+
+    def keys_after(
+        self, table: str, columns: Sequence[str], after: tuple[Any, ...] | None, limit: int
+    ) -> list[tuple[Any, ...]]:
+        """See `Tables`."""
+        found = sorted({tuple(row[name] for name in columns) for row in self.tables[table]})
+        return [key for key in found if after is None or key > after][:limit]
