@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import threading
 from pathlib import Path
 from typing import Self
 
@@ -64,7 +65,7 @@ class Metrics:
 
 def write_atomically(path: Path, text: str) -> None:
     """Readers see the old or the new content, also after a crash: temporary file, fsync, rename."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}")
     with temporary.open("w", encoding="utf-8") as file:
         file.write(text)
         file.flush()

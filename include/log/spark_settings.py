@@ -1,0 +1,53 @@
+"""Spark's settings for applications that run small batches for ever. Plain values: nothing here knows Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+__all__ = ["settings"]
+
+_DEFAULTS: Final = {
+    "spark.log.level": "WARN",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.ui.retainedJobs": "20",
+    "spark.ui.retainedStages": "20",
+    "spark.ui.retainedTasks": "200",
+    "spark.sql.ui.retainedExecutions": "5",
+    "spark.speculation": "false",
+    "spark.locality.wait": "0",
+    "spark.python.worker.reuse": "true",
+    "spark.sql.session.timeZone": "UTC",
+    # Micro-batches are small: re-planning by statistics and many shuffle tasks cost more than they bring.
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.sql.streaming.noDataMicroBatches.enabled": "false",
+    "spark.sql.streaming.numRecentProgressUpdates": "5",
+    "spark.sql.streaming.minBatchesToRetain": "10",
+    "spark.sql.streaming.stopTimeout": "60000",
+}
+
+
+def settings(
+    application: str, *, given: Mapping[str, str], outside: Mapping[str, str], master: str, root: Path
+) -> dict[str, str]:
+    """All settings of a session.
+
+    Args:
+        application: the name that Spark shows.
+        given: the application's own; they win over the defaults here.
+        outside: what spark-submit was given; it wins over everything.
+        master: used when neither of them names one.
+        root: where `include` lies on this machine; workers elsewhere get it by --py-files.
+    """
+    wanted = {"spark.app.name": application, "spark.master": master, **_DEFAULTS}
+    if root.is_dir():
+        wanted["spark.executorEnv.PYTHONPATH"] = str(root)
+    wanted |= {**given, **outside}
+    if wanted["spark.master"].startswith("local"):
+        # Nobody beside this machine has to reach the driver.
+        wanted.setdefault("spark.driver.host", "127.0.0.1")
+        wanted.setdefault("spark.driver.bindAddress", "127.0.0.1")
+    return wanted

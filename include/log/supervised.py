@@ -1,0 +1,150 @@
+"""A running query as its guardian sees it: progress out, a stop request in, the first failure kept.
+
+Knows no Spark: `stream.run` hands it batches and Spark's own reports.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import signal
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from include.clock import Clock
+from include.errors import LyrebirdError, Transient
+from include.log.failure import first_line, lyrebird_error
+from include.log.plan import BatchPlan, Cut
+from include.metrics.exporter import Metrics
+from include.metrics.progress import RunFolder
+
+__all__ = ["Draining", "Supervised", "lag_by_topic", "stop_signal"]
+
+
+class Draining(Exception):
+    """A batch came up after the application had begun to end: it is left to the next run."""
+
+
+class Supervised:
+    """State of one run. `batch` is called by Spark's thread, the rest by the main thread and the listener's."""
+
+    def __init__(self, application: str, run_folder: RunFolder, metrics: Metrics, clock: Clock) -> None:
+        self._application = application
+        self._run_folder = run_folder
+        self._metrics = metrics
+        self._clock = clock
+        self._began_s = clock.monotonic_s()
+        self._gate = threading.Lock()
+        self._writing = threading.Lock()
+        self._draining = False
+        self._fields: dict[str, Any] = {}
+        self._cut: Cut | None = None
+        self.failure: BaseException | None = None
+
+    def batch(self, batch_id: int, plan: BatchPlan, work: Callable[[], Mapping[str, Any] | None]) -> None:
+        """Do the work of a batch and tell of it; keeps what it raises, and raises it again.
+
+        Raises:
+            Draining: `drain` was called before.
+        """
+        with self._gate:
+            if self._draining:
+                raise Draining
+            try:
+                told = work()
+            except BaseException as error:
+                self.failure = self.failure or error
+                raise
+            self._cut = plan.cut
+            # Written with Spark's report on the batch: a file and its fsync would only hold the next batch up here.
+            self._fields.update(batch=batch_id, **_of_cut(plan.cut), **dict(told or {}))
+            if plan.cut is not None:
+                self._metrics.set("lyrebird_position_commit_seconds", plan.cut.position.commit_us / 1e6)
+
+    def drain(self) -> None:
+        """Returns when no batch runs; none begins afterwards."""
+        with self._gate:
+            self._draining = True
+
+    def heard(self, progress: Mapping[str, Any]) -> None:
+        """Take Spark's report on a batch that has ended (its JSON form)."""
+        (source,) = progress["sources"]
+        lag = lag_by_topic(source.get("latestOffset"), source.get("endOffset"))
+        for topic, records in lag.items():
+            self._metrics.set("lyrebird_lag_records", records, topic)
+        rows = int(progress["numInputRows"])
+        seconds = float(progress["durationMs"].get("triggerExecution", 0)) / 1000
+        self._metrics.count("lyrebird_rows_total", rows)
+        self._metrics.count("lyrebird_batches_total")
+        self._metrics.set("lyrebird_batch_seconds", seconds)
+        self._seen(sum(lag.values()))
+        self._tell(rows=rows, lag_records=sum(lag.values()), batch_s=round(seconds, 3))
+
+    def idle(self) -> None:
+        """Triggers run, nothing is there to read: that is progress too."""
+        self._seen(0)
+        self._tell(idle_at_us=self._clock.now_us())
+
+    def error(self, failed: BaseException) -> LyrebirdError:
+        """What ended the query, as one of ours in one line.
+
+        Args:
+            failed: what Spark raised. An error of `work` is preferred, as Spark has only its text.
+        """
+        cause = self.failure or failed
+        if isinstance(cause, LyrebirdError):
+            return cause
+        for text in (str(cause), str(failed)):
+            ours = lyrebird_error(text)
+            if ours is not None:
+                return ours
+        return Transient(
+            "a batch failed",
+            application=self._application,
+            reason=first_line(cause),
+            fix="It is run again from its start; when it fails again, see the trace in the log.",
+        )
+
+    def _seen(self, lag: int) -> None:
+        self._metrics.set("lyrebird_up_seconds", self._clock.monotonic_s() - self._began_s)
+        if self._cut is not None:
+            age_s = max(0.0, (self._clock.now_us() - self._cut.position.commit_us) / 1e6)
+            self._metrics.set("lyrebird_lag_seconds", age_s if lag else 0.0)
+
+    def _tell(self, **fields: Any) -> None:
+        with self._writing:
+            self._fields.update(fields)
+            self._run_folder.report(application=self._application, **self._fields)
+
+
+@contextlib.contextmanager
+def stop_signal() -> Iterator[threading.Event]:
+    """An event that SIGTERM sets, in the main thread; elsewhere signals stay with those who have them."""
+    asked = threading.Event()
+    if threading.current_thread() is not threading.main_thread():
+        yield asked
+        return
+    before = signal.signal(signal.SIGTERM, lambda *_: asked.set())
+    try:
+        yield asked
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def lag_by_topic(latest: Any, end: Any) -> dict[str, int]:
+    """Records (offsets, to be exact) of each topic that lie behind `end`; both are `StreamOffset`s as JSON."""
+    if not latest or not end:
+        return {}
+    latest, end = (json.loads(side) if isinstance(side, str) else side for side in (latest, end))
+    ends = end["ends"]
+    return {
+        topic: sum(max(0, offset - ends.get(topic, {}).get(p, offset)) for p, offset in partitions.items())
+        for topic, partitions in latest["ends"].items()
+    }
+
+
+def _of_cut(cut: Cut | None) -> dict[str, Any]:
+    if cut is None:
+        return {}
+    return {"position": str(cut.position.gtids), "commit_us": cut.position.commit_us, "sequence": cut.sequence}

@@ -1,0 +1,108 @@
+"""What a planner asks about many topics at once: which are there, where their partitions begin and end.
+
+`KafkaSurvey` asks the broker in one round trip per call; `PortSurvey` puts the same questions to the ports, topic by
+topic, so that planning can be tried on the in-memory log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any, Final, Literal, Protocol
+
+from confluent_kafka import IsolationLevel, KafkaException, TopicCollection, TopicPartition, admin
+from confluent_kafka.admin import AdminClient
+
+from include.log.kafka_errors import UNKNOWN_TOPIC, Connection, Options
+from include.log.plan import Partition
+from include.log.ports import LogReader, TopicAdmin, TopicInfo
+
+__all__ = ["Edge", "KafkaSurvey", "PortSurvey", "Survey"]
+
+Edge = Literal["begin", "end"]
+"""begin: first offset still held; end: last stable offset."""
+
+_REQUEST_S: Final = 5.0
+_SPECS: Final[Mapping[Edge, Any]] = {
+    "begin": admin.OffsetSpec.earliest(),  # type: ignore[attr-defined, no-untyped-call]
+    "end": admin.OffsetSpec.latest(),  # type: ignore[attr-defined, no-untyped-call]
+}
+
+
+class Survey(Protocol):
+    """Calls may block for some seconds and raise `Transient` when the log does not answer."""
+
+    def topics(self, names: Collection[str]) -> dict[str, TopicInfo]:
+        """Those of `names` that exist."""
+
+    def offsets(self, partitions: Collection[Partition], edge: Edge) -> dict[Partition, int]:
+        """The edge of each partition; partitions that do not exist (any more) are left out."""
+
+
+class KafkaSurvey:
+    """`Survey` over Kafka's AdminClient."""
+
+    def __init__(self, bootstrap: str, options: Options | None = None) -> None:
+        self._connection = Connection(bootstrap, options)
+        self._client: Any = AdminClient(self._connection.configuration())
+
+    def topics(self, names: Collection[str]) -> dict[str, TopicInfo]:
+        """See `Survey`."""
+        if not names:
+            return {}
+        with self._connection.asking("describe topics"):
+            futures = self._client.describe_topics(TopicCollection(sorted(names)), request_timeout=_REQUEST_S)
+        found: dict[str, TopicInfo] = {}
+        for name, future in futures.items():
+            answer = self._answer(future, "describe a topic", topic=name)
+            if answer is not None:
+                found[name] = TopicInfo(name, str(answer.topic_id), len(answer.partitions))
+        return found
+
+    def offsets(self, partitions: Collection[Partition], edge: Edge) -> dict[Partition, int]:
+        """See `Survey`."""
+        if not partitions:
+            return {}
+        asked = {TopicPartition(topic, p): _SPECS[edge] for topic, p in partitions}
+        with self._connection.asking("list offsets"):
+            # Only with this isolation level is "latest" the last stable offset.
+            futures = self._client.list_offsets(
+                asked, isolation_level=IsolationLevel.READ_COMMITTED, request_timeout=_REQUEST_S
+            )
+        found: dict[Partition, int] = {}
+        for at, future in futures.items():
+            answer = self._answer(future, "list offsets", topic=at.topic, partition=at.partition)
+            if answer is not None:
+                found[at.topic, at.partition] = answer.offset
+        return found
+
+    def _answer(self, future: Any, what: str, **place: Any) -> Any:
+        """What a future holds; None for a topic that does not exist."""
+        try:
+            return future.result(_REQUEST_S * 2)
+        except TimeoutError as error:
+            raise self._connection.unreachable(what, **place) from error
+        except KafkaException as error:
+            if error.args[0].code() in UNKNOWN_TOPIC:
+                return None
+            raise self._connection.error(error.args[0], what, **place) from error
+
+
+class PortSurvey:
+    """`Survey` over a reader and an admin."""
+
+    def __init__(self, reader: LogReader, topic_admin: TopicAdmin) -> None:
+        self._reader = reader
+        self._admin = topic_admin
+
+    def topics(self, names: Collection[str]) -> dict[str, TopicInfo]:
+        """See `Survey`."""
+        found = {name: self._admin.describe(name) for name in names}
+        return {name: info for name, info in found.items() if info is not None}
+
+    def offsets(self, partitions: Collection[Partition], edge: Edge) -> dict[Partition, int]:
+        """See `Survey`."""
+        out: dict[Partition, int] = {}
+        for topic in {topic for topic, _ in partitions} & self.topics({topic for topic, _ in partitions}).keys():
+            ask = self._reader.begin_offsets if edge == "begin" else self._reader.end_offsets
+            out.update({(topic, p): offset for p, offset in ask(topic).items() if (topic, p) in partitions})
+        return out
