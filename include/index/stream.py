@@ -1,0 +1,255 @@
+"""The indexer as a Spark application: a topic of documents into an index, from where the index itself says.
+
+Tasks build and send bulks; the driver then does the steps of `batch`. Spark's checkpoint is disposable: the start
+comes from the progress document, and from the topic's beginning for an index that has none.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import uuid
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+from include.clock import Clock, SystemClock
+from include.errors import LyrebirdError, Terminal, Transient
+from include.index.arrow import OUTCOME_SCHEMA, outcome_arrow, outcome_of, outcome_rows, record_of
+from include.index.batch import Settlement, dead_group
+from include.index.definition import IndexDefinition, index_of_application
+from include.index.delivery import Delivery
+from include.index.elasticsearch import ElasticsearchIndex
+from include.index.generation import IndexName
+from include.index.mapping import require_metadata
+from include.index.metadata import Origin
+from include.index.patience import Patience
+from include.index.port import IndexInfo, SearchIndex
+from include.index.progress import ProgressKeeper
+from include.index.task import IndexTask, TaskOutcome
+from include.log import topics
+from include.log.dead_letter import DeadLetterLimit
+from include.log.kafka import KafkaAdmin, KafkaReader
+from include.log.kafka_writer import KafkaWriter
+from include.log.ports import TopicSpec
+from include.log.registry import ConfluentRegistry
+from include.log.stream import BatchPlan, read_stream, run, session
+from include.metrics.exporter import Metrics
+from include.metrics.progress import RunFolder
+from include.record.codec import Decoder
+from include.settings.connections import Cluster, Elasticsearch, Kafka, Registry
+from include.settings.deployment import Deployment
+from include.settings.environment import state_folder
+
+__all__ = ["Indexing", "Prepared", "WorkerPlan", "build", "require_index", "run_application", "work_off"]
+
+_OUTAGE_S = 600.0
+_TASK_PATIENCE_S = 15.0
+_WINDOW_BYTES = 8_000_000
+_TRIGGER_S = 0.2
+
+
+@dataclass(frozen=True)
+class WorkerPlan:
+    """What a worker needs to index records; plain values, as it travels."""
+
+    index: str
+    entity: str
+    origin: Origin
+    elasticsearch: Elasticsearch
+    registry_url: str
+    bulk_bytes: int
+    epoch: int = 0
+    patience_s: float = _TASK_PATIENCE_S
+
+
+@functools.lru_cache(maxsize=8)
+def _connections(url: str, user: str | None, password: str | None, registry: str) -> tuple[SearchIndex, Decoder]:
+    """Kept for as long as the worker lives: a new connection for each batch would cost more than the batch."""
+    index = ElasticsearchIndex(Elasticsearch(url=url, user=user, password=password))
+    return index, Decoder(ConfluentRegistry(registry).schema)
+
+
+def work_off(plan: WorkerPlan, batches: Iterable[Any]) -> Iterator[Any]:
+    """One task: index the rows of its share, then give one row of counts, and those for the driver."""
+    import pyarrow
+
+    arrow: Any = pyarrow
+    server = plan.elasticsearch
+    index, decode = _connections(server.url, server.user, server.password, plan.registry_url)
+    task = IndexTask(
+        origin=plan.origin,
+        entity=plan.entity,
+        decode=decode,
+        delivery=Delivery(
+            functools.partial(index.bulk, plan.index),
+            SystemClock(),
+            index=plan.index,
+            bulk_bytes=plan.bulk_bytes,
+            patience_s=plan.patience_s,
+        ),
+        window_bytes=_WINDOW_BYTES,
+        epoch=plan.epoch,
+    )
+    outcome = task.run(record_of(row) for batch in batches for row in batch.to_pylist())
+    yield arrow.RecordBatch.from_pylist(list(outcome_rows(outcome)), schema=outcome_arrow())
+
+
+class Indexing:
+    """`on_batch` of the running application. One process at a time; a second one is fenced."""
+
+    def __init__(
+        self, plan: WorkerPlan, settlement: Settlement, patience: Patience, metrics: Metrics, topic: str
+    ) -> None:
+        self._plan = plan
+        self._settlement = settlement
+        self._patience = patience
+        self._metrics = metrics
+        self._topic = topic
+
+    def on_batch(self, rows: DataFrame, batch: BatchPlan) -> Mapping[str, Any]:
+        """Index a batch whole, waiting for a server that is away; may be called again with the same batch."""
+        plan = replace(self._plan, epoch=self._settlement.progress.epoch)
+
+        def work() -> TaskOutcome:
+            found = rows.mapInArrow(functools.partial(work_off, plan), OUTCOME_SCHEMA).collect()
+            outcome = outcome_of(row.asDict(recursive=True) for row in found)
+            if outcome.fault is not None:
+                raise outcome.fault
+            if outcome.counts["waiting"]:
+                self._metrics.count("lyrebird_retries_total", outcome.counts["retries"], "bulk")
+                raise Transient("documents wait for the index", system="elasticsearch", reason=outcome.reason)
+            return outcome
+
+        outcome = self._patience.call(work)
+        progress = self._patience.call(lambda: self._settlement.settle(outcome, batch.ends, batch.topic_ids))
+        counts = outcome.counts
+        self._metrics.count("lyrebird_documents_total", counts["indexed"], "indexed")
+        self._metrics.count("lyrebird_documents_total", counts["deleted"], "deleted")
+        self._metrics.count("lyrebird_superseded_total", counts["stale"], "stale")
+        self._metrics.count("lyrebird_superseded_total", counts["folded"], "folded")
+        self._metrics.count("lyrebird_set_aside_total", counts["dead"], self._topic)
+        self._metrics.count("lyrebird_retries_total", counts["retries"], "bulk")
+        if progress.complete is not None:
+            self._metrics.set("lyrebird_position_commit_seconds", progress.complete.commit_us / 1e6, self._topic)
+        return counts
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """An application that is ready to run."""
+
+    indexing: Indexing
+    rows: DataFrame
+
+
+def build(
+    spark: SparkSession,
+    deployment: Deployment,
+    application: str,
+    *,
+    run_folder: RunFolder,
+    metrics: Metrics,
+    clock: Clock | None = None,
+) -> Prepared:
+    """Claim the index for this process and plan where to read from.
+
+    Waits up to ten minutes for servers that are away. Raises `SettingsError`, `Fenced`, or `Terminal` when the
+    index does not exist or lacks the metadata fields.
+    """
+    clock = clock or SystemClock()
+    alias, definition = index_of_application(deployment, application)
+    kafka, registry = deployment.one("kafka", Kafka), deployment.one("registry", Registry)
+    server, cluster = deployment.one("elasticsearch", Elasticsearch), deployment.one("cluster", Cluster)
+    patience = Patience(
+        clock,
+        longest_s=_OUTAGE_S,
+        on_wait=lambda error, wait_s: _waiting(run_folder, metrics, error, wait_s),
+        stopped=run_folder.stop_requested,
+    )
+    index = ElasticsearchIndex(server)
+    name = str(IndexName(alias, definition.generation))
+    info = patience.call(lambda: require_index(index, name, alias))
+    keeper = ProgressKeeper(index, info, definition.topic, f"{os.getpid()}-{uuid.uuid4()}", clock)
+    progress = patience.call(keeper.claim)
+    options = dict(kafka.options)
+    group = dead_group(application, definition.topic)
+    settlement = patience.call(
+        lambda: Settlement(
+            application=application,
+            info=info,
+            index=index,
+            keeper=keeper,
+            progress=progress,
+            writer=_dead_writer(kafka.bootstrap, group, options, definition, application),
+            reader=KafkaReader(kafka.bootstrap, options),
+            limit=DeadLetterLimit(definition.dead_ratio, definition.dead_run),
+            clock=clock,
+        )
+    )
+    plan = WorkerPlan(
+        index=name,
+        entity=definition.entity,
+        origin=Origin(cluster.name, cluster.type, definition.topic, definition.topic_generation),
+        elasticsearch=server,
+        registry_url=registry.url,
+        bulk_bytes=definition.bulk_bytes,
+    )
+    resolved = topics.resolved(definition.topic)
+    rows = read_stream(
+        spark,
+        bootstrap=kafka.bootstrap,
+        topics=[definition.topic, resolved],
+        start={definition.topic: progress.acked, resolved: progress.resolved_acked},
+        limit=definition.records_per_batch,
+        topic_ids=progress.topic_ids or None,
+        options={name: str(value) for name, value in options.items()},
+    )
+    return Prepared(Indexing(plan, settlement, patience, metrics, definition.topic), rows)
+
+
+def run_application(application: str, deployment: Deployment) -> None:
+    """Run `application` until its run folder or SIGTERM asks for a stop; the batch at hand is finished first.
+
+    Raises what `build` and `include.log.stream.run` raise.
+    """
+    state = state_folder()
+    run_folder = RunFolder.from_environment(application, state)
+    metrics = Metrics(application).serve(state)
+    spark = session(application)
+    try:
+        prepared = build(spark, deployment, application, run_folder=run_folder, metrics=metrics)
+        run(
+            prepared.rows,
+            prepared.indexing.on_batch,
+            application=application,
+            run_folder=run_folder,
+            metrics=metrics,
+            trigger_s=_TRIGGER_S,
+        )
+    finally:
+        spark.stop()
+
+
+def require_index(index: SearchIndex, name: str, alias: str) -> IndexInfo:
+    """The index, fit to be written; raises `Terminal` with the command that makes it so."""
+    info = index.describe(name)
+    if info is None:
+        raise Terminal("index does not exist", index=name, fix=f"Run `lyrebird index create {alias}`.")
+    require_metadata(name, info.mapping)
+    return info
+
+
+def _dead_writer(
+    bootstrap: str, group: str, options: Mapping[str, Any], definition: IndexDefinition, application: str
+) -> KafkaWriter:
+    dead = topics.dead(definition.topic, application)
+    KafkaAdmin(bootstrap, dict(options)).ensure(TopicSpec(dead, 1, topics.policy(dead)))
+    return KafkaWriter(bootstrap, group, dict(options))
+
+
+def _waiting(run_folder: RunFolder, metrics: Metrics, error: LyrebirdError, wait_s: float) -> None:
+    metrics.count("lyrebird_retries_total", 1, "wait")
+    run_folder.report(waiting=str(error), again_in_s=round(wait_s, 1))
