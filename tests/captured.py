@@ -1,0 +1,125 @@
+"""What capture would write of given changes: envelopes with versions, tombstones, resolved records."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from include.log import topics
+from include.log.control import Control
+from include.log.ports import LogWriter, SchemaRegistry, TopicAdmin, TopicSpec
+from include.log.resolved import ResolvedWriter
+from include.record.change import Change, Op, SourceBlock
+from include.record.codec import Encoder
+from include.record.gtid import MariadbGtidSet
+from include.record.key import partition_of
+from include.record.position import BinlogPosition, SourcePosition
+from include.record.schema import TableSchema
+from include.record.version import to_header
+
+Row = Mapping[str, Any]
+Step = tuple[Op, str, Row | None, Row | None]
+"""Operation, table, row before, row after."""
+
+
+class Captured:
+    """Writes the topics of one source. Each `commit` is one source transaction in one Kafka transaction."""
+
+    def __init__(
+        self,
+        writer: LogWriter,
+        admin: TopicAdmin,
+        registry: SchemaRegistry,
+        tables: Sequence[TableSchema],
+        *,
+        source: str = "shop",
+        partition_by: Mapping[str, str] | None = None,
+        partitions: int = 2,
+    ) -> None:
+        self.source = source
+        self.version = 0
+        self.transactions = 0
+        self._writer = writer
+        self._partitions = partitions
+        self._tables = {each.table: each for each in tables}
+        self._encoders: dict[tuple[str, str], Encoder] = {}
+        self._resolved = ResolvedWriter(source, None, {})
+        self._partition_by = partition_by or {}
+        for each in tables:
+            name = self.topic(each.table)
+            admin.ensure(TopicSpec(name, partitions, topics.policy(name)))
+            for part, schema in (("key", each.key_avro(source)), ("value", each.envelope_avro(source))):
+                schema_id = registry.register(f"{name}-{part}", schema, "NONE")
+                self._encoders[each.table, part] = Encoder(schema_id, schema)
+        for name in (topics.control(source), topics.source_resolved(source)):
+            admin.ensure(TopicSpec(name, 1, topics.policy(name)))
+
+    def topic(self, table: str) -> str:
+        return topics.change(self.source, self._tables[table].database, table)
+
+    def commit(self, *steps: Step, control: Control | None = None) -> int:
+        """Write the changes of one transaction; the version of its resolved record."""
+        self.transactions += 1
+        self._writer.begin()
+        for number, (op, table, before, after) in enumerate(steps):
+            self.version += 1
+            change = Change(
+                op=op,
+                before=before,
+                after=after,
+                source=SourceBlock(
+                    "1",
+                    self.source,
+                    self._tables[table].database,
+                    table,
+                    1,
+                    "bin.000001",
+                    self.transactions,
+                    number,
+                    self.transactions * 1_000_000,
+                ),
+                ts_us=self.transactions * 1_000_000,
+            )
+            key = self._encoders[table, "key"]({name: change.row[name] for name in self._tables[table].key})
+            at = self._partition(table, change.row, key)
+            value = self._encoders[table, "value"](change.envelope())
+            headers = (to_header(self.version),)
+            self._writer.append(self.topic(table), key, value, headers=headers, partition=at)
+            if op == "d":
+                self._writer.append(self.topic(table), key, None, headers=headers, partition=at)
+        if control is not None:
+            self.version += 1
+            headers = (to_header(self.version),)
+            self._writer.append(topics.control(self.source), control.key(), control.value(), headers=headers)
+        return self._end()
+
+    def heartbeat(self) -> int:
+        """A resolved record when nothing happened; its version."""
+        self._writer.begin()
+        return self._end()
+
+    def spoil(self, table: str, value: bytes, headers: Sequence[tuple[str, bytes | None]] = ()) -> None:
+        """A record that is no change."""
+        self._writer.begin()
+        self._writer.append(self.topic(table), b"spoilt", value, headers=headers)
+        self._end()
+
+    def _partition(self, table: str, row: Row, key: bytes) -> int:
+        column = self._partition_by.get(table)
+        return partition_of(key if column is None else str(row[column]).encode(), self._partitions)
+
+    def _end(self) -> int:
+        changed = self._writer.next_offsets()
+        self.version += 1
+        position = SourcePosition(
+            "mariadb",
+            MariadbGtidSet({0: (1, self.transactions)}),
+            BinlogPosition("bin.000001", self.transactions),
+            self.transactions * 1_000_000,
+        )
+        _record, out = self._resolved.records(changed, version=self.version, position=position, now_us=self.version)
+        for key, value in out:
+            headers = (to_header(self.version),)
+            self._writer.append(topics.source_resolved(self.source), key, value, headers=headers)
+        self._writer.commit()
+        return self.version
