@@ -83,12 +83,19 @@ class KafkaReader:
     def committed(self, group: str, topic: str) -> dict[int, int]:
         """See `LogReader`; waits for offsets of a transaction that is being committed."""
         asked = ConsumerGroupTopicPartitions(group, [TopicPartition(topic, p) for p in self._partitions(topic)])
-        with self._connection.asking("read committed offsets", group=group, topic=topic):
-            futures = self._client().list_consumer_group_offsets(
-                [asked], require_stable=True, request_timeout=self._timeout_s
-            )
-            found = futures[group].result(self._timeout_s + 1)
-        return {each.partition: each.offset for each in found.topic_partitions if each.offset >= 0}
+        until_s = self._clock.monotonic_s() + self._timeout_s
+        while True:
+            with self._connection.asking("read committed offsets", group=group, topic=topic):
+                futures = self._client().list_consumer_group_offsets(
+                    [asked], require_stable=True, request_timeout=self._timeout_s
+                )
+                found = futures[group].result(self._timeout_s + 1).topic_partitions
+            refused = next((each.error for each in found if each.error is not None), None)
+            if refused is None:
+                return {each.partition: each.offset for each in found if each.offset >= 0}
+            if not refused.retriable() or self._clock.monotonic_s() > until_s:
+                raise self._connection.error(refused, "read committed offsets", group=group, topic=topic)
+            self._clock.sleep(0.02)
 
     def close(self) -> None:
         """See `LogReader`."""

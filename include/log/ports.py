@@ -92,8 +92,9 @@ class LogWriter(Protocol):
     """The one writer of its topics, known by a fixed transactional id.
 
     Opening one fences every older writer of that id and aborts its open transaction; the fenced one gets `Fenced`
-    from `next_offsets` or `commit` of a transaction with records, if not before. Between `begin` and `commit` nothing is visible to readers. After `Transient` from any
-    call the transaction has to be aborted and done again from its start.
+    from `next_offsets` or `commit` of a transaction with records, if not before. Between `begin` and `commit`
+    nothing is visible to readers. After `Transient` from any call the transaction has to be aborted and done again
+    from its start.
     """
 
     def begin(self) -> None:
@@ -115,7 +116,11 @@ class LogWriter(Protocol):
         """Flush; for each (topic, partition) appended to in this transaction, the offset after its last record."""
 
     def commit(self, group: str | None = None, offsets: Mapping[tuple[str, int], int] | None = None) -> None:
-        """Make the transaction visible, with input `offsets` committed for `group` in the same stroke."""
+        """Make the transaction visible, with input `offsets` committed for `group` in the same stroke.
+
+        When it returns the transaction is decided; readers see it moments later. A new writer of the same id is
+        open only when all that the older ones committed can be seen.
+        """
 
     def abort(self) -> None:
         """Drop the open transaction; harmless without one."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import weakref
 from collections.abc import Mapping
 from typing import Any, Final
 from urllib.parse import quote
@@ -26,6 +27,8 @@ class ConfluentRegistry:
     def __init__(self, url: str, *, timeout_s: float = 10.0, transport: httpx.BaseTransport | None = None) -> None:
         self.url = url.rstrip("/")
         self._http = httpx.Client(timeout=timeout_s, headers=_TYPE, transport=transport)
+        # Closes the connection of a registry that nobody closed.
+        self._end = weakref.finalize(self, self._http.close)
         self._ids: dict[tuple[str, str], int] = {}
         self._schemas: dict[int, dict[str, Any]] = {}
 
@@ -59,7 +62,7 @@ class ConfluentRegistry:
 
     def close(self) -> None:
         """Give up the connection; may be called twice."""
-        self._http.close()
+        self._end()
 
     def _level(self, subject: str, name: str, wanted: Compatibility) -> None:
         answer = self._ask("GET", f"/config/{name}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import weakref
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
@@ -60,6 +61,12 @@ class S3Store:
 
         self._once = client(1)
         self._patient = client(4)
+        # Closes the connections of a store that nobody closed.
+        self._end = weakref.finalize(self, _close, self._once, self._patient)
+
+    def close(self) -> None:
+        """Give up connections; may be called twice."""
+        self._end()
 
     def ensure_bucket(self) -> None:
         """Make the bucket unless it is there."""
@@ -214,6 +221,11 @@ class _Absent(Terminal):
 def _refusal(*, absent: bool = False) -> contextlib.suppress:
     """A condition that does not hold (and, where it may be, a missing object) ends the block with None."""
     return contextlib.suppress(_Refused, _Absent) if absent else contextlib.suppress(_Refused)
+
+
+def _close(*clients: Any) -> None:
+    for client in clients:
+        client.close()
 
 
 def _code(error: ClientError) -> str:

@@ -1,0 +1,44 @@
+"""What only the real log can show: whose cluster answers, and servers that do not."""
+
+from __future__ import annotations
+
+import pytest
+
+from include.errors import Terminal, Transient
+from include.local.ports import free_port
+from include.log.kafka import KafkaAdmin, KafkaReader, KafkaWriter
+from include.log.ports import TopicSpec
+
+
+def test_the_cluster_that_answers_tells_its_id(kafka: str) -> None:
+    assert KafkaAdmin(kafka).cluster_id() == KafkaAdmin(kafka).cluster_id() != ""
+
+
+def test_a_server_that_is_away_is_named_with_the_next_step() -> None:
+    nowhere = f"127.0.0.1:{free_port()}"
+    admin = KafkaAdmin(nowhere, timeout_s=1)
+    reader = KafkaReader(nowhere, timeout_s=1)
+    for call in (
+        admin.names,
+        admin.cluster_id,
+        lambda: admin.describe("t"),
+        lambda: admin.ensure(TopicSpec("t", 1)),
+        lambda: reader.end_offsets("t"),
+        lambda: list(reader.read("t", 0, 0, 1)),
+        lambda: KafkaWriter(nowhere, "w", timeout_s=1),
+    ):
+        with pytest.raises(Transient, match=rf"does not answer.*{nowhere}.*lyrebird status") as caught:
+            call()
+        assert "\n" not in str(caught.value)
+
+
+def test_options_reach_the_client_and_win(kafka: str) -> None:
+    # A maximum that the record exceeds: refused by the client only if it heard of the option.
+    name = "options-are-heard"
+    KafkaAdmin(kafka).ensure(TopicSpec(name, 1))
+    writer = KafkaWriter(kafka, name, {"message.max.bytes": 2000})
+    writer.begin()
+    with pytest.raises(Terminal, match="large"):
+        writer.append(name, b"k", b"x" * 3000)
+    writer.abort()
+    writer.close()

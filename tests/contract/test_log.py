@@ -1,0 +1,391 @@
+"""The log's ports: the double in memory and Kafka give the same answers."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+import pytest
+from confluent_kafka import TopicPartition
+from confluent_kafka.admin import AdminClient, OffsetSpec
+
+from include.clock import SystemClock
+from include.errors import Fenced, Terminal, Transient
+from include.log.kafka import KafkaAdmin, KafkaReader, KafkaWriter
+from include.log.memory import MemoryLog
+from include.log.ports import LogReader, LogWriter, Record, TopicAdmin, TopicSpec
+from include.record.key import partition_of
+
+COMPACTED = {"cleanup.policy": "compact"}
+
+
+@dataclass
+class Log:
+    """One log, real or not, and what a test opened on it."""
+
+    kind: str
+    admin: TopicAdmin
+    reader: LogReader
+    open_writer: Callable[[str], LogWriter]
+    prefix: str
+    opened: list[LogWriter] = field(default_factory=list)
+    made: list[str] = field(default_factory=list)
+    written: Callable[[str], dict[int, int]] = lambda _topic: {}
+    numbers: Iterator[int] = field(default_factory=itertools.count)
+
+    def topic(self, partitions: int = 1, config: dict[str, str] | None = None) -> str:
+        name = f"{self.prefix}.{next(self.numbers)}"
+        self.admin.ensure(TopicSpec(name, partitions, config or {}))
+        self.made.append(name)
+        return name
+
+    def writer(self, name: str = "writer") -> LogWriter:
+        writer = self.open_writer(f"{self.prefix}-{name}")
+        self.opened.append(writer)
+        return writer
+
+    def settle(self, topic: str) -> None:
+        """Wait for the ends of transactions: a broker writes them soon after it has answered the commit."""
+        clock = SystemClock()
+        until_s = clock.monotonic_s() + 20
+        while self.kind == "kafka" and self.reader.end_offsets(topic) != self.written(topic):
+            assert clock.monotonic_s() < until_s, "a transaction is open"
+            clock.sleep(0.01)
+
+    def all(self, topic: str, partition: int = 0, *, open_: bool = False) -> list[Record]:
+        """The committed records; `open_`: while a transaction is open."""
+        if not open_:
+            self.settle(topic)
+        end = self.reader.end_offsets(topic)[partition]
+        return list(self.reader.read(topic, partition, self.reader.begin_offsets(topic)[partition], end))
+
+
+def write(writer: LogWriter, topic: str, *values: bytes | None, key: bytes = b"k", commit: bool = True) -> int:
+    """One transaction; returns the next offset of the one partition that it wrote to."""
+    writer.begin()
+    for value in values:
+        writer.append(topic, key, value)
+    (end,) = writer.next_offsets().values()
+    if commit:
+        writer.commit()
+    else:
+        writer.abort()
+    return end
+
+
+def append_and_flush(writer: LogWriter, topic: str, key: bytes | None, value: bytes) -> None:
+    """A refusal may come with either call."""
+    writer.append(topic, key, value, partition=0)
+    writer.next_offsets()
+
+
+@pytest.fixture(params=["memory", "kafka"])
+def log(request: pytest.FixtureRequest, unique: str) -> Iterator[Log]:
+    if request.param == "memory":
+        memory = MemoryLog()
+        yield Log("memory", memory.admin(), memory.reader(), memory.writer, unique)
+        return
+    bootstrap = request.getfixturevalue("kafka")
+    reader = KafkaReader(bootstrap, timeout_s=10)
+    client = AdminClient({"bootstrap.servers": bootstrap})
+
+    def written(topic: str) -> dict[int, int]:
+        partitions = client.list_topics(topic, timeout=10).topics[topic].partitions
+        found = client.list_offsets({TopicPartition(topic, p): OffsetSpec.latest() for p in partitions})
+        return {at.partition: future.result(10).offset for at, future in found.items()}
+
+    found = Log("kafka", KafkaAdmin(bootstrap), reader, lambda name: KafkaWriter(bootstrap, name), unique)
+    found.written = written
+    yield found
+    for writer in found.opened:
+        writer.close()
+    reader.close()
+    for topic in found.made:
+        found.admin.delete(topic)
+
+
+def test_records_come_back_as_they_were_written(log: Log) -> None:
+    topic, writer = log.topic(), log.writer()
+    writer.begin()
+    headers = [("version", b"7"), ("none", None), ("version", b"8"), ("empty", b"")]
+    writer.append(topic, b"key", b"value", headers=headers, timestamp_ms=1_700_000_000_123)
+    writer.commit()
+    (record,) = log.all(topic)
+    assert (record.topic, record.partition, record.offset) == (topic, 0, 0)
+    assert (record.key, record.value, record.timestamp_ms) == (b"key", b"value", 1_700_000_000_123)
+    assert list(record.headers) == headers
+    assert record.next_offset == 1
+
+
+def test_a_tombstone_is_not_an_empty_value(log: Log) -> None:
+    topic = log.topic(config=COMPACTED)
+    write(log.writer(), topic, None, b"")
+    assert [record.value for record in log.all(topic)] == [None, b""]
+
+
+def test_nothing_of_a_transaction_is_seen_before_its_commit_and_all_of_it_after(log: Log) -> None:
+    first, second, writer = log.topic(), log.topic(), log.writer()
+    writer.begin()
+    writer.append(first, b"k", b"1")
+    writer.append(second, b"k", b"2")
+    assert writer.next_offsets() == {(first, 0): 1, (second, 0): 1}
+    assert log.reader.end_offsets(first) == {0: 0}
+    assert (log.all(first, open_=True), log.all(second, open_=True)) == ([], [])
+    writer.commit()
+    assert [r.value for t in (first, second) for r in log.all(t)] == [b"1", b"2"]
+
+
+def test_aborted_records_are_gaps(log: Log) -> None:
+    topic, writer = log.topic(), log.writer()
+    write(writer, topic, b"a")
+    write(writer, topic, b"lost", b"lost too", commit=False)
+    write(writer, topic, b"b")
+    records = log.all(topic)
+    assert [r.value for r in records] == [b"a", b"b"]
+    # Offsets 1, 4 and 6 hold the ends of the transactions, 2 and 3 what was aborted.
+    assert [r.offset for r in records] == [0, 5]
+    assert log.reader.end_offsets(topic) == {0: 7}
+
+
+def test_a_range_that_holds_only_aborted_records_and_markers_ends_empty(log: Log) -> None:
+    topic, writer = log.topic(), log.writer()
+    end = write(writer, topic, b"a")
+    write(writer, topic, b"lost", commit=False)
+    log.settle(topic)
+    assert list(log.reader.read(topic, 0, end, log.reader.end_offsets(topic)[0])) == []
+
+
+def test_a_range_is_half_open(log: Log) -> None:
+    topic = log.topic()
+    write(log.writer(), topic, *(b"%d" % n for n in range(10)))
+    assert [r.offset for r in log.reader.read(topic, 0, 3, 7)] == [3, 4, 5, 6]
+    assert list(log.reader.read(topic, 0, 5, 5)) == []
+
+
+def test_a_reader_waits_at_most_its_time_for_what_is_not_committed(log: Log, request: pytest.FixtureRequest) -> None:
+    topic, writer = log.topic(), log.writer()
+    writer.begin()
+    writer.append(topic, b"k", b"open")
+    (end,) = writer.next_offsets().values()
+    reader = log.reader
+    if log.kind == "kafka":
+        reader = KafkaReader(request.getfixturevalue("kafka"), timeout_s=1)
+    with pytest.raises(Transient, match=topic):
+        list(reader.read(topic, 0, 0, end))
+    reader.close()
+
+
+def test_several_ranges_may_be_read_in_turns(log: Log) -> None:
+    topic = log.topic(2)
+    writer = log.writer()
+    writer.begin()
+    for n in range(6):
+        writer.append(topic, None, b"%d" % n, partition=n % 2)
+    writer.commit()
+    even, odd = log.reader.read(topic, 0, 0, 3), log.reader.read(topic, 1, 0, 3)
+    assert [next(each).value for each in (even, odd, even, odd)] == [b"0", b"1", b"2", b"3"]
+    assert [r.value for r in (*odd, *even)] == [b"5", b"4"]
+
+
+def test_a_newer_writer_fences_the_older_and_aborts_what_it_had_open(log: Log) -> None:
+    topic, old = log.topic(), log.writer("one")
+    old.begin()
+    old.append(topic, b"k", b"old")
+    old.next_offsets()
+    new = log.writer("one")
+    write(new, topic, b"new")
+    with pytest.raises(Fenced, match="another process"):
+        old.commit()
+    with pytest.raises(Fenced):
+        old.abort()
+    old.close()
+    assert [r.value for r in log.all(topic)] == [b"new"]
+
+
+def test_a_fenced_writer_learns_of_it_with_the_first_records_that_it_writes(log: Log) -> None:
+    topic, old = log.topic(), log.writer("one")
+    write(old, topic, b"a")
+    log.writer("one")
+    with pytest.raises(Fenced):
+        write(old, topic, b"zombie")
+    assert [r.value for r in log.all(topic)] == [b"a"]
+
+
+def test_a_new_writer_is_open_only_when_all_of_the_older_ones_commits_can_be_seen(log: Log) -> None:
+    topic, writer = log.topic(), log.writer("one")
+    for number in range(10):
+        write(writer, topic, b"%d" % number)
+        writer = log.writer("one")
+        assert log.reader.end_offsets(topic) == {0: 2 * number + 2}
+
+
+def test_writers_of_other_ids_do_not_fence_each_other(log: Log) -> None:
+    topic, one, two = log.topic(), log.writer("one"), log.writer("two")
+    write(one, topic, b"1")
+    write(two, topic, b"2")
+    write(one, topic, b"3")
+    assert [r.value for r in log.all(topic)] == [b"1", b"2", b"3"]
+
+
+def test_an_open_transaction_of_one_writer_holds_back_the_end_for_all(log: Log) -> None:
+    topic, slow, fast = log.topic(), log.writer("slow"), log.writer("fast")
+    slow.begin()
+    slow.append(topic, b"k", b"slow")
+    slow.next_offsets()
+    write(fast, topic, b"fast")
+    assert log.reader.end_offsets(topic) == {0: 0}
+    slow.abort()
+    assert [r.value for r in log.all(topic)] == [b"fast"]
+
+
+def test_input_offsets_are_committed_with_the_transaction_or_not_at_all(log: Log, unique: str) -> None:
+    source, target, writer = log.topic(2), log.topic(), log.writer()
+    assert log.reader.committed(unique, source) == {}
+    writer.begin()
+    writer.append(target, b"k", b"v")
+    writer.commit(unique, {(source, 0): 4, (source, 1): 0})
+    assert log.reader.committed(unique, source) == {0: 4, 1: 0}
+    assert log.reader.committed(unique + "x", source) == {}
+    writer.begin()
+    writer.commit(unique, {(source, 0): 9})
+    assert log.reader.committed(unique, source) == {0: 9, 1: 0}
+
+
+def test_offsets_of_a_fenced_writer_are_refused(log: Log, unique: str) -> None:
+    topic, old = log.topic(), log.writer("one")
+    old.begin()
+    old.append(topic, b"k", b"v")
+    log.writer("one")
+    with pytest.raises(Fenced):
+        old.commit(unique, {(topic, 0): 3})
+    assert log.reader.committed(unique, topic) == {}
+
+
+def test_keys_go_where_the_java_client_sends_them(log: Log) -> None:
+    topic, writer = log.topic(5), log.writer()
+    keys = [b"%d" % n for n in range(40)]
+    writer.begin()
+    for key in keys:
+        writer.append(topic, key, key)
+    ends = writer.next_offsets()
+    writer.commit()
+    found = {r.key: p for p in range(5) for r in log.all(topic, p)}
+    assert found == {key: partition_of(key, 5) for key in keys}
+    assert sum(ends.values()) == len(keys)
+
+
+def test_a_declared_partition_wins_over_the_key(log: Log) -> None:
+    topic, writer = log.topic(3), log.writer()
+    writer.begin()
+    for partition in range(3):
+        writer.append(topic, b"k", b"v", partition=partition)
+    assert writer.next_offsets() == {(topic, p): 1 for p in range(3)}
+    writer.commit()
+
+
+def test_next_offsets_speak_of_the_open_transaction_alone(log: Log) -> None:
+    topic, other, writer = log.topic(), log.topic(), log.writer()
+    write(writer, other, b"x")
+    writer.begin()
+    assert writer.next_offsets() == {}
+    writer.append(topic, b"k", b"v")
+    assert writer.next_offsets() == {(topic, 0): 1}
+    writer.abort()
+
+
+def test_calls_outside_a_transaction_are_refused_and_abort_is_harmless(log: Log) -> None:
+    topic, writer = log.topic(), log.writer()
+    writer.abort()
+    for call in (lambda: writer.append(topic, b"k", b"v"), writer.commit, writer.next_offsets):
+        with pytest.raises(Terminal, match="no transaction"):
+            cast("Callable[[], Any]", call)()
+    writer.begin()
+    with pytest.raises(Terminal, match="cannot begin"):
+        writer.begin()
+    writer.abort()
+    writer.close()
+    writer.close()
+
+
+def test_closing_drops_what_is_open(log: Log) -> None:
+    topic, writer = log.topic(), log.writer()
+    writer.begin()
+    writer.append(topic, b"k", b"v")
+    writer.close()
+    write(log.writer(), topic, b"after")
+    assert [r.value for r in log.all(topic)] == [b"after"]
+
+
+def test_a_record_without_a_key_needs_a_partition_and_a_topic_that_is_not_compacted(log: Log) -> None:
+    plain, compacted, writer = log.topic(), log.topic(config=COMPACTED), log.writer()
+    writer.begin()
+    with pytest.raises(Terminal, match="needs a partition"):
+        writer.append(plain, None, b"v")
+    writer.append(plain, None, b"v", partition=0)
+    writer.commit()
+    assert [r.key for r in log.all(plain)] == [None]
+    writer.begin()
+    with pytest.raises(Terminal):
+        append_and_flush(writer, compacted, None, b"v")
+    writer.abort()
+    write(writer, plain, b"goes on")
+    assert len(log.all(plain)) == 2
+
+
+def test_a_topic_is_made_once_and_keeps_its_id(log: Log) -> None:
+    topic = log.topic(3)
+    info = log.admin.ensure(TopicSpec(topic, 3, {}))
+    assert (info.name, info.partitions) == (topic, 3)
+    assert log.admin.describe(topic) == info
+    assert topic in log.admin.names()
+
+
+def test_a_topic_made_anew_has_another_id_and_starts_at_zero(log: Log) -> None:
+    topic = log.topic()
+    before = log.admin.ensure(TopicSpec(topic, 1))
+    write(log.writer(), topic, b"v")
+    log.admin.delete(topic)
+    assert log.admin.describe(topic) is None
+    assert topic not in log.admin.names()
+    after = log.admin.ensure(TopicSpec(topic, 1))
+    assert after.topic_id != before.topic_id
+    assert log.reader.end_offsets(topic) == {0: 0}
+
+
+def test_deleting_a_topic_that_is_not_there_is_harmless(log: Log) -> None:
+    log.admin.delete(log.prefix + ".none")
+    assert log.admin.describe(log.prefix + ".none") is None
+
+
+def test_another_number_of_partitions_is_refused_with_advice(log: Log) -> None:
+    topic = log.topic(2)
+    with pytest.raises(Terminal, match=r"has=2, declared=3.*Declare the number"):
+        log.admin.ensure(TopicSpec(topic, 3))
+
+
+def test_a_topic_that_does_not_exist_is_named(log: Log) -> None:
+    name = log.prefix + ".none"
+    for call in (log.reader.end_offsets, log.reader.begin_offsets, lambda t: log.reader.committed("g", t)):
+        with pytest.raises(Terminal, match=name):
+            call(name)
+    writer = log.writer()
+    writer.begin()
+    with pytest.raises(Terminal, match=name):
+        writer.append(name, b"k", b"v")
+    writer.abort()
+
+
+def test_an_offset_beyond_the_log_is_refused(log: Log) -> None:
+    topic = log.topic()
+    write(log.writer(), topic, b"v")
+    with pytest.raises(Terminal, match="does not hold"):
+        list(log.reader.read(topic, 0, 500, 501))
+
+
+def test_a_large_transaction_is_read_whole_and_in_order(log: Log) -> None:
+    topic, writer = log.topic(), log.writer()
+    values = [b"%06d" % n + b"x" * 1000 for n in range(20_000)]
+    write(writer, topic, *values)
+    assert [r.value for r in log.all(topic)] == values

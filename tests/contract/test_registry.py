@@ -1,0 +1,113 @@
+"""The registry's port: the double in memory and a real registry give the same answers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from include.errors import InvalidRecord, Terminal, Transient
+from include.local.ports import free_port
+from include.log.memory import MemoryRegistry
+from include.log.ports import SchemaRegistry
+from include.log.registry import ConfluentRegistry
+from include.record.codec import Decoder, Encoder
+from include.record.schema import Column, TableSchema
+
+
+def record(*fields: dict[str, Any], name: str = "Value") -> dict[str, Any]:
+    return {"type": "record", "name": name, "namespace": "test", "fields": list(fields)}
+
+
+ID = {"name": "id", "type": "long"}
+NOTE = {"name": "note", "type": ["null", "string"], "default": None}
+MUST = {"name": "must", "type": "string"}
+
+
+@pytest.fixture(params=["memory", "confluent"])
+def registry(request: pytest.FixtureRequest) -> Iterator[SchemaRegistry]:
+    if request.param == "memory":
+        yield MemoryRegistry()
+        return
+    found = ConfluentRegistry(request.getfixturevalue("registry_url"))
+    yield found
+    found.close()
+
+
+def test_a_schema_has_one_id_however_often_it_is_registered(registry: SchemaRegistry, unique: str) -> None:
+    first = registry.register(unique + "-value", record(ID))
+    assert registry.register(unique + "-value", record(ID)) == first
+    assert registry.schema(first) == record(ID)
+
+
+def test_a_new_field_with_a_default_is_taken_and_one_without_is_refused(registry: SchemaRegistry, unique: str) -> None:
+    old = registry.register(unique + "-value", record(ID))
+    new = registry.register(unique + "-value", record(ID, NOTE))
+    assert new != old
+    with pytest.raises(Terminal, match=unique):
+        registry.register(unique + "-value", record(ID, NOTE, MUST))
+    assert registry.register(unique + "-value", record(ID)) == old
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        record({"name": "id", "type": "string"}),
+        record({"name": "id", "type": "int"}),
+        record({"name": "id", "type": ["null", "int"], "default": None}),
+    ],
+)
+def test_a_type_that_cannot_read_the_old_one_is_refused(
+    registry: SchemaRegistry, unique: str, changed: dict[str, Any]
+) -> None:
+    registry.register(unique + "-value", record(ID))
+    with pytest.raises(Terminal, match="incompatible"):
+        registry.register(unique + "-value", changed)
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [record({"name": "id", "type": ["null", "long"], "default": None}), record({"name": "id", "type": "double"})],
+)
+def test_a_wider_type_is_taken(registry: SchemaRegistry, unique: str, changed: dict[str, Any]) -> None:
+    registry.register(unique + "-value", record(ID))
+    assert registry.schema(registry.register(unique + "-value", changed)) == changed
+
+
+def test_change_topics_take_any_schema(registry: SchemaRegistry, unique: str) -> None:
+    first = registry.register(unique + "-value", record(ID, MUST), "NONE")
+    second = registry.register(unique + "-value", record({"name": "id", "type": "string"}, NOTE), "NONE")
+    assert first != second
+
+
+def test_a_tables_key_and_envelope_survive_the_registry(registry: SchemaRegistry, unique: str) -> None:
+    table = TableSchema(
+        "shop", "t", (Column("id", "bigint"), Column("price", "decimal", precision=9, scale=2)), ("id",)
+    )
+    key, envelope = table.key_avro(unique), table.envelope_avro(unique)
+    key_id = registry.register(f"{unique}-key", key, "NONE")
+    assert registry.schema(key_id) == key
+    assert registry.schema(registry.register(f"{unique}-value", envelope, "NONE")) == envelope
+    assert Decoder(registry.schema)(Encoder(key_id, key)({"id": 7})) == {"id": 7}
+
+
+def test_an_id_that_nobody_registered_is_an_invalid_record(registry: SchemaRegistry) -> None:
+    with pytest.raises(InvalidRecord, match="99999999"):
+        registry.schema(99_999_999)
+
+
+def test_a_registry_that_is_away_is_named_with_the_next_step() -> None:
+    url = f"http://127.0.0.1:{free_port()}/apis/ccompat/v7"
+    with pytest.raises(Transient, match=r"does not answer.*127\.0\.0\.1.*lyrebird status"):
+        ConfluentRegistry(url).schema(1)
+
+
+def test_what_is_no_schema_is_refused(registry_url: str, unique: str) -> None:
+    with pytest.raises(Terminal, match=unique):
+        ConfluentRegistry(registry_url).register(unique + "-value", {"type": "nonsense"})
+
+
+def test_an_address_that_is_no_registry_is_refused(registry_url: str) -> None:
+    with pytest.raises((Terminal, InvalidRecord)):
+        ConfluentRegistry(registry_url + "/nowhere").register("x-value", record(ID))
