@@ -1,0 +1,81 @@
+"""`lyrebird check`: are the deployment files right, across files and stages?"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+
+from include.settings.deployment import Deployment
+
+__all__ = ["SECTIONS", "check", "command"]
+
+SECTIONS = (
+    "alerts",
+    "applications",
+    "audits",
+    "cluster",
+    "documents",
+    "elasticsearch",
+    "indexes",
+    "kafka",
+    "registry",
+    "sources",
+    "store",
+)
+"""Every section that some stage reads."""
+
+
+@click.command(name="check", help="Check the deployment files: keys, types, names.")
+@click.option("--deployment", type=click.Path(path_type=Path), help="Folder of the files.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def command(deployment: Path | None, as_json: bool) -> None:
+    """Parse every section with the model of its stage, then follow the names from one to the other."""
+    found = check(Deployment.load(deployment))
+    if as_json:
+        click.echo(json.dumps({"ok": True, "sections": found}))
+        return
+    for section, names in found.items():
+        click.echo(f"{section:14} {', '.join(names)}".rstrip())
+    click.echo("all right")
+
+
+def check(deployment: Deployment) -> dict[str, list[str]]:
+    """Names of each section's entries; raises `SettingsError` with file, line, path and the allowed values."""
+    from include.audit.definition import declared_audits
+    from include.document.definition import definitions
+    from include.index.definition import declared_indexes, mapping_of
+    from include.settings.applications import Alerts, Application
+    from include.settings.connections import Cluster, Elasticsearch, Kafka, ObjectStore, Registry
+    from include.source.definition import SourceDefinition
+
+    for section in deployment.values:
+        if section not in SECTIONS:
+            raise deployment.error((section,), "no stage reads this section", allowed=list(SECTIONS))
+    deployment.one("alerts", Alerts)
+    deployment.one("cluster", Cluster)
+    deployment.one("elasticsearch", Elasticsearch)
+    deployment.one("kafka", Kafka)
+    deployment.one("registry", Registry)
+    deployment.one("store", ObjectStore)
+    applications = deployment.section("applications", Application)
+    documents = definitions(deployment)
+    indexes = declared_indexes(deployment)
+    for name, index in indexes.items():
+        mapping_of(deployment, index)
+        _known(deployment, ("indexes", name, "application"), index.application, "applications")
+    for topic, document in documents.items():
+        _known(deployment, ("documents", topic, "application"), document.application, "applications")
+    return {
+        "sources": sorted(deployment.section("sources", SourceDefinition)),
+        "documents": sorted(documents),
+        "indexes": sorted(indexes),
+        "applications": sorted(applications),
+        "audits": sorted(declared_audits(deployment)),
+    }
+
+
+def _known(deployment: Deployment, path: tuple[str | int, ...], name: str, section: str) -> None:
+    if name not in deployment.values.get(section, {}):
+        raise deployment.error(path, "no such name", got=name, allowed=sorted(deployment.values.get(section, {})))
