@@ -16,14 +16,16 @@ from include.settings.applications import Alerts
 
 __all__ = ["default_args", "mails"]
 
-_FIRST_LINE = "{{ ((exception | default('no reason given', true) | string) ~ ' ').strip().splitlines()[0][:110] }}"
+# An exception may be missing (its worker died) and may be without text.
+_REASON = "((exception | default('', true) | string).strip() or 'no reason given: the worker may have died')"
+_FIRST_LINE = f"{{{{ {_REASON}.splitlines()[0][:110] }}}}"
 _WHAT = "{{ ti.dag_id }}.{{ ti.task_id }}{% if ti.map_index >= 0 %}[{{ ti.map_index }}]{% endif %}"
 _TRY = "try {{ ti.try_number }} of {{ (ti.max_tries | default(0, true)) + 1 }}"
 
 _BODY = """\
 <p><b>{what}</b> {what_happened}<br>{which_try}, run {{{{ run_id | e }}}}</p>
 <p><b>Why</b></p>
-<pre style="white-space:pre-wrap">{{{{ exception | default('not told: its worker died', true) | string | e }}}}</pre>
+<pre style="white-space:pre-wrap">{{{{ {reason} | e }}}}</pre>
 <p><b>Run next</b></p>
 <pre>{run_next}</pre>
 <p><b>Task log</b><br><a href="{{{{ ti.log_url }}}}">{{{{ ti.log_url | e }}}}</a></p>
@@ -73,5 +75,7 @@ def _mail(alerts: Alerts, *, subject: str, what_happened: str, run_next: str) ->
         from_email=alerts.from_,
         to=list(alerts.to),
         subject=subject,
-        html_content=_BODY.format(what=_WHAT, what_happened=what_happened, which_try=_TRY, run_next=run_next),
+        html_content=_BODY.format(
+            reason=_REASON, what=_WHAT, what_happened=what_happened, which_try=_TRY, run_next=run_next
+        ),
     )

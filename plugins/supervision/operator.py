@@ -44,6 +44,8 @@ _RESTARTS_KEY = "restarts_us"
 # Below this, an event may overtake the booking of the deferral: see ApplicationTrigger.
 _HOLD_EVENTS_S = 4.0
 _TAIL_LINES = 60
+# What a mail shows of it.
+_LAST_WORDS = 3
 
 
 class StreamingOperator(BaseOperator):
@@ -206,7 +208,7 @@ class StreamingOperator(BaseOperator):
             raise Transient(
                 f"{self.application}: {outcome.because}, and {len(history)} restarts within "
                 f"{self.restarts.window_s:g} s did not help",
-                system=self.application,
+                last_words=" / ".join(self._folder.log_tail(_LAST_WORDS)),
                 fix=f"Read the end of its log above, or {self._folder.path}/app.log.",
             )
         self.log.info("restart %d of %d within %g s", len(history), self.restarts.most, self.restarts.window_s)

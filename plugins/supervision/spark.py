@@ -118,7 +118,7 @@ class LeashedSparkHook(ProjectSparkHook):
 
 def conf_for_master(master: str, *, memory: str, cores: int, names: Mapping[str, str]) -> dict[str, str]:
     """What a master asks of every application: nothing that an application or a connection could not override."""
-    conf = {"spark.ui.enabled": "false", "spark.sql.session.timeZone": "UTC"}
+    conf = {"spark.ui.enabled": "false", "spark.sql.session.timeZone": "UTC", "spark.log.level": "WARN"}
     if master.startswith("local") or any(f"//{host}:" in master for host in _LOOPBACK):
         # A laptop's address changes with its network; nothing here listens to the outside.
         conf |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}

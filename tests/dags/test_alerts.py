@@ -1,0 +1,74 @@
+"""The mails, as a person reads them at 3 a.m."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import jinja2
+import pytest
+
+from include.errors import Terminal
+from include.settings.applications import Alerts
+from supervision.alerts import default_args, mails
+
+ALERTS = Alerts.model_validate({"from": "lyrebird@localhost", "to": ["on-call@localhost"]})
+LINK = "http://127.0.0.1:8080/dags/d/runs/r/tasks/t?try_number=2"
+
+
+def rendered(which: str, exception: Any, **more: Any) -> tuple[str, str]:
+    mail = mails(ALERTS, run_next="lyrebird audit search {{ params.topic }}")[which]
+    ti = SimpleNamespace(dag_id="d", task_id="t", map_index=-1, try_number=2, max_tries=3, log_url=LINK)
+    names = {"ti": ti, "run_id": "r", "params": {"topic": "orders"}, "exception": exception, **more}
+    environment = jinja2.Environment(undefined=jinja2.StrictUndefined, autoescape=False)
+    return (
+        environment.from_string(mail.subject).render(names),
+        environment.from_string(mail.html_content).render(names),
+    )
+
+
+def test_a_failure_says_what_why_what_to_run_next_and_where_the_log_is() -> None:
+    subject, body = rendered("on_failure_callback", Terminal("7 findings", fix="Look."))
+    assert subject == "[lyrebird] FAILED d.t: 7 findings. Look."
+    for part in ("not tried again", "7 findings", "lyrebird audit search orders", f'href="{LINK}"', "try 2 of 4"):
+        assert part in body
+
+
+def test_a_retry_is_told_apart_by_its_subject() -> None:
+    subject, body = rendered("on_retry_callback", ValueError("away"))
+    assert subject == "[lyrebird] retry d.t (try 2 of 4): away"
+    assert "tried again by itself" in body
+
+
+@pytest.mark.parametrize("exception", [None, "", ValueError()])
+def test_a_mail_without_a_reason_still_goes_out(exception: Any) -> None:
+    subject, body = rendered("on_failure_callback", exception)
+    assert subject.startswith("[lyrebird] FAILED d.t:")
+    assert "lyrebird audit search orders" in body
+
+
+def test_a_reason_of_many_lines_and_signs_harms_neither_subject_nor_page() -> None:
+    subject, body = rendered("on_failure_callback", ValueError("<b>first</b>\r\nBcc: x@localhost"))
+    assert subject == "[lyrebird] FAILED d.t: <b>first</b>"
+    assert "&lt;b&gt;first" in body
+
+
+def test_a_mapped_task_is_named_by_its_index() -> None:
+    ti = SimpleNamespace(dag_id="d", task_id="t", map_index=4, try_number=1, max_tries=0, log_url=LINK)
+    subject, _ = rendered("on_failure_callback", ValueError("x"), ti=ti)
+    assert "d.t[4]" in subject
+
+
+def test_every_task_gets_owner_retries_and_both_mails() -> None:
+    given = default_args(ALERTS, run_next="lyrebird status")
+    assert given["owner"] == "lyrebird"
+    assert given["retries"] >= 1
+    for which in ("on_failure_callback", "on_retry_callback"):
+        assert given[which].to == ["on-call@localhost"]
+        assert given[which].from_email == "lyrebird@localhost"
+        assert given[which].smtp_conn_id == "smtp_default"
+
+
+def test_a_next_command_of_two_lines_is_refused() -> None:
+    with pytest.raises(Terminal, match="one line"):
+        mails(ALERTS, run_next="a\nb")

@@ -1,0 +1,129 @@
+"""The checks at the head of each DAG, the command task, and the pages of the plugin."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
+
+from include.errors import Terminal, Transient
+from supervision import first_tasks
+from supervision.command import LyrebirdOperator
+from supervision.first_tasks import check_audit, check_replication, check_snapshot, judge_audit
+from supervision.pages import application_pages, applications_page, log_page
+from supervision.refusing import refusing
+from supervision.run_folder import RunFolder, run_folder
+
+DAG = SimpleNamespace(dag_id="source_replicate")
+
+
+@pytest.fixture
+def source(unique: str, monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.setattr(first_tasks, "_capture_status", lambda _source: {"snapshot": "done"})
+    return unique
+
+
+@pytest.fixture
+def running(source: str) -> Iterator[RunFolder]:
+    """The run folder of a capture that runs for `d|r|t|-1`."""
+    folder = run_folder(f"capture-{source}")
+    folder.path.mkdir(parents=True)
+    lock = os.open(folder.path / "lock", os.O_RDWR | os.O_CREAT)
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    run = {"token": "t", "owner": "d|r|t|-1", "guardian_pid": 1, "pid": 2, "started_us": 0}
+    (folder.path / "run.json").write_text(json.dumps(run))
+    yield folder
+    os.close(lock)
+
+
+def snapshot(source: str, **params: Any) -> dict[str, Any]:
+    return check_snapshot([source], {"source": source, "tables": [], "mode": "auto", **params}, run_id="r1")
+
+
+def test_without_a_capture_a_snapshot_starts_one(source: str) -> None:
+    plan = snapshot(source)
+    assert plan["way"] == "start"
+    assert plan["application"] == f"capture-{source}"
+    assert plan["start"][1:] == ["-m", "include", "capture", "run", "--source", source, "--snapshot"]
+
+
+def test_with_a_running_capture_a_snapshot_is_a_request_named_by_its_run(source: str, running: RunFolder) -> None:
+    plan = snapshot(source)
+    assert plan["way"] == "request"
+    assert plan["request"][-3:] == ["--id", "source_snapshot:r1", "--wait"]
+
+
+def test_a_contradiction_fails_the_first_task_at_once(source: str, running: RunFolder) -> None:
+    with pytest.raises(AirflowFailException, match="auto"):
+        refusing(check_snapshot)([source], {"source": source, "tables": [], "mode": "start"}, run_id="r1")
+
+
+def test_replication_of_a_source_with_a_snapshot_is_let_through(source: str) -> None:
+    asked = check_replication({"source": source, "unless_running": False}, run_id="r1", dag=DAG)
+    assert asked["argv"][1:] == ["-m", "include", "capture", "run", "--source", source]
+
+
+def test_replication_that_already_runs_is_refused_or_skipped_as_asked(source: str, running: RunFolder) -> None:
+    with pytest.raises(Terminal, match=r"d\|r\|t\|-1"):
+        check_replication({"source": source, "unless_running": False}, run_id="r1", dag=DAG)
+    with pytest.raises(AirflowSkipException):
+        check_replication({"source": source, "unless_running": True}, run_id="r1", dag=DAG)
+
+
+def test_a_cleared_run_may_find_its_own_capture_running(source: str, running: RunFolder) -> None:
+    run = json.loads((running.path / "run.json").read_text())
+    (running.path / "run.json").write_text(json.dumps({**run, "owner": "source_replicate|r1|capture|-1"}))
+    assert check_replication({"source": source}, run_id="r1", dag=DAG)["application"] == f"capture-{source}"
+
+
+def test_an_audit_is_judged_by_its_own_report_only() -> None:
+    plan = check_audit(["orders"], {"topics": []}, run_id="manual__2026-11-02T00:00:00+00:00")
+    report = Path(plan["report"])
+    report.write_text(json.dumps({"topics": {"orders": {"findings": 3}}}))
+    with pytest.raises(AirflowFailException, match=r"3 findings.*lyrebird audit search orders"):
+        refusing(judge_audit)(plan["report"])
+    assert check_audit(["orders"], {"topics": []}, run_id="manual__2026-11-02T00:00:00+00:00") == plan
+    assert not report.exists()
+
+
+def test_a_command_that_fails_gives_its_own_last_line() -> None:
+    operator = LyrebirdOperator(task_id="t", arguments=["no-such-command"])
+    with pytest.raises(Transient, match="no-such-command"):
+        operator.execute({})
+
+
+def test_a_command_that_works_returns_its_last_line() -> None:
+    assert LyrebirdOperator(task_id="t", arguments=["--help"]).execute({})
+
+
+def test_the_pages_show_state_and_log_and_no_live_markup(source: str, running: RunFolder) -> None:
+    (running.path / "app.log").write_text("<script>alert(1)</script>\n")
+    name = f"capture-{source}"
+    assert f">{name}</a><td>running" in applications_page()
+    page = log_page(name)
+    assert "d|r|t|-1" in page
+    assert "&lt;script&gt;" in page
+    assert "<script>" not in page
+
+
+def test_the_pages_ask_for_airflows_login() -> None:
+    from airflow.api_fastapi.core_api.security import get_user
+
+    pages = application_pages()
+    assert [dependency.dependency for dependency in pages.router.dependencies] == [get_user]
+    assert pages.openapi_url is None
+
+
+def test_the_plugin_loads() -> None:
+    from airflow import plugins_manager
+
+    plugins, errors = plugins_manager._get_plugins()
+    assert errors == {}
+    assert "lyrebird" in {plugin.name for plugin in plugins}

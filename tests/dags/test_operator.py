@@ -1,0 +1,231 @@
+"""The streaming operator with a tiny application: what each try does, and one whole run through its trigger."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from airflow.sdk.exceptions import AirflowFailException, TaskDeferred
+
+from include.clock import SystemClock
+from include.errors import Transient
+from supervision.budget import RestartBudget
+from supervision.operator import StreamingOperator
+from supervision.run_folder import run_folder
+from supervision.trigger import ApplicationTrigger
+
+CLOCK = SystemClock()
+# Runs until `stop` is there; "crash" and "finish" end it at once, "once" crashes in its first generation only.
+APPLICATION = """
+import os, pathlib, sys, time
+folder = pathlib.Path(os.environ["LYREBIRD_RUN"])
+first = not (folder / "been-here").exists()
+(folder / "been-here").touch()
+print("my last words", flush=True)
+if "crash" in sys.argv or ("once" in sys.argv and first):
+    sys.exit(3)
+while "finish" not in sys.argv and "once" not in sys.argv and not (folder / "stop").exists():
+    time.sleep(0.02)
+if "slow" in sys.argv:
+    time.sleep(0.5)
+"""
+
+
+class Store(dict[str, Any]):
+    """What Airflow keeps for a task over its tries."""
+
+    def set(self, key: str, value: Any) -> None:
+        self[key] = json.loads(json.dumps(value))
+
+
+class Try:
+    """Tries of one task that keeps `application` running."""
+
+    def __init__(self, application: str, *words: str, run: str = "r1", restarts: int = 1) -> None:
+        self.folder = run_folder(application)
+        self.operator = StreamingOperator(
+            task_id="run",
+            application=application,
+            argv=[sys.executable, "-c", APPLICATION, *words],
+            grace_s=5,
+            lease_ttl_s=60,
+            poll_s=0.05,
+            restarts=RestartBudget(restarts, 600),
+        )
+        ti = SimpleNamespace(dag_id="d", run_id=run, task_id="run", map_index=-1)
+        self.context: Any = {"ti": ti, "task_state_store": Store()}
+
+    def execute(self) -> ApplicationTrigger:
+        with pytest.raises(TaskDeferred) as deferral:
+            self.operator.execute(self.context)
+        return self.watching(deferral.value)
+
+    def resume(self, event: dict[str, Any]) -> ApplicationTrigger:
+        with pytest.raises(TaskDeferred) as deferral:
+            self.operator.resume(self.context, event)
+        return self.watching(deferral.value)
+
+    def watching(self, deferral: TaskDeferred) -> ApplicationTrigger:
+        assert deferral.method_name == "resume"
+        assert isinstance(deferral.trigger, ApplicationTrigger)
+        return deferral.trigger
+
+    def event(self, trigger: ApplicationTrigger) -> dict[str, Any]:
+        async def first() -> dict[str, Any]:
+            trigger.not_before_us = 0
+            async for event in trigger.run():
+                payload: dict[str, Any] = event.payload
+                return payload
+            raise AssertionError("no event")
+
+        return asyncio.run(first())
+
+
+@pytest.fixture
+def tries(unique: str) -> Iterator[Callable[..., Try]]:
+    made: list[Try] = []
+
+    def make(*words: str, **more: Any) -> Try:
+        made.append(Try(unique, *words, **more))
+        return made[-1]
+
+    yield make
+    for one in made:
+        seen = one.folder.observe()
+        if seen.run is not None:
+            one.folder.ask_to_end(seen.run.token)
+    for one in made:
+        deadline = CLOCK.monotonic_s() + 20
+        while one.folder.held() and CLOCK.monotonic_s() < deadline:
+            CLOCK.sleep(0.05)
+        assert not one.folder.held()
+
+
+def test_a_try_launches_the_application_and_defers(tries: Callable[..., Try]) -> None:
+    one = tries()
+    trigger = one.execute()
+    seen = one.folder.observe()
+    assert seen.held
+    assert seen.run is not None
+    assert (seen.run.token, seen.run.owner) == (trigger.token, "d|r1|run|-1")
+
+
+def test_a_retry_finds_the_application_that_an_earlier_try_has_launched(tries: Callable[..., Try]) -> None:
+    first = tries().execute()
+    assert tries().execute().token == first.token
+
+
+def test_another_run_is_refused_at_once_by_the_owners_name(tries: Callable[..., Try]) -> None:
+    tries().execute()
+    with pytest.raises(AirflowFailException, match=r"already runs.*d\|r1\|run\|-1"):
+        tries(run="r2").operator.execute({"ti": tries(run="r2").context["ti"]})
+
+
+def test_an_application_that_ends_well_ends_the_task(tries: Callable[..., Try]) -> None:
+    one = tries("finish")
+    one.operator.resume(one.context, one.event(one.execute()))
+    assert not one.folder.held()
+
+
+def test_a_crash_is_restarted_within_the_budget_and_then_fails_with_its_last_words(
+    tries: Callable[..., Try],
+) -> None:
+    one = tries("crash", restarts=1)
+    first = one.execute()
+    second = one.resume(one.event(first))
+    assert second.token != first.token
+    with pytest.raises(Transient, match=r"status 3.*my last words") as error:
+        one.operator.resume(one.context, one.event(second))
+    assert "app.log" in error.value.fix
+
+
+def test_the_budget_outlives_a_retry(tries: Callable[..., Try]) -> None:
+    one = tries("crash", restarts=1)
+    event = one.event(one.resume(one.event(one.execute())))
+    again = tries("crash", restarts=1)
+    again.context["task_state_store"] = one.context["task_state_store"]
+    with pytest.raises(Transient):
+        again.operator.resume(again.context, event)
+
+
+def test_one_that_was_asked_to_end_is_started_again_as_the_task_still_wants_it(tries: Callable[..., Try]) -> None:
+    one = tries(restarts=0)
+    first = one.execute()
+    one.folder.ask_to_end(first.token)
+    assert one.resume(one.event(first)).token != first.token
+
+
+def test_a_clear_waits_for_the_old_generation_to_drain(tries: Callable[..., Try]) -> None:
+    one = tries("slow")
+    first = one.execute()
+    asyncio.run(first.on_kill())
+    deadline = CLOCK.monotonic_s() + 20
+    while not one.folder.observe().stop:
+        assert CLOCK.monotonic_s() < deadline
+        CLOCK.sleep(0.01)
+    assert tries().execute().token != first.token
+    assert one.folder.held()
+
+
+def test_a_stalled_application_is_stopped_before_the_next_one_starts(tries: Callable[..., Try]) -> None:
+    one = tries()
+    first = one.execute()
+    second = one.resume({"what": "stalled", "token": first.token, "rc": None, "why": None, "problem": None})
+    seen = one.folder.observe()
+    assert seen.run is not None
+    assert seen.run.token == second.token != first.token
+
+
+def test_a_try_that_is_killed_before_it_defers_drains_what_it_launched(tries: Callable[..., Try]) -> None:
+    one = tries()
+    one.execute()
+    one.operator.on_kill()
+    deadline = CLOCK.monotonic_s() + 20
+    while one.folder.held():
+        assert CLOCK.monotonic_s() < deadline
+        CLOCK.sleep(0.02)
+    ended = one.folder.observe().ended
+    assert ended is not None
+    assert ended.why == "asked"
+
+
+@pytest.fixture(scope="module")
+def database() -> None:
+    from airflow.utils.db import initdb
+
+    initdb()
+
+
+def test_a_run_goes_through_deferral_crash_and_restart_to_its_end(database: None, unique: str, tmp_path: Path) -> None:
+    from airflow.models.dagbundle import DagBundleModel
+    from airflow.models.serialized_dag import SerializedDagModel
+    from airflow.sdk import DAG
+    from airflow.serialization.definitions.dag import SerializedDAG
+    from airflow.serialization.serialized_objects import LazyDeserializedDAG
+    from airflow.utils.session import create_session
+
+    with DAG(f"t_{unique}", schedule=None, catchup=False) as dag:
+        StreamingOperator(
+            task_id="run",
+            application=unique,
+            argv=[sys.executable, "-c", APPLICATION, "once"],
+            poll_s=0.1,
+            restarts=RestartBudget(1, 600),
+        )
+    with create_session() as session:
+        session.add(DagBundleModel(name="testing"))
+        session.commit()
+        lazy = LazyDeserializedDAG.from_dag(dag)
+        SerializedDAG.bulk_write_to_db("testing", None, [lazy], None, session=session)
+        SerializedDagModel.write_dag(lazy, bundle_name="testing", session=session)
+    run = dag.test()
+    assert run.state == "success"
+    ended = run_folder(unique).observe().ended
+    assert ended is not None
+    assert (ended.rc, ended.why) == (0, None)

@@ -1,0 +1,143 @@
+"""One connection describes Spark: both operators take master and defaults from it."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import stat
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from include.errors import SettingsError
+from include.settings.environment import PROJECT_ROOT
+from supervision.leash import leashed
+from supervision.spark import conf_for_master, packed_library, properties_text
+from supervision.spark_operators import SparkJobOperator, SparkStreamingOperator
+
+NAMES = {"SPARK_HOME": "/spark", "PYSPARK_PYTHON": "/venv/python", "LYREBIRD_MYSQL_PASSWORD": "geheim", "HOME": "/h"}
+
+
+def connect(monkeypatch: pytest.MonkeyPatch, host: str, **extra: Any) -> None:
+    connection = {"conn_type": "spark", "host": host, "extra": extra}
+    monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", json.dumps(connection))
+
+
+def streaming(**more: Any) -> list[str]:
+    operator = SparkStreamingOperator(
+        task_id="run",
+        application="index_orders",
+        entry="spark_apps/index_documents.py",
+        arguments=["--application", "index_orders"],
+        **more,
+    )
+    return operator.command(dict(NAMES))
+
+
+def conf(argv: list[str]) -> dict[str, str]:
+    pairs = [value for flag, value in itertools.pairwise(argv) if flag == "--conf"]
+    return dict(pair.split("=", 1) for pair in pairs)
+
+
+def option(argv: list[str], name: str) -> str | None:
+    return argv[argv.index(name) + 1] if name in argv else None
+
+
+def test_the_connections_host_is_the_master(monkeypatch: pytest.MonkeyPatch) -> None:
+    connect(monkeypatch, "local[3]")
+    argv = streaming(memory="700m")
+    assert argv[0] == "/spark/bin/spark-submit"
+    assert option(argv, "--master") == "local[3]"
+    assert option(argv, "--driver-memory") == "700m"
+    assert option(argv, "--name") == "index_orders"
+    program = str(PROJECT_ROOT / "spark_apps/index_documents.py")
+    assert argv[-3:] == [program, "--application", "index_orders"]
+    assert "--py-files" not in argv
+
+
+def test_a_cluster_gets_the_library_the_python_and_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    connect(monkeypatch, "spark://10.0.0.7:7077")
+    argv = streaming(cores=2)
+    assert option(argv, "--master") == "spark://10.0.0.7:7077"
+    library = Path(option(argv, "--py-files") or "")
+    assert "include/clock.py" in zipfile.ZipFile(library).namelist()
+    given = conf(argv)
+    assert given["spark.pyspark.python"] == "/venv/python"
+    assert given["spark.cores.max"] == "2"
+    assert "spark.driver.host" not in given
+
+
+def test_no_password_stands_in_the_command_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    connect(monkeypatch, "spark://10.0.0.7:7077")
+    argv = streaming()
+    assert "geheim" not in " ".join(argv)
+    properties = Path(option(argv, "--properties-file") or "")
+    assert stat.S_IMODE(properties.stat().st_mode) == 0o600
+    assert "spark.executorEnv.LYREBIRD_MYSQL_PASSWORD=geheim" in properties.read_text().splitlines()
+
+
+def test_an_applications_own_setting_wins_over_the_connections_and_that_over_ours(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    connect(monkeypatch, "local[2]", conf={"spark.ui.enabled": "true", "spark.x": "connection"})
+    given = conf(streaming(conf={"spark.x": "application"}))
+    assert given["spark.ui.enabled"] == "true"
+    assert given["spark.x"] == "application"
+
+
+def test_without_the_connection_nothing_is_sent_to_yarn(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("AIRFLOW_CONN_SPARK_DEFAULT")
+    from airflow.sdk.bases.hook import BaseHook
+    from airflow.sdk.exceptions import AirflowNotFoundException
+
+    def missing(_cls: Any, conn_id: str) -> Any:
+        raise AirflowNotFoundException(conn_id)
+
+    monkeypatch.setattr(BaseHook, "get_connection", classmethod(missing))
+    with pytest.raises(SettingsError, match="airflow connections add spark_default"):
+        streaming()
+
+
+def test_a_job_takes_the_same_connection_and_runs_on_a_leash(monkeypatch: pytest.MonkeyPatch) -> None:
+    connect(monkeypatch, "local[3]")
+    job = SparkJobOperator(
+        task_id="audit",
+        name="audit_search",
+        application="/apps/audit.py",
+        application_args=["--topic", "a"],
+        driver_memory="600m",
+    )
+    argv = job._get_hook().argv(Path("/apps/audit.py"))
+    prefix = leashed([])
+    assert argv[: len(prefix)] == prefix
+    assert argv[len(prefix)].endswith("/bin/spark-submit")
+    assert option(argv, "--master") == "local[3]"
+    assert option(argv, "--driver-memory") == "600m"
+    assert argv[-3:] == ["/apps/audit.py", "--topic", "a"]
+
+
+def test_only_a_master_of_this_machine_binds_to_loopback() -> None:
+    def host(master: str) -> str | None:
+        return conf_for_master(master, memory="1g", cores=1, names={}).get("spark.driver.host")
+
+    assert host("local[2]") == host("spark://127.0.0.1:7077") == "127.0.0.1"
+    assert host("spark://spark-master:7077") is None
+
+
+def test_the_same_library_makes_the_same_file(tmp_path: Path) -> None:
+    package = tmp_path / "lib"
+    (package / "__pycache__").mkdir(parents=True)
+    (package / "__pycache__" / "a.pyc").write_bytes(b"x")
+    (package / "a.py").write_text("1")
+    first = packed_library(package, tmp_path / "out")
+    assert packed_library(package, tmp_path / "out") == first
+    assert zipfile.ZipFile(first).namelist() == ["lib/a.py"]
+    (package / "a.py").write_text("2")
+    assert packed_library(package, tmp_path / "out") != first
+
+
+def test_values_survive_a_java_properties_file() -> None:
+    text = properties_text({"LYREBIRD_A": "back\\slash\nline é", "LYREBIRD_RUN": "/r", "HOME": "/h"})
+    assert text == "spark.executorEnv.LYREBIRD_A=back\\\\slash\\nline \\u00e9\n"

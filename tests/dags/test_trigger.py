@@ -1,0 +1,155 @@
+"""The trigger alone, over a run folder that the test writes."""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from include.clock import SystemClock
+from supervision.decisions import Event
+from supervision.run_folder import RunFolder
+from supervision.trigger import ApplicationTrigger
+
+
+class Guarded:
+    """A run folder as a guardian keeps it, without one."""
+
+    def __init__(self, path: Path) -> None:
+        self.folder = RunFolder(path)
+        path.mkdir()
+        self._lock = os.open(path / "lock", os.O_RDWR | os.O_CREAT)
+        (path / "lease").touch()
+
+    def take(self) -> None:
+        fcntl.flock(self._lock, fcntl.LOCK_EX)
+
+    def let_go(self) -> None:
+        fcntl.flock(self._lock, fcntl.LOCK_UN)
+
+    def close(self) -> None:
+        os.close(self._lock)
+
+    def write(self, name: str, **content: Any) -> None:
+        (self.folder.path / name).write_text(json.dumps(content))
+
+    def run(self, token: str) -> None:
+        self.write("run.json", token=token, owner="o", guardian_pid=os.getpid(), pid=1, started_us=0)
+
+
+@pytest.fixture
+def guarded(tmp_path: Path) -> Iterator[Guarded]:
+    guarded = Guarded(tmp_path / "app")
+    guarded.take()
+    guarded.run("t1")
+    yield guarded
+    guarded.close()
+
+
+def trigger(guarded: Guarded, **more: Any) -> ApplicationTrigger:
+    kwargs: dict[str, Any] = {"token": "t1", "not_before_us": 0, "poll_s": 0.01, "stall_after_s": 60.0, **more}
+    return ApplicationTrigger(folder=str(guarded.folder.path), **kwargs)
+
+
+async def first(watching: ApplicationTrigger) -> Event:
+    async for event in watching.run():
+        return Event(**event.payload)
+    raise AssertionError("it ended without an event")
+
+
+def test_a_trigger_that_moves_to_another_triggerer_is_the_same(guarded: Guarded) -> None:
+    path, kwargs = trigger(guarded, log_every_s=5.0).serialize()
+    assert path == f"{ApplicationTrigger.__module__}.{ApplicationTrigger.__qualname__}"
+    assert ApplicationTrigger(**kwargs).serialize() == (path, kwargs)
+    assert json.loads(json.dumps(kwargs)) == kwargs
+
+
+def test_it_fires_when_the_application_has_ended(guarded: Guarded) -> None:
+    async def scene() -> Event:
+        watching = asyncio.create_task(first(trigger(guarded)))
+        await asyncio.sleep(0.05)
+        assert not watching.done()
+        guarded.write("exit.json", token="t1", rc=3, why=None)
+        guarded.let_go()
+        return await watching
+
+    assert asyncio.run(scene()) == Event("exited", "t1", 3)
+
+
+def test_it_fires_when_progress_stands_still_and_not_before(guarded: Guarded) -> None:
+    async def scene() -> Event:
+        watching = asyncio.create_task(first(trigger(guarded, stall_after_s=0.5)))
+        for n in range(20):
+            guarded.write("progress.json", n=n)
+            await asyncio.sleep(0.05)
+        assert not watching.done()
+        return await watching
+
+    assert asyncio.run(scene()) == Event("stalled", "t1")
+
+
+def test_it_fires_when_another_generation_runs(guarded: Guarded) -> None:
+    guarded.run("t2")
+    assert asyncio.run(first(trigger(guarded))) == Event("replaced", "t1")
+
+
+def test_each_look_renews_the_lease(guarded: Guarded) -> None:
+    lease = guarded.folder.path / "lease"
+    os.utime(lease, (0, 0))
+
+    async def scene() -> None:
+        watching = asyncio.create_task(first(trigger(guarded)))
+        await asyncio.sleep(0.05)
+        watching.cancel()
+
+    asyncio.run(scene())
+    assert lease.stat().st_mtime > 0
+
+
+def test_an_event_is_held_until_the_deferral_is_booked(guarded: Guarded) -> None:
+    clock = SystemClock()
+    not_before = clock.now_us() + 300_000
+    guarded.let_go()
+    asyncio.run(first(trigger(guarded, not_before_us=not_before)))
+    assert clock.now_us() >= not_before
+
+
+def test_a_kill_signals_only_its_own_generation(guarded: Guarded, monkeypatch: pytest.MonkeyPatch) -> None:
+    signalled: list[int] = []
+    monkeypatch.setattr(os, "kill", lambda pid, _number: signalled.append(pid))
+    asyncio.run(trigger(guarded, token="t0").on_kill())
+    assert signalled == []
+    asyncio.run(trigger(guarded).on_kill())
+    assert signalled == [os.getpid()]
+
+
+def test_a_shutdown_of_the_triggerer_stops_nothing(guarded: Guarded, monkeypatch: pytest.MonkeyPatch) -> None:
+    signalled: list[int] = []
+    monkeypatch.setattr(os, "kill", lambda pid, _number: signalled.append(pid))
+    asyncio.run(trigger(guarded).cleanup())
+    assert signalled == []
+    assert not (guarded.folder.path / "stop").exists()
+
+
+@pytest.mark.parametrize("text", ["", "{", '"text"', "[]"])
+def test_half_a_file_is_no_file(guarded: Guarded, text: str) -> None:
+    (guarded.folder.path / "exit.json").write_text(text)
+    (guarded.folder.path / "progress.json").write_text(text)
+    assert guarded.folder.observe().ended is None
+    assert guarded.folder.progress()[1] == {}
+
+
+def test_a_folder_that_never_was_is_free_and_empty(tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path / "nobody")
+    seen = folder.observe()
+    assert (seen.held, seen.stop, seen.run, seen.ended) == (False, False, None, None)
+    assert folder.log_tail(3) == []
+    assert folder.progress() == (0, {})
+    folder.touch_lease()
+    assert not folder.ask_to_end("t1")

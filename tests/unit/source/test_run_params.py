@@ -1,0 +1,70 @@
+"""What a person may ask of a source."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from include.errors import SettingsError, Terminal
+from include.source.run_params import SNAPSHOT_MODES, SnapshotRun, capture_application, refuse_unless_snapshotted
+
+
+def asked(**params: Any) -> SnapshotRun:
+    return SnapshotRun.from_params({"source": "shop", "tables": [], "mode": "auto", **params}, ["shop", "other"])
+
+
+def test_auto_asks_the_running_capture_and_else_starts_one() -> None:
+    assert asked().way(capture_runs=True) == "request"
+    assert asked().way(capture_runs=False) == "start"
+
+
+@pytest.mark.parametrize(("mode", "runs"), [("request", False), ("start", True)])
+def test_a_mode_that_contradicts_what_runs_is_refused_with_the_fix(mode: str, runs: bool) -> None:
+    with pytest.raises(Terminal, match="auto"):
+        asked(mode=mode).way(capture_runs=runs)
+
+
+@pytest.mark.parametrize("mode", SNAPSHOT_MODES)
+def test_every_mode_has_a_way(mode: str) -> None:
+    assert asked(mode=mode).way(capture_runs=mode != "start") in {"request", "start"}
+
+
+@pytest.mark.parametrize(
+    "params",
+    [
+        {"source": "nobody"},
+        {"mode": "force"},
+        {"tables": ["orders"]},
+        {"tables": ["shop.orders,shop.users"]},
+        {"tables": ["shop."]},
+        {"tables": ["shop.orders", "shop.orders"]},
+    ],
+)
+def test_a_wrong_name_is_refused(params: dict[str, Any]) -> None:
+    with pytest.raises(SettingsError) as error:
+        asked(**params)
+    assert error.value.fix
+    assert "params." in str(error.value)
+
+
+def test_no_tables_means_all_and_says_so_by_their_absence() -> None:
+    assert "--tables" not in asked().request_arguments("id")
+    assert asked().start_arguments() == ["capture", "run", "--source", "shop", "--snapshot"]
+
+
+def test_tables_and_the_requests_id_reach_the_command() -> None:
+    arguments = asked(tables=["shop.orders", "shop.users"]).request_arguments("run-1")
+    assert arguments[:4] == ["capture", "request-snapshot", "--source", "shop"]
+    assert arguments[4:] == ["--tables", "shop.orders,shop.users", "--id", "run-1", "--wait"]
+
+
+def test_replication_without_a_snapshot_is_refused_by_naming_the_dag() -> None:
+    refuse_unless_snapshotted("shop", {"snapshot": "done"})
+    for status in ({"snapshot": "missing"}, {}):
+        with pytest.raises(Terminal, match="source_snapshot"):
+            refuse_unless_snapshotted("shop", status)
+
+
+def test_a_capture_is_supervised_under_its_sources_name() -> None:
+    assert capture_application("shop") == "capture-shop"

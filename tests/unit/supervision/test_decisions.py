@@ -1,0 +1,120 @@
+"""What operator and trigger decide about what they see."""
+
+from __future__ import annotations
+
+import pytest
+
+from supervision.decisions import (
+    AwaitEnd,
+    Event,
+    Finish,
+    Launch,
+    Reconnect,
+    Refuse,
+    StartAgain,
+    on_event,
+    on_poll,
+    on_start,
+)
+from supervision.run_folder import Ended, Observed, Run
+
+ME, OTHER = "dag|run|task|-1", "dag|other|task|-1"
+
+
+def seen(
+    *,
+    held: bool = True,
+    stop: bool = False,
+    token: str | None = "t1",
+    owner: str = ME,
+    ended: Ended | None = None,
+) -> Observed:
+    run = Run(token, owner, guardian_pid=10, pid=11, started_us=0) if token else None
+    return Observed(held=held, stop=stop, run=run, ended=ended)
+
+
+def test_a_free_lock_is_launched_upon_whatever_the_files_say() -> None:
+    for owner in (ME, OTHER):
+        for stop in (False, True):
+            assert on_start(seen(held=False, owner=owner, stop=stop), ME) == Launch()
+
+
+def test_my_own_application_is_reconnected_to() -> None:
+    assert on_start(seen(), ME) == Reconnect("t1")
+
+
+def test_another_runs_application_is_refused_by_its_name() -> None:
+    assert on_start(seen(owner=OTHER), ME) == Refuse(OTHER)
+
+
+def test_a_draining_application_is_waited_for_even_if_it_is_mine() -> None:
+    assert on_start(seen(stop=True), ME) == AwaitEnd()
+    assert on_start(seen(stop=True, owner=OTHER), ME) == AwaitEnd()
+
+
+def test_a_guardian_that_has_not_said_who_it_is_is_waited_for() -> None:
+    assert on_start(seen(token=None), ME) == AwaitEnd()
+
+
+def poll(view: Observed, silent_s: float = 0) -> Event | None:
+    return on_poll(view, "t1", silent_s=silent_s, stall_after_s=60)
+
+
+def test_a_running_application_fires_nothing() -> None:
+    assert poll(seen(), silent_s=59) is None
+
+
+def test_silence_is_a_stall_but_not_while_it_drains() -> None:
+    assert poll(seen(), silent_s=60) == Event("stalled", "t1")
+    assert poll(seen(stop=True), silent_s=600) is None
+
+
+def test_an_end_is_told_with_its_status_and_reason() -> None:
+    ended = Ended("t1", rc=3, why=None, problem=None)
+    assert poll(seen(held=False, ended=ended)) == Event("exited", "t1", 3, None)
+
+
+@pytest.mark.parametrize("ended", [None, Ended("t0", 0, None, None)])
+def test_an_end_that_nobody_recorded_is_a_killed_guardian(ended: Ended | None) -> None:
+    event = poll(seen(held=False, ended=ended))
+    assert event is not None
+    assert (event.what, event.rc) == ("exited", None)
+    assert isinstance(on_event(event, stall_after_s=1), StartAgain)
+
+
+@pytest.mark.parametrize("held", [True, False])
+def test_another_generation_replaces_mine_whether_it_lives_or_not(held: bool) -> None:
+    assert poll(seen(token="t2", held=held)) == Event("replaced", "t1")
+
+
+def test_an_application_that_ends_well_by_itself_finishes_the_task() -> None:
+    assert on_event(Event("exited", "t", 0, None), stall_after_s=1) == Finish()
+
+
+@pytest.mark.parametrize("why", ["asked", "lease expired"])
+def test_one_that_was_made_to_end_is_started_again_without_cost(why: str) -> None:
+    outcome = on_event(Event("exited", "t", 0, why), stall_after_s=1)
+    assert isinstance(outcome, StartAgain)
+    assert not outcome.spends
+    assert not outcome.stop_first
+
+
+def test_a_replaced_generation_costs_nothing() -> None:
+    outcome = on_event(Event("replaced", "t"), stall_after_s=1)
+    assert isinstance(outcome, StartAgain)
+    assert not outcome.spends
+
+
+def test_a_crash_costs_a_restart() -> None:
+    outcome = on_event(Event("exited", "t", 3), stall_after_s=1)
+    assert outcome == StartAgain("it ended with status 3", spends=True)
+
+
+def test_a_signal_is_told_as_such() -> None:
+    outcome = on_event(Event("exited", "t", -9), stall_after_s=1)
+    assert outcome == StartAgain("it was ended by signal 9", spends=True)
+
+
+def test_a_stalled_application_is_stopped_first_and_costs_a_restart() -> None:
+    outcome = on_event(Event("stalled", "t"), stall_after_s=60)
+    assert outcome == StartAgain("it made no progress for 60 s", spends=True, stop_first=True)
