@@ -17,7 +17,7 @@ from include.log import topics
 from include.log.memory import MemoryLog, MemoryRegistry
 from include.log.plan import BatchPlan, StreamSpec
 from include.log.planner import Planner
-from include.log.ports import LogWriter, Record
+from include.log.ports import LogWriter, Record, TopicSpec
 from include.log.requests import Answer, Request
 from include.log.survey import PortSurvey
 from include.log.tail import PortTail, ResolvedTail
@@ -156,9 +156,11 @@ class World:
 
     def ask(self, request: Request) -> None:
         """Append a request."""
+        name = topics.requests(TOPIC)
+        self.log.admin().ensure(TopicSpec(name, 1, topics.policy(name)))
         writer = self.log.writer("asker")
         writer.begin()
-        writer.append(topics.requests(TOPIC), request.key(), request.value())
+        writer.append(name, request.key(), request.value())
         writer.commit()
 
     # What came out

@@ -1,0 +1,134 @@
+"""The durable steps of `document.publish`, with the process killed before and after each of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from include.errors import Fenced, Transient
+from include.log import topics
+from include.log.ports import LogWriter
+from include.log.requests import Request
+from include.log.resolved import Resolved
+from tests.order_world import TOPIC, Process, World
+
+
+class Killed(Exception):
+    """The process is gone."""
+
+
+class Fuse:
+    """Burns at the n-th durable call over all writers: before it happens, or right after."""
+
+    def __init__(self, at: int, *, after: bool, error: type[Exception] = Killed) -> None:
+        self.left, self.after, self.error = at, after, error
+        self.burnt: str | None = None
+
+    def around(self, name: str, call: Any) -> Any:
+        self.left -= 1
+        if self.left == 0 and not self.after:
+            self.burnt = name
+            raise self.error(name)
+        result = call()
+        if self.left == 0 and self.after:
+            self.burnt = name
+            raise self.error(name)
+        return result
+
+
+class Fused:
+    """A writer that the fuse sits in."""
+
+    def __init__(self, inner: LogWriter, fuse: Fuse) -> None:
+        self._inner, self._fuse = inner, fuse
+
+    def __getattr__(self, name: str) -> Any:
+        call = getattr(self._inner, name)
+        if name in ("close", "abort"):
+            return call
+        return lambda *args, **named: self._fuse.around(name, lambda: call(*args, **named))
+
+
+def story(world: World) -> None:
+    """Something of everything: documents, tombstones, a dimension, a rebuild, a repair, rubbish."""
+    for order_id in range(1, 5):
+        world.order(order_id, policy_id=1)
+    gone = world.order(9)
+    world.delete("orders", gone["id"])
+    world.update("partners", 1, name="Ada & Co")
+    world.capture.spoil("orders", b"rubbish")
+    world.ask(Request("all", "rebuild", "test", 5))
+    world.ask(Request("two", "repair", "test", 6, keys=("2",)))
+
+
+def check(world: World, *, started: bool) -> None:
+    """All is there once, the resolved topic says so, requests are done.
+
+    Who starts empty after the story never met order 9, nor the rubbish.
+    """
+    documents = world.documents()
+    assert {key: body for key, body in documents.items() if key != 9} == world.expected()
+    assert documents.get(9, "never") == (None if started else "never")
+    answers = world.answers()
+    assert (answers["all"].state, answers["two"].state) == ("done", "done")
+    dead = [r for name in world.log.admin().names() if name.endswith(".dead") for r in world.records(name)]
+    assert len(dead) == started, "set aside once"
+    ends = dict.fromkeys([(TOPIC, 0), (TOPIC, 1)], 0)
+    for record in world.records(topics.resolved(TOPIC)):
+        if record.value:
+            resolved = Resolved.parse(record.value)
+            ends.update(resolved.next_offsets)
+    assert resolved.position.binlog.pos == world.capture.transactions
+    reader = world.log.reader()
+    for (topic, partition), end in ends.items():
+        assert not list(reader.read(topic, partition, end, reader.end_offsets(topic)[partition]))
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+@pytest.mark.parametrize("started", [False, True], ids=["first start", "restart"])
+def test_a_kill_at_any_durable_call_loses_nothing_and_doubles_nothing(after: bool, started: bool) -> None:
+    calls: list[str] = []
+    for at in range(1, 500):
+        world = World()
+        world.furnish()
+        if started:
+            Process(world).settle(2)
+        story(world)
+        fuse = Fuse(at, after=after)
+        try:
+            Process(world, wrap=lambda writer, fuse=fuse: Fused(writer, fuse)).settle()  # type: ignore[return-value]
+        except Killed:
+            calls.append(fuse.burnt or "")
+            Process(world).settle()
+        check(world, started=started)
+        if fuse.burnt is None:
+            break
+    assert {"begin", "append", "next_offsets", "commit"} <= set(calls)
+    assert len(calls) < 499, "a run got through"
+
+
+@pytest.mark.parametrize("at", range(1, 30, 3))
+def test_a_log_that_is_away_for_a_moment_is_written_to_again_from_the_start_of_the_batch(at: int) -> None:
+    world = World()
+    world.furnish()
+    Process(world).settle(2)
+    story(world)
+    fuse = Fuse(at, after=False, error=lambda name: Transient(name, system="kafka"))  # type: ignore[arg-type]
+    Process(world, wrap=lambda writer: Fused(writer, fuse)).settle()  # type: ignore[return-value]
+    assert fuse.burnt is not None
+    check(world, started=True)
+
+
+def test_a_batch_that_begins_before_what_is_committed_is_fenced() -> None:
+    world = World()
+    world.furnish()
+    process = Process(world)
+    process.settle(2)
+    world.order(1)
+    process.batches()
+    plan = next(plan for plan in reversed(process.plans) if plan.start != plan.ends)
+    moved = {at: end + 5 for at, end in plan.ends.items()}
+    later = type(plan)(plan.start, moved, plan.topic_ids, plan.cut)
+    with pytest.raises(Fenced, match="another process went on"):
+        process.publisher.covers(later)
