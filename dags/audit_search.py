@@ -19,7 +19,7 @@ from airflow.sdk import DAG, CronTriggerTimetable, Param, task
 from include.settings.applications import Alerts
 from include.settings.deployment import Deployment
 from include.settings.environment import PROJECT_ROOT
-from include.settings.names import declared_topics
+from include.settings.names import declared
 from supervision.alerts import default_args, mails
 from supervision.first_tasks import check_audit, judge_audit
 from supervision.refusing import refusing
@@ -27,8 +27,8 @@ from supervision.spark_operators import SparkJobOperator
 
 deployment = Deployment.load()
 ALERTS = deployment.one("alerts", Alerts)
-TOPICS = declared_topics(deployment, "indexes")
-SHOW = f"lyrebird audit search {{{{ (params.topics or {TOPICS}) | join(' && lyrebird audit search ') }}}}"
+AUDITS = declared(deployment, "audits")
+SHOW = f"lyrebird audit search {{{{ (params.audits or {AUDITS}) | join(' && lyrebird audit search ') }}}}"
 
 with DAG(
     dag_id="audit_search",
@@ -40,16 +40,16 @@ with DAG(
     doc_md=__doc__,
     default_args=default_args(ALERTS, run_next="lyrebird status"),
     params={
-        "topics": Param(
+        "audits": Param(
             [],
             type="array",
-            items={"type": "string", "enum": TOPICS},
-            title="Topics",
-            description="The topics whose index is audited; none means all.",
+            items={"type": "string", "enum": AUDITS},
+            title="Audits",
+            description="Names in the deployment files; none means all.",
         ),
     },
 ):
-    checked = task(refusing(check_audit), task_id="check")(topics=TOPICS)
+    checked = task(refusing(check_audit), task_id="check")(audits=AUDITS)
     audit = SparkJobOperator(
         task_id="audit",
         name="audit_search",

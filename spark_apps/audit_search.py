@@ -1,9 +1,10 @@
-"""Compares a topic with its index once, the expected side folded by Spark, and ends.
+"""Compares topics with their indexes once, the expected side folded by Spark, and ends.
 
-    spark-submit spark_apps/audit_search.py --audit assembled_order
+    spark-submit spark_apps/audit_search.py --topic assembled_order [--report FILE]
 
-Prints findings and the next command, then the report as JSON on the last line. Ends with 0 when clean, 1 with
-findings, 2 when it cannot be said (one line on stderr).
+Prints findings and the next command, then all reports as JSON on the last line. Ends with 0 when clean, 1 with
+findings, 2 when it cannot be said (one line on stderr). With `--report` the JSON also goes to FILE, and findings end
+with 0: who reads the report judges it.
 """
 
 from __future__ import annotations
@@ -11,26 +12,33 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from pathlib import Path
 
 from include.audit.definition import search_audit
+from include.audit.report import together
 from include.audit.stream import audit_by_spark
 from include.errors import LyrebirdError
+from include.metrics.exporter import write_atomically
 from include.settings.deployment import Deployment
 
 
 def main() -> int:
     """Parse arguments, load the deployment files, audit; the exit code."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--audit", required=True, help="its name in the deployment files")
+    parser.add_argument("--topic", "--audit", dest="names", action="append", required=True, help="again for another")
+    parser.add_argument("--report", type=Path, help="file for the reports as JSON")
     arguments = parser.parse_args()
     try:
         deployment = Deployment.load()
-        report = audit_by_spark(deployment, search_audit(deployment, arguments.audit))
+        reports = audit_by_spark(deployment, [search_audit(deployment, name) for name in arguments.names])
     except LyrebirdError as error:
         sys.stderr.write(f"error: {error}\n")
         return 2
-    sys.stdout.write("\n".join([*report.lines(), json.dumps(report.to_json())]) + "\n")
-    return 0 if report.clean else 1
+    text = json.dumps(together(reports))
+    sys.stdout.write("\n".join([*(line for report in reports for line in report.lines()), text]) + "\n")
+    if arguments.report:
+        write_atomically(arguments.report, text)
+    return 0 if arguments.report or all(report.clean for report in reports) else 1
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Section `audits` of the deployment: which proofs are run, and when."""
+"""Section `audits` of the deployment: which proofs the nightly DAG runs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,6 @@ class AuditDefinition(Strict):
 
     kind: Literal["search"] = "search"
     index: str = Field(description="name of the entry in section `indexes`")
-    schedule: str | None = Field(default=None, description="cron line of its DAG; none: by hand only")
 
 
 class SearchAuditSpec(Strict):
@@ -41,8 +40,11 @@ def declared_audits(deployment: Deployment) -> dict[str, AuditDefinition]:
 
 
 def search_audit(deployment: Deployment, name: str) -> SearchAuditSpec:
-    """The audit of that name; raises `SettingsError` with the names that there are."""
-    found = declared_audits(deployment).get(name)
-    if found is None:
-        raise unknown_name(deployment, (SECTION,), name, SECTION)
-    return SearchAuditSpec(name=name, alias=found.index, index=declared_indexes(deployment)[found.index])
+    """The audit of that name, or of the topic of that name; raises `SettingsError` with the names that there are."""
+    found, indexes = declared_audits(deployment), declared_indexes(deployment)
+    if name in found:
+        return SearchAuditSpec(name=name, alias=found[name].index, index=indexes[found[name].index])
+    for audit, definition in found.items():
+        if indexes[definition.index].topic == name:
+            return SearchAuditSpec(name=audit, alias=definition.index, index=indexes[definition.index])
+    raise unknown_name(deployment, (SECTION,), name, SECTION)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from include.audit.bisect import Level
 
-__all__ = ["SearchReport"]
+__all__ = ["SearchReport", "together"]
 
 _SHOWN = 20
 
@@ -56,6 +56,8 @@ class SearchReport:
             **asdict(self),
             "window": {str(p): offset for p, offset in sorted(self.window.items())},
             "clean": self.clean,
+            "findings": len(self.missing) + len(self.extra),
+            "findings": len(self.missing) + len(self.extra),
             "next_command": self.next_command,
         }
 
@@ -85,3 +87,8 @@ class SearchReport:
         if self.next_command:
             out.append(f"next: {self.next_command}")
         return out
+
+
+def together(reports: Iterable[SearchReport]) -> dict[str, Any]:
+    """Several reports as one: {"topics": {topic: {"findings": count, …}}}."""
+    return {"topics": {report.topic: report.to_json() for report in reports}}

@@ -14,50 +14,50 @@ __all__ = ["SearchAuditRun", "refuse_findings"]
 
 @dataclass(frozen=True)
 class SearchAuditRun:
-    """One audit of the search index against its topics."""
+    """One run of search audits, by their names in the deployment files."""
 
-    topics: tuple[str, ...]
+    audits: tuple[str, ...]
 
     @classmethod
-    def from_params(cls, params: Mapping[str, Any], topics: Collection[str]) -> SearchAuditRun:
-        """Read the Param `topics`; none means all.
+    def from_params(cls, params: Mapping[str, Any], audits: Collection[str]) -> SearchAuditRun:
+        """Read the Param `audits`; none means all.
 
         Raises:
-            SettingsError: a topic is unknown or named twice, or there is nothing to audit.
+            SettingsError: an audit is unknown or named twice, or there is nothing to audit.
         """
-        asked = tuple(params.get("topics") or sorted(topics))
-        if unknown := sorted(set(asked) - set(topics)):
+        asked = tuple(params.get("audits") or sorted(audits))
+        if unknown := sorted(set(asked) - set(audits)):
             raise SettingsError(
-                "no index is made of this topic",
-                path="params.topics",
+                "no audit of this name is declared",
+                path="params.audits",
                 got=unknown,
-                allowed=sorted(topics),
+                allowed=sorted(audits),
                 fix="Choose some of them, or none for all.",
             )
         if len(set(asked)) != len(asked):
-            raise SettingsError("a topic is named twice", path="params.topics", got=list(asked), fix="Name it once.")
+            raise SettingsError("an audit is named twice", path="params.audits", got=list(asked), fix="Name it once.")
         if not asked:
             raise SettingsError(
-                "no index is declared", path="indexes", fix="Declare one in the deployment files, or pause this DAG."
+                "no audit is declared", path="audits", fix="Declare one in the deployment files, or pause this DAG."
             )
         return cls(asked)
 
     def arguments(self, report: Path) -> list[str]:
         """Of `spark_apps/audit_search.py`: it writes `report` and ends with status 0, findings or not."""
-        topics = [part for topic in self.topics for part in ("--topic", topic)]
-        return [*topics, "--report", str(report)]
+        names = [part for name in self.audits for part in ("--audit", name)]
+        return [*names, "--report", str(report)]
 
 
 def refuse_findings(report: Mapping[str, Any]) -> int:
-    """Judge a report: {"topics": {topic: {"findings": count, …}}}. Returns how many topics are clean.
+    """Judge a report: {"audits": {name: {"findings": count, …}}}. Returns how many are clean.
 
     Raises:
-        Terminal: some topic has findings; `fix` is the command that shows them.
+        Terminal: some audit has findings; `fix` is the command that shows them.
     """
-    findings = {topic: int(result["findings"]) for topic, result in report["topics"].items()}
-    dirty = {topic: count for topic, count in findings.items() if count}
+    findings = {name: int(result["findings"]) for name, result in report["audits"].items()}
+    dirty = {name: count for name, count in findings.items() if count}
     if dirty:
-        commands = " and ".join(f"`lyrebird audit search {topic}`" for topic in sorted(dirty))
+        commands = " and ".join(f"`lyrebird audit search {name}`" for name in sorted(dirty))
         raise Terminal(
             f"the search audit is not clean: {sum(dirty.values())} findings",
             findings=dirty,

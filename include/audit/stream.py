@@ -6,7 +6,7 @@ Tasks read keys and versions alone, Spark folds to the newest of each key, and o
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from pyspark.sql import SparkSession, functions
@@ -28,18 +28,16 @@ __all__ = ["audit_by_spark", "expected_by_spark", "states"]
 _STATE = "doc_id string, version long, deleted boolean"
 
 
-def audit_by_spark(deployment: Deployment, spec: SearchAuditSpec) -> SearchReport:
-    """The search audit of `spec` in a session of its own; raises what `audit_search` raises."""
+def audit_by_spark(deployment: Deployment, specs: Sequence[SearchAuditSpec]) -> list[SearchReport]:
+    """The search audits of `specs`, one after the other, in one session; raises what `audit_search` raises."""
     kafka, registry = deployment.one("kafka", Kafka), deployment.one("registry", Registry)
-    spark = session(f"audit {spec.name}")
+    spark = session("audit_search")
+
+    def expected(topic: str, window: Window) -> Expected:
+        return expected_by_spark(spark, kafka.bootstrap, registry.url, topic, window, kafka.options)
+
     try:
-        return audit_on_servers(
-            deployment,
-            spec,
-            lambda window: expected_by_spark(
-                spark, kafka.bootstrap, registry.url, spec.index.topic, window, kafka.options
-            ),
-        )
+        return [audit_on_servers(deployment, spec, functools.partial(expected, spec.index.topic)) for spec in specs]
     finally:
         spark.stop()
 

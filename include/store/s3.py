@@ -7,7 +7,7 @@ import weakref
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
-import boto3  # type: ignore[import-untyped]
+import boto3
 from botocore.client import Config
 from botocore.exceptions import BotoCoreError, ClientError
 

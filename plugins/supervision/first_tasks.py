@@ -67,7 +67,7 @@ def check_replication(
 
 
 def check_audit(
-    topics: Sequence[str], params: Mapping[str, Any] | None = None, run_id: str | None = None
+    audits: Sequence[str], params: Mapping[str, Any] | None = None, run_id: str | None = None
 ) -> dict[str, Any]:
     """The audit's arguments, and where its report will be."""
     folder = state_folder() / "audit" / "search"
@@ -75,12 +75,12 @@ def check_audit(
     report = folder / f"{''.join(c if c.isalnum() or c in '-_.' else '_' for c in run_id or '')}.json"
     # A run that is repeated must not be judged by the report of its earlier try.
     report.unlink(missing_ok=True)
-    asked = SearchAuditRun.from_params(params or {}, topics)
+    asked = SearchAuditRun.from_params(params or {}, audits)
     return {"arguments": asked.arguments(report), "report": str(report)}
 
 
 def judge_audit(report: str) -> int:
-    """Fails the run when the audit has findings; returns the number of clean topics."""
+    """Fails the run when the audit has findings; returns the number of clean audits."""
     return refuse_findings(json.loads(Path(report).read_text(encoding="utf-8")))
 
 

@@ -10,28 +10,28 @@ from include.audit.run_params import SearchAuditRun, refuse_findings
 from include.errors import SettingsError, Terminal
 
 
-def test_no_topics_means_all_of_them() -> None:
-    run = SearchAuditRun.from_params({"topics": []}, ["b", "a"])
-    assert run.arguments(Path("/r.json")) == ["--topic", "a", "--topic", "b", "--report", "/r.json"]
+def test_no_names_mean_all_of_them() -> None:
+    run = SearchAuditRun.from_params({"audits": []}, ["b", "a"])
+    assert run.arguments(Path("/r.json")) == ["--audit", "a", "--audit", "b", "--report", "/r.json"]
 
 
-@pytest.mark.parametrize("topics", [["c"], ["a", "a"]])
-def test_a_wrong_choice_is_refused_with_the_fix(topics: list[str]) -> None:
+@pytest.mark.parametrize("audits", [["c"], ["a", "a"]])
+def test_a_wrong_choice_is_refused_with_the_fix(audits: list[str]) -> None:
     with pytest.raises(SettingsError) as error:
-        SearchAuditRun.from_params({"topics": topics}, ["a", "b"])
+        SearchAuditRun.from_params({"audits": audits}, ["a", "b"])
     assert error.value.fix
 
 
 def test_nothing_to_audit_is_refused() -> None:
-    with pytest.raises(SettingsError, match="no index"):
-        SearchAuditRun.from_params({"topics": []}, [])
+    with pytest.raises(SettingsError, match="no audit"):
+        SearchAuditRun.from_params({"audits": []}, [])
 
 
 def test_a_clean_report_passes() -> None:
-    assert refuse_findings({"topics": {"a": {"findings": 0}, "b": {"findings": 0}}}) == 2
+    assert refuse_findings({"audits": {"a": {"findings": 0}, "b": {"findings": 0}}}) == 2
 
 
 def test_findings_fail_with_their_count_and_the_command_to_run_next() -> None:
     with pytest.raises(Terminal, match=r"7 findings.*lyrebird audit search b") as error:
-        refuse_findings({"topics": {"a": {"findings": 0}, "b": {"findings": 7}}})
+        refuse_findings({"audits": {"a": {"findings": 0}, "b": {"findings": 7}}})
     assert "audit search a" not in str(error.value)
