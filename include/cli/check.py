@@ -63,7 +63,7 @@ def check(deployment: Deployment) -> dict[str, list[str]]:
     documents = definitions(deployment)
     indexes = declared_indexes(deployment)
     for name, index in indexes.items():
-        mapping_of(deployment, name, index)
+        mapping_of(deployment, index)
         _known(deployment, ("indexes", name, "application"), index.application, "applications")
     for topic, document in documents.items():
         _known(deployment, ("documents", topic, "application"), document.application, "applications")
