@@ -1,6 +1,6 @@
 """Compares topics with their indexes once, the expected side folded by Spark, and ends.
 
-    spark-submit spark_apps/audit_search.py --topic assembled_order [--report FILE]
+    spark-submit spark_apps/audit_search.py --audit assembled_order [--report FILE]
 
 Prints findings and the next command, then all reports as JSON on the last line. Ends with 0 when clean, 1 with
 findings, 2 when it cannot be said (one line on stderr). With `--report` the JSON also goes to FILE, and findings end
@@ -25,7 +25,7 @@ from include.settings.deployment import Deployment
 def main() -> int:
     """Parse arguments, load the deployment files, audit; the exit code."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--topic", "--audit", dest="names", action="append", required=True, help="again for another")
+    parser.add_argument("--audit", dest="names", action="append", required=True, help="again for another")
     parser.add_argument("--report", type=Path, help="file for the reports as JSON")
     arguments = parser.parse_args()
     try:

@@ -57,7 +57,6 @@ class SearchReport:
             "window": {str(p): offset for p, offset in sorted(self.window.items())},
             "clean": self.clean,
             "findings": len(self.missing) + len(self.extra),
-            "findings": len(self.missing) + len(self.extra),
             "next_command": self.next_command,
         }
 
@@ -90,5 +89,5 @@ class SearchReport:
 
 
 def together(reports: Iterable[SearchReport]) -> dict[str, Any]:
-    """Several reports as one: {"topics": {topic: {"findings": count, …}}}."""
-    return {"topics": {report.topic: report.to_json() for report in reports}}
+    """Several reports as one: {"audits": {name: {"findings": count, …}}}."""
+    return {"audits": {report.audit: report.to_json() for report in reports}}
