@@ -38,7 +38,7 @@ def create_index(name: str, as_json: bool) -> None:
     """Make index NAME and its alias as the deployment declares them; one that is there is left as it is."""
     deployment = Deployment.load()
     definition = index_named(deployment, name)
-    mapping = mapping_of(deployment, name, definition)
+    mapping = mapping_of(deployment, definition)
     index = ElasticsearchIndex(deployment.one("elasticsearch", Elasticsearch))
     concrete = str(IndexName(name, definition.generation))
     there = index.describe(concrete) is not None
@@ -58,7 +58,7 @@ def check_index(name: str, as_json: bool) -> None:
     deployment = Deployment.load()
     definition = index_named(deployment, name)
     info = _live(ElasticsearchIndex(deployment.one("elasticsearch", Elasticsearch)), name, definition)
-    differences = check(info, name, mapping_of(deployment, name, definition))
+    differences = check(info, name, mapping_of(deployment, definition))
     if as_json:
         _print_json({"index": info.name, "differences": differences})
     else:

@@ -78,13 +78,13 @@ def index_of_topic(deployment: Deployment, topic: str) -> tuple[str, IndexDefini
     return found[0]
 
 
-def mapping_of(deployment: Deployment, name: str, definition: IndexDefinition) -> dict[str, Any]:
+def mapping_of(deployment: Deployment, definition: IndexDefinition) -> dict[str, Any]:
     """The declared mapping of the whole document (`<entity>` and `metadata`); raises `SettingsError`."""
     file = deployment.folder / definition.mapping
     try:
         mapping: Any = json.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise deployment.error((SECTION, name, "mapping"), "mapping cannot be read", reason=str(error)) from error
+        raise SettingsError("mapping cannot be read", file=str(file), reason=str(error)) from error
     properties = mapping.get("properties") if isinstance(mapping, dict) else None
     if not isinstance(properties, dict) or set(properties) != {definition.entity, "metadata"}:
         raise SettingsError(
