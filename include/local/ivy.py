@@ -10,12 +10,13 @@ from pathlib import Path
 
 from include.clock import Clock
 from include.errors import Terminal, Transient
-from include.local.download import folder_mb, watch
+from include.local.download import folder_mb, free_mb, watch
 from include.local.java import system_java
 from include.local.services import Ivy, Maven, Service
 
 __all__ = ["fetch", "ivy_xml"]
 
+_FULL_MB = 16
 _MAVEN = "http://ant.apache.org/ivy/maven"
 
 
@@ -89,7 +90,8 @@ def fetch(rows: Sequence[Service], cache: Path, target: Path, clock: Clock) -> N
 
 
 def _failure(text: str, cache: Path) -> Exception:
-    if "No space left on device" in text:
+    # Ivy does not always say why it could not write; its log may have been cut by the same want of space.
+    if "No space left on device" in text or free_mb(cache) < _FULL_MB:
         return Terminal(
             f"the disk of {cache} is full",
             fix="Free some space, or set LYREBIRD_CACHE to a folder on a larger disk.",

@@ -20,6 +20,7 @@ import tarfile
 import zipfile
 from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
+from typing import IO
 
 from include.clock import Clock
 from include.errors import Terminal
@@ -130,22 +131,40 @@ def _keep(files: Path, target: Path) -> None:
     files.mkdir()
 
 
+def _inside(archive: Path, entry: str, prefix: PurePosixPath, target: Path) -> Path | None:
+    """Where an entry goes; None when it is not below `prefix`. Names that would leave `target` are refused."""
+    name = PurePosixPath(entry)
+    if ".." in name.parts or name.is_absolute():
+        raise Terminal(f"{archive.name} holds the name {entry!r}", fix="Do not use this archive.")
+    return target / name.relative_to(prefix) if name.is_relative_to(prefix) else None
+
+
+def _write(source: IO[bytes], path: Path, mode: int) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("wb") as output:
+        shutil.copyfileobj(source, output, 1024 * 1024)
+    path.chmod(mode & 0o777 or 0o644)
+
+
 def _unpack_zip(archive: Path, target: Path, prefix: PurePosixPath) -> None:
-    """Write what lies below `prefix` in `archive`; names that would leave `target` are refused."""
+    """Write the files that lie below `prefix` in `archive`."""
     with zipfile.ZipFile(archive) as opened:
         for entry in opened.infolist():
-            name = PurePosixPath(entry.filename)
-            if entry.is_dir() or not name.is_relative_to(prefix):
-                continue
-            relative = name.relative_to(prefix)
-            if ".." in relative.parts or relative.is_absolute():
-                raise Terminal(f"{archive.name} holds the name {entry.filename!r}", fix="Do not use it.")
-            path = target / relative
-            path.parent.mkdir(parents=True, exist_ok=True)
-            with opened.open(entry) as source, path.open("wb") as output:
-                shutil.copyfileobj(source, output, 1024 * 1024)
-            mode = (entry.external_attr >> 16) & 0o777
-            path.chmod(mode or 0o644)
+            path = None if entry.is_dir() else _inside(archive, entry.filename, prefix, target)
+            if path is not None:
+                with opened.open(entry) as source:
+                    _write(source, path, entry.external_attr >> 16)
+
+
+def _unpack_tar(archive: Path, target: Path) -> None:
+    """Write the plain files of `archive`. Not `extractall`: its safe filter is missing before Python 3.11.4."""
+    with tarfile.open(archive) as opened:
+        for entry in opened:
+            path = _inside(archive, entry.name, PurePosixPath(), target)
+            source = opened.extractfile(entry) if entry.isfile() else None
+            if source is not None and path is not None:
+                with source:
+                    _write(source, path, entry.mode)
 
 
 def _mariadb(files: Path, target: Path) -> None:
@@ -168,8 +187,7 @@ def _elasticsearch(files: Path, target: Path) -> None:
 
 def _registry(files: Path, target: Path) -> None:
     (archive,) = files.glob("*.tar.gz")
-    with tarfile.open(archive) as opened:
-        opened.extractall(target, filter="data")
+    _unpack_tar(archive, target)
 
 
 _UNPACK = {"mariadb": _mariadb, "elasticsearch": _elasticsearch, "registry": _registry}

@@ -1,5 +1,7 @@
+import io
 import json
 import os
+import tarfile
 import xml.etree.ElementTree as ET
 import zipfile
 from pathlib import Path, PurePosixPath
@@ -91,13 +93,34 @@ def test_ivy_is_asked_for_exactly_the_rows(tmp_path: Path) -> None:
     assert artifact.get("{http://ant.apache.org/ivy/maven}classifier") == "all"
 
 
-def test_an_archive_cannot_write_outside_its_folder(tmp_path: Path) -> None:
+def test_a_zip_cannot_write_outside_its_folder(tmp_path: Path) -> None:
     archive = tmp_path / "evil.zip"
     with zipfile.ZipFile(archive, "w") as opened:
         opened.writestr("top/../../escaped", b"x")
     with pytest.raises(Terminal, match="escaped"):
         resolve._unpack_zip(archive, tmp_path / "target", PurePosixPath("top"))
     assert not (tmp_path.parent / "escaped").exists()
+
+
+@pytest.mark.parametrize("name", ["../escaped", "/escaped"])
+def test_a_tar_cannot_write_outside_its_folder(tmp_path: Path, name: str) -> None:
+    archive = tmp_path / "evil.tar.gz"
+    with tarfile.open(archive, "w:gz") as opened:
+        opened.addfile(tarfile.TarInfo(name), io.BytesIO())
+    with pytest.raises(Terminal, match="escaped"):
+        resolve._unpack_tar(archive, tmp_path / "target")
+    assert not (tmp_path / "escaped").exists()
+
+
+def test_a_tar_gives_its_files_with_their_modes(tmp_path: Path) -> None:
+    archive = tmp_path / "good.tar.gz"
+    entry = tarfile.TarInfo("./bin/run")
+    entry.size, entry.mode = 3, 0o755
+    with tarfile.open(archive, "w:gz") as opened:
+        opened.addfile(entry, io.BytesIO(b"run"))
+    resolve._unpack_tar(archive, tmp_path / "target")
+    written = tmp_path / "target" / "bin" / "run"
+    assert (written.read_bytes(), written.stat().st_mode & 0o777) == (b"run", 0o755)
 
 
 def test_too_little_space_is_said_before_the_download(tmp_path: Path) -> None:
