@@ -31,8 +31,10 @@ __all__ = ["command"]
 @click.option("--json", "as_json", is_flag=True, help="Only the summary, as one JSON object.")
 def command(orders: int, rate: float, seed: int, once: bool, extras: str, as_json: bool) -> None:
     """Run the demo."""
+    from include.index.make import make_index
     from include.local.demo.run import Demo
     from include.local.stack import Stack
+    from include.settings.deployment import Deployment
 
     clock = SystemClock()
     begun_s = clock.monotonic_s()
@@ -45,7 +47,7 @@ def command(orders: int, rate: float, seed: int, once: bool, extras: str, as_jso
         show.step("the stack starts: MariaDB, Kafka, registry, S3, Elasticsearch, mail, Airflow")
         env = stack.up()
         os.environ.update({name: value for name, value in env.items() if name.startswith("LYREBIRD_")})
-        _create_index()
+        make_index(Deployment.load(), "orders")
         demo = Demo(stack, env, joined, show, clock, begun_s=begun_s)
         try:
             summary = demo.run(orders, rate, seed)
@@ -82,13 +84,6 @@ def _tell(summary: Summary) -> None:
         f"\n{summary.searchable} orders searchable and equal, {summary.different} different, "
         f"{summary.missing} missing; audit {summary.audit}\n"
     )
-
-
-def _create_index() -> None:
-    """The index of the orders, as `lyrebird index create orders` makes it; leaves one that is there as it is."""
-    from include.cli.index import command as index
-
-    index.main(["create", "orders", "--json"], standalone_mode=False)
 
 
 def _addresses(env: dict[str, str]) -> None:

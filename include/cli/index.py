@@ -13,9 +13,10 @@ from include.errors import Terminal
 from include.index.definition import IndexDefinition, index_named, mapping_of
 from include.index.elasticsearch import ElasticsearchIndex
 from include.index.generation import IndexName
-from include.index.mapping import check, creation
+from include.index.make import make_index
+from include.index.mapping import check
 from include.index.port import IndexInfo
-from include.index.progress import Progress, ensure_notes, read_progress
+from include.index.progress import Progress, read_progress
 from include.log import topics
 from include.log.kafka import KafkaReader
 from include.settings.connections import Elasticsearch, Kafka
@@ -36,18 +37,11 @@ def command() -> None:
 @json_option
 def create_index(name: str, as_json: bool) -> None:
     """Make index NAME and its alias as the deployment declares them; one that is there is left as it is."""
-    deployment = Deployment.load()
-    definition = index_named(deployment, name)
-    mapping = mapping_of(deployment, definition)
-    index = ElasticsearchIndex(deployment.one("elasticsearch", Elasticsearch))
-    concrete = str(IndexName(name, definition.generation))
-    there = index.describe(concrete) is not None
-    info = index.create(concrete, creation(name, definition, mapping))
-    ensure_notes(index)
+    info, made = make_index(Deployment.load(), name)
     if as_json:
-        _print_json({"index": info.name, "alias": name, "uuid": info.uuid, "created": not there})
+        _print_json({"index": info.name, "alias": name, "uuid": info.uuid, "created": made})
     else:
-        click.echo(f"{info.name} {'was there' if there else 'created'}, alias {name}")
+        click.echo(f"{info.name} {'created' if made else 'was there'}, alias {name}")
 
 
 @command.command(name="check")

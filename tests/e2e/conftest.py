@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from include.clock import SystemClock
+from include.index.make import make_index
 from include.local.demo import pipeline
 from include.local.demo.airflow import Airflow
 from include.local.demo.comparison import Comparison, compare
@@ -22,6 +23,7 @@ from include.local.shop.connection import ShopServer
 from include.local.shop.generator import Shop
 from include.local.shop.truth import truth
 from include.local.stack import Stack
+from include.settings.deployment import Deployment
 
 
 @dataclass
@@ -130,9 +132,7 @@ def platform(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Platform]:
         shop_server = ShopServer.from_environment()
         with Shop(shop_server.connect, 0) as shop:
             shop.prepare()
-        from include.cli.index import command as index
-
-        index.main(["create", "orders", "--json"], standalone_mode=False)
+        make_index(Deployment.load(), "orders")
         airflow = Airflow(
             env["LYREBIRD_AIRFLOW"], env["LYREBIRD_AIRFLOW_USER"], env["LYREBIRD_AIRFLOW_PASSWORD"], SystemClock()
         )

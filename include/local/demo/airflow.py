@@ -8,12 +8,13 @@ from urllib.parse import quote
 
 import httpx
 
-from include.clock import Clock, SystemClock
+from include.clock import Clock, SystemClock, iso
 from include.errors import Terminal, Transient
 
 __all__ = ["Airflow"]
 
 _ENDED = ("success", "failed")
+_PATIENCE_S = 90.0
 
 
 class Airflow:
@@ -48,10 +49,15 @@ class Airflow:
 
     def trigger(self, dag_id: str, conf: Mapping[str, Any] | None = None) -> str:
         """Start a run by hand; its id. `Terminal` carries Airflow's own words when the Params are refused."""
-        run = self._call(
-            "POST", f"/api/v2/dags/{dag_id}/dagRuns", json={"logical_date": None, "conf": dict(conf or {})}
-        )
-        return str(run["dag_run_id"])
+        # An id of ours, so that a call whose answer was lost can be made again without a second run.
+        run_id = f"manual__{iso(self._clock.now_us())}"
+        body = {"dag_run_id": run_id, "logical_date": None, "conf": dict(conf or {})}
+        try:
+            self._call("POST", f"/api/v2/dags/{dag_id}/dagRuns", json=body)
+        except Terminal as refused:
+            if refused.details.get("status") != httpx.codes.CONFLICT:
+                raise
+        return run_id
 
     def ensure_running(self, dag_id: str, conf: Mapping[str, Any] | None = None) -> str:
         """The run that is under way (one may have survived a restart of the stack), else a new one."""
@@ -100,6 +106,17 @@ class Airflow:
         self._http.close()
 
     def _call(self, method: str, path: str, **more: Any) -> dict[str, Any]:
+        """Call until Airflow answers, for a minute and a half: it is slow while it starts and may be restarted."""
+        end_s = self._clock.monotonic_s() + _PATIENCE_S
+        while True:
+            try:
+                return self._once(method, path, **more)
+            except Transient:
+                if self._clock.monotonic_s() > end_s:
+                    raise
+                self._clock.sleep(1)
+
+    def _once(self, method: str, path: str, **more: Any) -> dict[str, Any]:
         for attempt in (1, 2):
             try:
                 if not self._token:

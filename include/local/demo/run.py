@@ -32,6 +32,7 @@ __all__ = ["Demo", "Summary"]
 
 _SEARCH_EVERY_S = 0.1
 _FIGURES_EVERY_S = 1.0
+_MEMORY_EVERY_S = 10.0
 _SEARCHED_AT_ONCE = 500
 _FIRST_ORDER_WITHIN_S = 300.0
 _EQUAL_WITHIN_S = 120.0
@@ -92,6 +93,7 @@ class Demo:
         )
         self._latencies = Latencies()
         self._memory_mb = 0
+        self._weighed_s = float("-inf")
         self._orders = 0
         self._shop: Shop | None = None
 
@@ -189,7 +191,10 @@ class Demo:
 
     def _figures(self) -> Figures:
         status = self._stack.status()
-        self._memory_mb = max(self._memory_mb, resident_mb(status.state))
+        now_s = self._clock.monotonic_s()
+        if now_s - self._weighed_s > _MEMORY_EVERY_S:
+            self._weighed_s = now_s
+            self._memory_mb = max(self._memory_mb, resident_mb(status.state))
         seconds = self._latencies.seconds()
         shown = [name for part in self._parts for name in part.applications]
         by_name = {application.application: application for application in status.applications}
