@@ -6,9 +6,10 @@ and integers for temporals (days, microseconds). A delete in the log is this env
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 __all__ = ["Change", "Op", "SourceBlock", "TransactionBlock"]
 
@@ -16,6 +17,8 @@ Op = Literal["c", "u", "d", "r"]
 """c insert, u update, d delete, r read by a snapshot."""
 
 Row = Mapping[str, Any]
+_EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+_DAY_ZERO: Final = _EPOCH.date()
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,9 +97,22 @@ class Change:
         transaction = value.get("transaction")
         return cls(
             op=value["op"],
-            before=value["before"],
-            after=value["after"],
+            before=_counted(value["before"]),
+            after=_counted(value["after"]),
             source=SourceBlock(**block),
             ts_us=ts_us if ts_us is not None else (value.get("ts_ms") or 0) * 1000,
             transaction=TransactionBlock(**transaction) if transaction else None,
         )
+
+
+def _counted(row: Row | None) -> Row | None:
+    """The row with temporals as days and microseconds again, which Avro readers make dates and times of."""
+    return None if row is None else {name: _count(value) for name, value in row.items()}
+
+
+def _count(value: Any) -> Any:
+    if isinstance(value, dt.datetime):
+        return (value.replace(tzinfo=value.tzinfo or dt.UTC) - _EPOCH) // dt.timedelta(microseconds=1)
+    if isinstance(value, dt.date):
+        return (value - _DAY_ZERO).days
+    return value

@@ -59,7 +59,10 @@ class Decoder:
         self._parsed: dict[int, Any] = {}
 
     def __call__(self, data: bytes) -> Any:
-        """The value; raises `InvalidRecord` for bytes that are not what their schema says, to the last byte."""
+        """The value, logical types as Python's (`Decimal`, `date`, `datetime`).
+
+        Raises `InvalidRecord` for bytes that are not what their schema says, to the last byte.
+        """
         schema_id, body = unframe(data)
         schema = self.schema(schema_id)
         stream = io.BytesIO(body)

@@ -35,7 +35,7 @@ class MariadbGtidSet:
         last: dict[int, tuple[int, int]] = {}
         for part in _parts(text):
             numbers = part.split("-")
-            if len(numbers) != 3 or not all(n.isdigit() for n in numbers):
+            if len(numbers) != 3 or not all(_is_number(n) for n in numbers):
                 raise Terminal("not a MariaDB GTID", gtid=part, fix="Expected domain-server-sequence.")
             domain, server, sequence = map(int, numbers)
             if domain in last:
@@ -51,7 +51,10 @@ class MariadbGtidSet:
 
     def add(self, gtid: str) -> MariadbGtidSet:
         """The set after one more transaction; an older one of its domain changes nothing."""
-        ((domain, (server, sequence)),) = MariadbGtidSet.parse(gtid).last.items()
+        added = MariadbGtidSet.parse(gtid).last
+        if len(added) != 1:
+            raise Terminal("not one MariaDB GTID", gtid=gtid, fix="Expected domain-server-sequence.")
+        ((domain, (server, sequence)),) = added.items()
         if domain in self.last and self.last[domain][1] >= sequence:
             return self
         return MariadbGtidSet({**self.last, domain: (server, sequence)})
@@ -81,7 +84,7 @@ class MysqlGtidSet:
         seen: dict[str, list[Interval]] = {}
         for part in _parts(text):
             sid, *rest = part.split(":")
-            if not _MYSQL_SID.fullmatch(sid) or not rest:
+            if not _MYSQL_SID.fullmatch(sid) or not rest or _MYSQL_TAG.fullmatch(rest[-1]):
                 raise Terminal("not a MySQL GTID", gtid=part, fix="Expected uuid[:tag]:first-last[:…].")
             source = sid.lower()
             for piece in rest:
@@ -135,9 +138,13 @@ def _parts(text: str) -> list[str]:
     return [part for part in re.sub(r"\s+", "", text).split(",") if part]
 
 
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdigit()
+
+
 def _interval(text: str, whole: str) -> Interval:
     first, dash, last = text.partition("-")
-    if not first.isdigit() or (dash and not last.isdigit()):
+    if not _is_number(first) or (dash and not _is_number(last)):
         raise Terminal("not a MySQL GTID interval", gtid=whole, interval=text)
     a, b = int(first), int(last or first)
     if a < 1 or b < a:

@@ -15,7 +15,7 @@ from include.record.gtid import Flavour, GtidSet, parse_gtid_set
 
 __all__ = ["BinlogPosition", "LogOffset", "SourcePosition"]
 
-_FILE = re.compile(r"(.*)\.(\d+)")
+_FILE = re.compile(r"(.*)\.([0-9]+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class BinlogPosition:
     def parse(cls, text: str) -> BinlogPosition:
         """Read `bin.000007:4711`."""
         file, colon, pos = text.rpartition(":")
-        if not colon or not pos.isdigit() or not _FILE.fullmatch(file):
+        if not colon or not (pos.isascii() and pos.isdigit()) or not _FILE.fullmatch(file):
             raise Terminal("not a binlog position", position=text, fix="Expected FILE.NUMBER:BYTE.")
         return cls(file, int(pos))
 
