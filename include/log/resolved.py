@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import orjson
 
-from include.errors import InvalidRecord
+from include.errors import InvalidRecord, Terminal
 from include.record.position import SourcePosition
 
 __all__ = ["FULL_KEYS", "Ends", "Resolved", "ResolvedView", "ResolvedWriter"]
@@ -83,7 +83,7 @@ class Resolved:
                 uncovered=tuple(raw["uncovered"]),
                 state=raw["state"],
             )
-        except (orjson.JSONDecodeError, KeyError, TypeError, ValueError) as error:
+        except (KeyError, TypeError, ValueError, AttributeError, Terminal) as error:
             raise InvalidRecord("not a resolved record", reason=repr(error), head=data[:80].hex()) from error
 
 

@@ -90,7 +90,9 @@ def declared(name: str) -> str:
 
 def policy(name: str) -> dict[str, str]:
     """The configuration that a topic of this name is created with."""
-    last = name.rpartition(".")[2]
+    parts = name.split(".")
+    # Of a change topic the last part is a table's name, whatever word that is.
+    last = "" if parts[0] == "cdc" and len(parts) == 4 else parts[-1]
     if last in ("requests", "answers"):
         return {"cleanup.policy": "compact,delete", "retention.ms": _MONTH_MS}
     if last in ("dead", "late"):

@@ -155,6 +155,8 @@ def _merge(values: dict[str, Any], more: Mapping[str, Any], places: Mapping[Path
 def _read(file: Path, places: dict[Path_, Place], env: Mapping[str, str], known: set[str]) -> dict[str, Any]:
     try:
         node = yaml.compose(file.read_text(encoding="utf-8"), Loader=yaml.SafeLoader)
+    except (OSError, UnicodeDecodeError) as error:
+        raise SettingsError("cannot read a deployment file", file=str(file), reason=str(error)) from error
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         line = mark.line + 1 if mark else 0
@@ -173,7 +175,15 @@ def _build(node: yaml.Node, path: Path_, *, file: Path, places: dict[Path_, Plac
     if isinstance(node, yaml.MappingNode):
         out: dict[Any, Any] = {}
         for key_node, value_node in node.value:
-            key = yaml.SafeLoader("").construct_object(key_node, deep=True)
+            key = _scalar(key_node, file)
+            if isinstance(key, dict | list):
+                raise SettingsError(
+                    "a key is a name",
+                    file=str(file),
+                    line=key_node.start_mark.line + 1,
+                    got=key,
+                    fix="Put quotes around values that begin with a brace.",
+                )
             if key in out:
                 raise SettingsError(
                     "key stands twice", file=str(file), line=key_node.start_mark.line + 1, path=".".join(map(str, path))
@@ -182,13 +192,22 @@ def _build(node: yaml.Node, path: Path_, *, file: Path, places: dict[Path_, Plac
         return out
     if isinstance(node, yaml.SequenceNode):
         return [_build(n, (*path, i), file=file, places=places, env=env) for i, n in enumerate(node.value)]
-    value = yaml.SafeLoader("").construct_object(node, deep=True)
+    value = _scalar(node, file)
     if isinstance(value, str) and "${" in value:
         return _fill(value, places[path], path, env)
     return value
 
 
-def _fill(text: str, place: Place, path: Path_, env: Mapping[str, str]) -> Any:
+def _scalar(node: yaml.Node, file: Path) -> Any:
+    try:
+        return yaml.SafeLoader("").construct_object(node, deep=True)
+    except (yaml.YAMLError, ValueError, TypeError) as error:
+        raise SettingsError(
+            "not a value", file=str(file), line=node.start_mark.line + 1, reason=str(error).splitlines()[0]
+        ) from error
+
+
+def _fill(text: str, place: Place, path: Path_, env: Mapping[str, str]) -> str:
     def value(match: re.Match[str]) -> str:
         name, default = match[1], match[2]
         found = env.get(name, default)
@@ -203,6 +222,4 @@ def _fill(text: str, place: Place, path: Path_, env: Mapping[str, str]) -> Any:
             )
         return found
 
-    filled = _VARIABLE.sub(value, text)
-    whole = _VARIABLE.fullmatch(text)
-    return int(filled) if whole and filled.isdigit() and len(filled) < 6 else filled
+    return _VARIABLE.sub(value, text)
