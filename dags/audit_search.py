@@ -49,7 +49,7 @@ with DAG(
         ),
     },
 ):
-    checked = task(refusing(check_audit), task_id="check")(audits=AUDITS)
+    checked = task(refusing(check_audit), task_id="check", multiple_outputs=True)(audits=AUDITS)
     audit = SparkJobOperator(
         task_id="audit",
         name="audit_search",

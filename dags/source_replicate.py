@@ -56,5 +56,5 @@ with DAG(
         ),
     },
 ):
-    checked = task(refusing(check_replication), task_id="check")()
+    checked = task(refusing(check_replication), task_id="check", multiple_outputs=True)()
     StreamingOperator(task_id="capture", application=checked["application"], argv=checked["argv"])

@@ -24,7 +24,7 @@ from airflow.sdk import DAG, Param, task
 from include.settings.applications import Alerts
 from include.settings.deployment import Deployment
 from include.settings.names import declared
-from include.source.run_params import SNAPSHOT_MODES
+from include.source.run_params import LONGEST_SNAPSHOT_S, SNAPSHOT_MODES
 from supervision.alerts import default_args
 from supervision.budget import RestartBudget
 from supervision.command import LyrebirdOperator
@@ -57,27 +57,32 @@ with DAG(
         "tables": Param(
             [],
             type="array",
-            items={"type": "string", "pattern": r"^[^.,\s]+\.[^.,\s]+$"},
+            items={"type": "string", "pattern": r"^[^,\s]+$"},
             title="Tables",
-            description="Each as database.table; none means all tables of the source.",
+            description="Names of captured tables, one an entry; none means all of the source.",
         ),
         "mode": Param(
             "auto",
             type="string",
             enum=list(SNAPSHOT_MODES),
             title="Mode",
-            description="auto: ask the running capture, or start one; request: only ask; start: only when none runs.",
+            description=(
+                "auto: ask the running capture, or start one; request: only ask; start: only when none runs; "
+                "anew: start one that reads all again from now on, as after a purged binlog."
+            ),
         ),
     },
 ):
-    checked = task(refusing(check_snapshot), task_id="check")(sources=SOURCES)
+    checked = task(refusing(check_snapshot), task_id="check", multiple_outputs=True)(sources=SOURCES)
 
     @task.branch(task_id="choose")
     def choose(plan: dict[str, str]) -> str:
         """Follow the way that the check has found."""
         return plan["way"]
 
-    request = LyrebirdOperator(task_id="request", arguments=checked["request"], execution_timeout=timedelta(hours=12))
+    request = LyrebirdOperator(
+        task_id="request", arguments=checked["request"], execution_timeout=timedelta(seconds=LONGEST_SNAPSHOT_S + 600)
+    )
     start = StreamingOperator(
         task_id="start",
         application=checked["application"],

@@ -5,7 +5,7 @@ from __future__ import annotations
 from include.errors import SettingsError
 from include.settings.deployment import Deployment
 
-__all__ = ["declared", "declared_topics"]
+__all__ = ["declared"]
 
 
 def declared(deployment: Deployment, section: str) -> list[str]:
@@ -20,10 +20,3 @@ def declared(deployment: Deployment, section: str) -> list[str]:
             "nothing is declared", file=str(deployment.folder), path=section, fix=f"Add an entry under `{section}:`."
         )
     return names
-
-
-def declared_topics(deployment: Deployment, section: str) -> list[str]:
-    """The sorted topics of a section's entries: an entry's `topic`, else its name. Raises as `declared`."""
-    entries = deployment.values.get(section) or {}
-    topics = {str((entries[name] or {}).get("topic", name)) for name in declared(deployment, section)}
-    return sorted(topics)

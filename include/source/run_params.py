@@ -12,10 +12,25 @@ from typing import Any, Literal, get_args
 
 from include.errors import SettingsError, Terminal
 
-__all__ = ["SNAPSHOT_MODES", "SnapshotMode", "SnapshotRun", "capture_application", "refuse_unless_snapshotted"]
+__all__ = [
+    "LONGEST_SNAPSHOT_S",
+    "SNAPSHOT_MODES",
+    "SnapshotMode",
+    "SnapshotRun",
+    "capture_application",
+    "refuse_unless_snapshotted",
+]
 
-SnapshotMode = Literal["auto", "request", "start"]
-"""auto: request when a capture runs, else start; request: only through a running one; start: only when none runs."""
+SnapshotMode = Literal["auto", "request", "start", "anew"]
+"""How a snapshot is taken:
+
+auto: request when a capture runs, else start.
+request: only through a running capture.
+start: only when none runs, by one that ends; where the first snapshot is done, it reads the named tables again.
+anew: as start, but all again from now on, as after a purged binlog.
+"""
+LONGEST_SNAPSHOT_S = 12 * 3600
+"""How long a task waits for the answer to its request."""
 SNAPSHOT_MODES: tuple[str, ...] = get_args(SnapshotMode)
 
 
@@ -29,7 +44,7 @@ class SnapshotRun:
     """One snapshot that a person asks for.
 
     Attributes:
-        tables: `database.table`; empty: all of the source.
+        tables: `database.table`, or the table alone; empty: all of the source.
     """
 
     source: str
@@ -41,7 +56,7 @@ class SnapshotRun:
         """Read the Params `source`, `tables`, `mode`.
 
         Raises:
-            SettingsError: a name is unknown, or a table is named twice or not as `database.table`.
+            SettingsError: a name is unknown, or a table is named twice, or is none.
         """
         source, mode = params["source"], params["mode"]
         tables = tuple(str(table).strip() for table in params.get("tables") or ())
@@ -54,10 +69,9 @@ class SnapshotRun:
                 "no such mode", path="params.mode", got=mode, allowed=list(SNAPSHOT_MODES), fix="Choose one of them."
             )
         for table in tables:
-            database, dot, name = table.partition(".")
-            if not (database and dot and name) or "," in table or "." in name:
+            if not table or any(sign == "," or sign.isspace() for sign in table):
                 raise SettingsError(
-                    "not a table's name", path="params.tables", got=table, fix="Write it as database.table."
+                    "not a table's name", path="params.tables", got=table, fix="Write one table an entry: orders."
                 )
         if twice := sorted({table for table in tables if tables.count(table) > 1}):
             raise SettingsError("a table is named twice", path="params.tables", got=twice, fix="Name it once.")
@@ -76,7 +90,7 @@ class SnapshotRun:
                 mode=self.mode,
                 fix="Start the DAG source_replicate first, or choose the mode auto.",
             )
-        if self.mode == "start" and capture_runs:
+        if self.mode in {"start", "anew"} and capture_runs:
             raise Terminal(
                 "a capture already runs, and a source has only one",
                 source=self.source,
@@ -96,11 +110,14 @@ class SnapshotRun:
             "--id",
             request_id,
             "--wait",
+            "--timeout",
+            str(LONGEST_SNAPSHOT_S),
         ]
 
     def start_arguments(self) -> list[str]:
         """Of `lyrebird`: a capture that takes the snapshot and ends."""
-        return ["capture", "run", "--source", self.source, "--snapshot", *self._tables()]
+        anew = ["--anew"] if self.mode == "anew" else []
+        return ["capture", "run", "--source", self.source, "--snapshot", *anew, *self._tables()]
 
     def _tables(self) -> list[str]:
         return ["--tables", ",".join(self.tables)] if self.tables else []

@@ -89,7 +89,7 @@ def test_choices_come_from_the_deployment_files(bag: DagBag) -> None:
 
     assert schema("source_snapshot", "source")["enum"] == ["shop", "warehouse"]
     assert schema("source_replicate", "source")["enum"] == ["shop", "warehouse"]
-    assert schema("audit_search", "topics")["items"]["enum"] == ["assembled_order"]
+    assert schema("audit_search", "audits")["items"]["enum"] == ["assembled_order"]
 
 
 def test_a_snapshot_comes_before_the_replication(bag: DagBag) -> None:
@@ -98,6 +98,12 @@ def test_a_snapshot_comes_before_the_replication(bag: DagBag) -> None:
     assert dag.get_task("replicate").upstream_task_ids == {"taken"}
     assert dag.get_task("taken").upstream_task_ids == {"request", "start"}
     assert dag.get_task("check").upstream_task_ids == set()
+
+
+def test_what_a_check_finds_reaches_the_tasks_that_it_is_for(bag: DagBag) -> None:
+    for dag in dags(bag):
+        if dag.has_task("check"):
+            assert dag.get_task("check").multiple_outputs, dag.dag_id
 
 
 def test_only_one_run_of_an_application_is_active(bag: DagBag) -> None:

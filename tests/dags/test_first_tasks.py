@@ -57,7 +57,7 @@ def test_without_a_capture_a_snapshot_starts_one(source: str) -> None:
 def test_with_a_running_capture_a_snapshot_is_a_request_named_by_its_run(source: str, running: RunFolder) -> None:
     plan = snapshot(source)
     assert plan["way"] == "request"
-    assert plan["request"][-3:] == ["--id", "source_snapshot:r1", "--wait"]
+    assert plan["request"][4:7] == ["--id", "source_snapshot:r1", "--wait"]
 
 
 def test_a_contradiction_fails_the_first_task_at_once(source: str, running: RunFolder) -> None:
@@ -84,12 +84,12 @@ def test_a_cleared_run_may_find_its_own_capture_running(source: str, running: Ru
 
 
 def test_an_audit_is_judged_by_its_own_report_only() -> None:
-    plan = check_audit(["orders"], {"topics": []}, run_id="manual__2026-11-02T00:00:00+00:00")
+    plan = check_audit(["orders"], {"audits": []}, run_id="manual__2026-11-02T00:00:00+00:00")
     report = Path(plan["report"])
-    report.write_text(json.dumps({"topics": {"orders": {"findings": 3}}}))
+    report.write_text(json.dumps({"audits": {"orders": {"findings": 3}}}))
     with pytest.raises(AirflowFailException, match=r"3 findings.*lyrebird audit search orders"):
         refusing(judge_audit)(plan["report"])
-    assert check_audit(["orders"], {"topics": []}, run_id="manual__2026-11-02T00:00:00+00:00") == plan
+    assert check_audit(["orders"], {"audits": []}, run_id="manual__2026-11-02T00:00:00+00:00") == plan
     assert not report.exists()
 
 

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from include.errors import SettingsError
 from include.settings.applications import Alerts, Application
 from include.settings.deployment import Deployment
-from include.settings.names import declared, declared_topics
+from include.settings.names import declared
 
 
 def deployment(**values: Any) -> Deployment:
@@ -43,7 +43,3 @@ def test_declared_names_come_sorted_and_an_empty_section_is_refused() -> None:
     assert declared(deployment(sources={"b": {}, "a": None}), "sources") == ["a", "b"]
     with pytest.raises(SettingsError, match="Add an entry"):
         declared(deployment(), "sources")
-
-
-def test_an_entrys_topic_defaults_to_its_name() -> None:
-    assert declared_topics(deployment(indexes={"a": {"topic": "t"}, "b": None}), "indexes") == ["b", "t"]

@@ -19,7 +19,7 @@ def test_auto_asks_the_running_capture_and_else_starts_one() -> None:
     assert asked().way(capture_runs=False) == "start"
 
 
-@pytest.mark.parametrize(("mode", "runs"), [("request", False), ("start", True)])
+@pytest.mark.parametrize(("mode", "runs"), [("request", False), ("start", True), ("anew", True)])
 def test_a_mode_that_contradicts_what_runs_is_refused_with_the_fix(mode: str, runs: bool) -> None:
     with pytest.raises(Terminal, match="auto"):
         asked(mode=mode).way(capture_runs=runs)
@@ -27,7 +27,7 @@ def test_a_mode_that_contradicts_what_runs_is_refused_with_the_fix(mode: str, ru
 
 @pytest.mark.parametrize("mode", SNAPSHOT_MODES)
 def test_every_mode_has_a_way(mode: str) -> None:
-    assert asked(mode=mode).way(capture_runs=mode != "start") in {"request", "start"}
+    assert asked(mode=mode).way(capture_runs=mode in {"auto", "request"}) in {"request", "start"}
 
 
 @pytest.mark.parametrize(
@@ -35,9 +35,8 @@ def test_every_mode_has_a_way(mode: str) -> None:
     [
         {"source": "nobody"},
         {"mode": "force"},
-        {"tables": ["orders"]},
         {"tables": ["shop.orders,shop.users"]},
-        {"tables": ["shop."]},
+        {"tables": [" "]},
         {"tables": ["shop.orders", "shop.orders"]},
     ],
 )
@@ -53,10 +52,15 @@ def test_no_tables_means_all_and_says_so_by_their_absence() -> None:
     assert asked().start_arguments() == ["capture", "run", "--source", "shop", "--snapshot"]
 
 
+def test_reading_all_anew_is_asked_for_by_its_mode_alone() -> None:
+    assert "--anew" in asked(mode="anew").start_arguments()
+    assert "--anew" not in asked(mode="start").start_arguments()
+
+
 def test_tables_and_the_requests_id_reach_the_command() -> None:
     arguments = asked(tables=["shop.orders", "shop.users"]).request_arguments("run-1")
     assert arguments[:4] == ["capture", "request-snapshot", "--source", "shop"]
-    assert arguments[4:] == ["--tables", "shop.orders,shop.users", "--id", "run-1", "--wait"]
+    assert arguments[4:] == ["--tables", "shop.orders,shop.users", "--id", "run-1", "--wait", "--timeout", "43200"]
 
 
 def test_replication_without_a_snapshot_is_refused_by_naming_the_dag() -> None:
