@@ -10,6 +10,9 @@ from hypothesis import strategies as st
 
 from include.record.key import doc_id, murmur2, partition_of, pseudo_key
 
+# The signs that a careless join of two fields would mix up.
+pairs = st.tuples(*[st.text('[]",\\ ä1', max_size=5)] * 2)
+
 
 @pytest.mark.parametrize(
     ("text", "signed"),
@@ -60,7 +63,7 @@ def test_an_id_that_is_too_long_or_empty_becomes_a_hash() -> None:
     assert doc_id({"id": ""}).startswith("sha256:")
 
 
-@given(st.tuples(st.text(), st.text()), st.tuples(st.text(), st.text()))
+@given(pairs, pairs)
 def test_keys_of_several_fields_that_differ_have_ids_that_differ(a: tuple[str, str], b: tuple[str, str]) -> None:
     assert (doc_id({"x": a[0], "y": a[1]}) == doc_id({"x": b[0], "y": b[1]})) == (a == b)
 
