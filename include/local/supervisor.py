@@ -85,8 +85,8 @@ class Supervisor:
     def _on_death(self, state: ServerState, ward: _Ward) -> None:
         now_s = self._clock.monotonic_s()
         how = "ended"
-        if ward.child is not None and ward.child.returncode is not None:
-            code = ward.child.returncode
+        code = ward.child.poll() if ward.child is not None else None
+        if code is not None:
             how = f"killed by signal {-code}" if code < 0 else f"exited with {code}"
         ward.child = None
         if state.running is not None:

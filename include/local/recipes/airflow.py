@@ -7,6 +7,7 @@ over the values here.
 from __future__ import annotations
 
 import base64
+import datetime as dt
 import importlib.metadata
 import importlib.util
 import json
@@ -19,7 +20,7 @@ from include.errors import Terminal
 from include.local.java import system_java
 from include.local.process import Launch
 from include.local.recipes.probe import get_json
-from include.local.records import write_private
+from include.local.records import Records, write_private
 from include.local.services import Service
 from include.local.site import Site, secret_key
 
@@ -159,12 +160,22 @@ def _migrate(home: Path, environment: dict[str, str]) -> None:
 
 
 def ready(site: Site, row: Service) -> bool:
-    """All four components healthy."""
+    """All four components healthy, by heartbeats of the processes that run now and not of earlier ones."""
     health = get_json(f"http://127.0.0.1:{site.ports['airflow']}/api/v2/monitor/health")
     if not isinstance(health, dict):
         return False
-    parts = ("metadatabase", "scheduler", "triggerer", "dag_processor")
-    return all((health.get(part) or {}).get("status") == "healthy" for part in parts)
+    if (health.get("metadatabase") or {}).get("status") != "healthy":
+        return False
+    records = Records(site.state)
+    for part in ("scheduler", "triggerer", "dag_processor"):
+        said = health.get(part) or {}
+        beat = said.get(f"latest_{part}_heartbeat")
+        server = records.read(f"airflow-{part.replace('_', '-')}")
+        if said.get("status") != "healthy" or beat is None or server is None:
+            return False
+        if dt.datetime.fromisoformat(beat).timestamp() < server.started:
+            return False
+    return True
 
 
 def finish(site: Site, row: Service) -> None:
