@@ -1,0 +1,233 @@
+"""The indexer end to end: records in Kafka become documents in Elasticsearch, and a restart goes on where it was."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from include.audit.definition import search_audit
+from include.audit.platform import audit_on_servers
+from include.audit.stream import expected_by_spark
+from include.clock import SystemClock
+from include.errors import Fenced, Terminal
+from include.index.definition import index_named, mapping_of
+from include.index.elasticsearch import ElasticsearchIndex
+from include.index.mapping import creation
+from include.index.progress import Progress, read_progress
+from include.index.stream import build
+from include.log import topics
+from include.log.dead_letter import DeadLetter
+from include.log.kafka import KafkaAdmin, KafkaReader
+from include.log.kafka_writer import KafkaWriter
+from include.log.registry import ConfluentRegistry
+from include.log.stream import run
+from include.metrics.exporter import Metrics
+from include.metrics.progress import RunFolder
+from include.settings.connections import Elasticsearch
+from include.settings.deployment import Deployment
+from tests.document_topic import MAPPING, DocumentTopic
+
+DEPLOYMENT = """
+cluster: {{name: local, type: test}}
+kafka: {{bootstrap: "{kafka}"}}
+registry: {{url: "{registry}"}}
+elasticsearch: {{url: "{elasticsearch}"}}
+indexes:
+  {name}: {{application: index_{name}, topic: {name}, entity: order, mapping: mapping.json, refresh_interval: 100ms}}
+audits:
+  {name}: {{index: {name}}}
+"""
+
+
+@dataclass
+class Indexer:
+    """One application, started and stopped as a guardian would, in this process."""
+
+    spark: SparkSession
+    deployment: Deployment
+    index: ElasticsearchIndex
+    reader: KafkaReader
+    folder: Path
+    name: str
+    runs: int = 0
+
+    def run(self) -> None:
+        """Run until the topic and its resolved topic are indexed to their ends."""
+        self.runs += 1
+        folder = RunFolder(self.folder / f"run-{self.runs}", SystemClock())
+        folder.path.mkdir()
+        metrics = Metrics(self.name)
+        prepared = build(self.spark, self.deployment, f"index_{self.name}", run_folder=folder, metrics=metrics)
+        stopper = threading.Thread(target=self._stop_when_done, args=(folder,))
+        stopper.start()
+        try:
+            run(
+                prepared.rows,
+                prepared.indexing.on_batch,
+                application=f"index_{self.name}",
+                run_folder=folder,
+                metrics=metrics,
+                trigger_s=0.1,
+                keep_session=True,
+            )
+        finally:
+            (folder.path / "stop").touch()
+            stopper.join()
+
+    def progress(self) -> Progress:
+        info = self.index.describe(f"{self.name}-v1")
+        assert info is not None
+        return read_progress(self.index, info, self.name) or Progress(self.name)
+
+    def document(self, order_id: int) -> Any:
+        found = self.index.get(f"{self.name}-v1", str(order_id))
+        return None if found is None else found.source
+
+    def dead(self) -> list[DeadLetter]:
+        topic = topics.dead(self.name, f"index_{self.name}")
+        (end,) = self.reader.end_offsets(topic).values()
+        return [DeadLetter.parse(record) for record in self.reader.read(topic, 0, 0, end)]
+
+    def _stop_when_done(self, folder: RunFolder) -> None:
+        until = time.monotonic() + 90
+        ends = self.reader.end_offsets(self.name)
+        resolved = self.reader.end_offsets(topics.resolved(self.name))
+        while time.monotonic() < until and not folder.stop_requested():
+            now = self.progress()
+            if now.acked == ends and now.resolved_acked == resolved:
+                break
+            time.sleep(0.2)
+        (folder.path / "stop").touch()
+
+
+@pytest.fixture
+def topic(kafka: str, registry_url: str, unique: str) -> Iterator[DocumentTopic]:
+    writer = KafkaWriter(kafka, f"{unique}.writer", {})
+    yield DocumentTopic(unique, KafkaAdmin(kafka, {}), writer, ConfluentRegistry(registry_url))
+    writer.close()
+
+
+@pytest.fixture
+def indexer(
+    spark: SparkSession, kafka: str, registry_url: str, elasticsearch_url: str, unique: str, tmp_path: Path
+) -> Iterator[Indexer]:
+    text = DEPLOYMENT.format(kafka=kafka, registry=registry_url, elasticsearch=elasticsearch_url, name=unique)
+    (tmp_path / "all.yaml").write_text(text)
+    (tmp_path / "mapping.json").write_text(json.dumps(MAPPING))
+    deployment = Deployment.load(tmp_path, {})
+    definition = index_named(deployment, unique)
+    index = ElasticsearchIndex(deployment.one("elasticsearch", Elasticsearch))
+    index.create(f"{unique}-v1", creation(unique, definition, mapping_of(deployment, definition)))
+    reader = KafkaReader(kafka, {})
+    yield Indexer(spark, deployment, index, reader, tmp_path, unique)
+    index.client.indices.delete(index=f"{unique}-v1", ignore_unavailable=True)
+    index.close()
+    reader.close()
+
+
+def test_records_become_documents_and_a_restart_goes_on_from_the_index(topic: DocumentTopic, indexer: Indexer) -> None:
+    topic.write([(n, {"state": "completed"}) for n in range(1, 9)])
+    topic.put(3, state="cancelled")
+    topic.delete(4)
+    topic.spoil(5, b"\x01rubbish")
+    topic.put(6, note="no number")
+    topic.resolve()
+    indexer.run()
+
+    assert indexer.document(1)["order"] == {"order_id": 1, "state": "completed", "total_price": None, "note": None}
+    metadata = indexer.document(1)["metadata"]
+    assert (metadata["cluster_name"], metadata["cluster_type"], metadata["topic"]) == ("local", "test", topic.name)
+    assert (metadata["doc_id"], metadata["version"], metadata["deleted"]) == ("1", 1, False)
+    assert indexer.document(3)["order"]["total_price"] == "12.30"
+    assert "order" not in indexer.document(4)
+    assert indexer.document(4)["metadata"]["deleted"]
+    assert indexer.document(5)["order"]["state"] == "completed"
+    dead = {(letter.record.key, letter.record.value is None) for letter in indexer.dead()}
+    assert dead == {(topic.key(5), False), (topic.key(6), False)}
+    assert any("document_parsing_exception" in letter.reason for letter in indexer.dead())
+    complete = indexer.progress().complete
+    assert complete is not None
+    assert str(complete.gtids) == "0-1-1"
+
+    topic.put(1, state="cancelled")
+    topic.resolve()
+    indexer.run()
+    assert indexer.document(1)["order"]["state"] == "cancelled"
+    assert len(indexer.dead()) == 2
+    complete = indexer.progress().complete
+    assert complete is not None
+    assert str(complete.gtids) == "0-1-2"
+
+
+def test_an_index_without_progress_is_read_again_from_the_beginning_and_no_dead_letter_is_doubled(
+    topic: DocumentTopic, indexer: Indexer
+) -> None:
+    topic.write([(n, {"state": "completed"}) for n in range(1, 5)])
+    topic.spoil(2, b"\x01rubbish")
+    topic.resolve()
+    indexer.run()
+    before = {n: indexer.document(n) for n in range(1, 5)}
+    info = indexer.index.describe(f"{topic.name}-v1")
+    assert info is not None
+    indexer.index.client.delete(index="lyrebird-progress", id=f"{info.uuid}.{topic.name}")
+    indexer.run()
+    assert {n: indexer.document(n) for n in range(1, 5)} == before
+    assert len(indexer.dead()) == 1
+
+
+def test_an_index_that_is_lost_or_was_never_made_ends_the_application_with_the_command_to_run(
+    topic: DocumentTopic, indexer: Indexer
+) -> None:
+    topic.put(1)
+    topic.resolve()
+    indexer.index.client.indices.delete(index=f"{topic.name}-v1")
+    with pytest.raises(Terminal, match=f"lyrebird index create {topic.name}"):
+        indexer.run()
+
+
+def test_a_second_application_for_the_same_index_fences_the_first(
+    topic: DocumentTopic, indexer: Indexer, tmp_path: Path
+) -> None:
+    topic.put(1)
+    topic.resolve()
+    folder, metrics = RunFolder(tmp_path, SystemClock()), Metrics("first")
+    application = f"index_{indexer.name}"
+    first = build(indexer.spark, indexer.deployment, application, run_folder=folder, metrics=metrics)
+    indexer.run()
+    with pytest.raises(Fenced):
+        run(
+            first.rows,
+            first.indexing.on_batch,
+            application=application,
+            run_folder=folder,
+            metrics=metrics,
+            trigger_s=0.1,
+            keep_session=True,
+        )
+
+
+def test_spark_expects_the_same_keys_as_one_process_and_the_audit_agrees(
+    topic: DocumentTopic, indexer: Indexer, kafka: str, registry_url: str
+) -> None:
+    topic.write([(n, {"state": "completed"}) for n in range(1, 30)])
+    topic.delete(7)
+    topic.resolve()
+    indexer.run()
+    spec = search_audit(indexer.deployment, topic.name)
+    alone = audit_on_servers(indexer.deployment, spec)
+    by_spark = audit_on_servers(
+        indexer.deployment,
+        spec,
+        lambda window: expected_by_spark(indexer.spark, kafka, registry_url, topic.name, window, {}),
+    )
+    assert alone.clean
+    assert by_spark.clean
+    assert alone.expected == by_spark.expected == 28
