@@ -1,0 +1,73 @@
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from include.cli.check import check
+from include.errors import SettingsError
+from include.settings.deployment import Deployment
+from include.settings.environment import PROJECT_ROOT
+
+ENV = {
+    "LYREBIRD_KAFKA": "127.0.0.1:1",
+    "LYREBIRD_REGISTRY": "http://127.0.0.1:2",
+    "LYREBIRD_ELASTICSEARCH": "http://127.0.0.1:3",
+    "LYREBIRD_S3": "http://127.0.0.1:4",
+    "LYREBIRD_S3_ACCESS_KEY": "key",
+    "LYREBIRD_S3_SECRET_KEY": "secret",
+    "LYREBIRD_MYSQL_HOST": "127.0.0.1",
+    "LYREBIRD_MYSQL_PORT": "5",
+    "LYREBIRD_MYSQL_USER": "capture",
+    "LYREBIRD_MYSQL_PASSWORD": "secret",
+}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return Path(shutil.copytree(PROJECT_ROOT / "include" / "deployment", tmp_path / "deployment"))
+
+
+def _edit(file: Path, old: str, new: str) -> None:
+    text = file.read_text(encoding="utf-8")
+    assert old in text
+    file.write_text(text.replace(old, new, 1), encoding="utf-8")
+
+
+def test_the_projects_own_deployment_is_right(folder: Path) -> None:
+    found = check(Deployment.load(folder, ENV))
+    assert found["sources"] == ["shop"]
+    assert found["documents"] == ["assembled_order"]
+    assert found["applications"] == ["assemble_orders", "index_orders"]
+
+
+def test_a_section_that_no_stage_reads_is_refused_by_name(folder: Path) -> None:
+    (folder / "more.yaml").write_text("sorces:\n  shop: {}\n", encoding="utf-8")
+    with pytest.raises(SettingsError) as refused:
+        check(Deployment.load(folder, ENV))
+    assert refused.value.details["path"] == "sorces"
+    assert refused.value.details["file"].endswith("more.yaml")
+    assert "sources" in refused.value.details["allowed"]
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new", "path"),
+    [
+        ("documents.yaml", "application: assemble_orders", "application: assemble_order", "assembled_order.application"),
+        ("indexes.yaml", "application: index_orders", "application: index_order", "orders.application"),
+        ("documents.yaml", "source: shop", "source: shops", "assembled_order"),
+        ("audits.yaml", "index: orders", "index: order", "assembled_order.index"),
+        ("sources.yaml", "databases:", "database:", "sources.shop"),
+        ("alerts.yaml", "to: [", "too: [", "alerts"),
+    ],
+)
+def test_a_name_that_leads_nowhere_is_refused_with_its_place(
+    folder: Path, file: str, old: str, new: str, path: str
+) -> None:
+    _edit(folder / file, old, new)
+    with pytest.raises(SettingsError) as refused:
+        check(Deployment.load(folder, ENV))
+    assert path in refused.value.details["path"]
+    assert refused.value.details["line"] > 0
+    assert Path(refused.value.details["file"]).name == file
