@@ -89,6 +89,7 @@ class Planner:
     def freeze(self, start: StreamOffset) -> None:
         """From now on go to what is there now, in as many steps as the limits ask for, and no further."""
         self._look(start)
+        self._looked_s = self._clock.monotonic_s()
         self._target = self._offer(0.0, start)
 
     def newest(self) -> Mapping[Partition, int]:
@@ -99,13 +100,24 @@ class Planner:
         now_s = self._clock.monotonic_s()
         if self._looked_s is None or now_s - self._looked_s >= _LOOK_EVERY_S:
             self._look(start)
+            self._looked_s = now_s
+            if self._tail is not None and self._tail.newest is not None:
+                # Else lag would be measured against resolved records alone.
+                self._newest.update(self._survey.offsets(self._partitions(self._spec.topics), "end"))
         offer = self._target or self._offer(wait_s, start)
         if offer is None:
             return None
         available, cut = offer
         self._ask_begins(available, start)
-        ids = {name: info.topic_id for name, info in self._topics.items()}
-        return step(start, available=available, begins=self._begins, ids=ids, cut=cut, limits=self._limits)
+        found = step(start, available=available, begins=self._begins, ids=self._ids(), cut=cut, limits=self._limits)
+        if found is not None:
+            # After the offsets were asked for: so they are those of the topics that have these ids. What is made
+            # anew later than this, but before the batch has been read, shows in the next batch only.
+            self._look(start)
+        return found
+
+    def _ids(self) -> dict[str, str]:
+        return {name: info.topic_id for name, info in self._topics.items()}
 
     def _offer(self, wait_s: float, start: StreamOffset) -> _Offer | None:
         """What may be read now: next offsets of all partitions, and the cut that they belong to."""
@@ -157,9 +169,6 @@ class Planner:
         self._missing = missing
         # A topic that is gone keeps its id here: should it come back as another one, it is noticed.
         self._topics.update(found)
-        self._looked_s = self._clock.monotonic_s()
-        if self._tail is not None and self._tail.newest is not None:
-            self._newest.update(self._survey.offsets(self._partitions(self._spec.topics), "end"))
 
     def _ask_begins(self, available: Mapping[Partition, int], start: StreamOffset) -> None:
         """The first offset of each partition that is met for the first time."""

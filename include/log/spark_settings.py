@@ -6,7 +6,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-__all__ = ["settings"]
+__all__ = ["TALKATIVE", "settings"]
+
+# Warns of every batch that takes longer than the trigger: under load that is all of them, and metrics show it.
+TALKATIVE: Final = ("org.apache.spark.sql.execution.streaming.runtime.ProcessingTimeExecutor",)
 
 _DEFAULTS: Final = {
     "spark.log.level": "WARN",

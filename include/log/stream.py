@@ -12,9 +12,7 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import sys
-import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -29,12 +27,11 @@ from pyspark.sql.streaming.listener import StreamingQueryListener
 from pyspark.sql.types import StructType
 
 from include.clock import SystemClock
-from include.errors import LyrebirdError
 from include.log.plan import BatchPlan, Cut, StreamOffset, StreamSpec, batch_plan
 from include.log.planner import Planner, bounded
 from include.log.slices import Slice, cached_consumer, row_columns, slices_of, spread
-from include.log.spark_settings import settings
-from include.log.supervised import Supervised, stop_signal
+from include.log.spark_settings import TALKATIVE, settings
+from include.log.supervised import Supervised, checkpoint_folder
 from include.log.survey import KafkaSurvey
 from include.log.tail import KafkaTail, ResolvedTail, newest_cut
 from include.metrics.exporter import Metrics
@@ -60,7 +57,6 @@ ROW_SCHEMA: Final = (
 )
 _NAME: Final = "lyrebird-log"
 _WAIT_S: Final = 0.4
-_STOP_EVERY_S: Final = 0.25
 
 
 def session(application: str, conf: Mapping[str, str] | None = None) -> SparkSession:
@@ -88,7 +84,14 @@ def session(application: str, conf: Mapping[str, str] | None = None) -> SparkSes
         builder = builder.config(name, value)
     spark: SparkSession = builder.getOrCreate()
     spark.dataSource.register(LogSource)
+    _silence(spark, *TALKATIVE)
     return spark
+
+
+def _silence(spark: SparkSession, *names: str) -> None:
+    log4j: Any = spark._jvm.org.apache.logging.log4j  # type: ignore[union-attr]  # noqa: SLF001
+    for name in names:
+        log4j.core.config.Configurator.setLevel(name, log4j.Level.ERROR)
 
 
 def read_stream(
@@ -190,38 +193,26 @@ def run(
         LyrebirdError: what ended the query, in one line: an error of ours with its class, wherever it was raised
             (`on_batch`, a task, the planner); else `Transient` with the cause's last line.
     """
-    clock = SystemClock()
-    supervised = Supervised(application, run_folder, metrics, clock)
+    supervised = Supervised(application, run_folder, metrics, SystemClock())
     spark = df.sparkSession
     listener = _Listener(supervised)
     spark.streams.addListener(listener)
-    folder = checkpoint or Path(tempfile.mkdtemp(prefix=f"lyrebird-{application}-"))
-
-    def work(rows: DataFrame, batch_id: int) -> None:
-        plan = batch_plan(folder, batch_id)
-        supervised.batch(batch_id, plan, lambda: on_batch(rows, plan))
-
-    writer = df.writeStream.queryName(application).foreachBatch(work).option("checkpointLocation", folder.as_uri())
     try:
-        with stop_signal() as signalled:
-            query = writer.trigger(processingTime=f"{round(trigger_s * 1000)} milliseconds").start()
-            try:
-                while not (run_folder.stop_requested() or signalled.is_set()):
-                    if query.awaitTermination(_STOP_EVERY_S):  # type: ignore[arg-type]  # it takes fractions
-                        break
-                supervised.drain()
-            finally:
-                query.stop()
+        with checkpoint_folder(application, checkpoint) as folder:
+
+            def work(rows: DataFrame, batch_id: int) -> None:
+                plan = batch_plan(folder, batch_id)
+                supervised.batch(batch_id, plan, lambda: on_batch(rows, plan))
+
+            writer = df.writeStream.queryName(application).foreachBatch(work)
+            writer = writer.option("checkpointLocation", folder.as_uri())
+            supervised.until_stopped(writer.trigger(processingTime=f"{round(trigger_s * 1000)} milliseconds").start())
         if supervised.failure is not None:
             raise supervised.error(supervised.failure)
-    except LyrebirdError:
-        raise
     except PySparkException as failed:
         raise supervised.error(failed) from (supervised.failure or failed)
     finally:
         spark.streams.removeListener(listener)
-        if checkpoint is None:
-            shutil.rmtree(folder, ignore_errors=True)
         if not keep_session:
             spark.stop()
 

@@ -8,9 +8,11 @@ from __future__ import annotations
 import contextlib
 import json
 import signal
+import tempfile
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from pathlib import Path
+from typing import Any, Final, Protocol
 
 from include.clock import Clock
 from include.errors import LyrebirdError, Transient
@@ -19,7 +21,19 @@ from include.log.plan import BatchPlan, Cut
 from include.metrics.exporter import Metrics
 from include.metrics.progress import RunFolder
 
-__all__ = ["Draining", "Supervised", "lag_by_topic", "stop_signal"]
+__all__ = ["Draining", "Supervised", "checkpoint_folder", "lag_by_topic", "stop_signal"]
+
+_ASK_EVERY_S: Final = 0.25
+
+
+class Query(Protocol):
+    """What is asked of Spark's `StreamingQuery`."""
+
+    def awaitTermination(self, timeout: Any = None) -> bool | None:  # noqa: N802
+        """Whether it ended within so many seconds; raises what it failed with."""
+
+    def stop(self) -> None:
+        """End it; the thread that runs its batches is interrupted."""
 
 
 class Draining(Exception):
@@ -66,6 +80,20 @@ class Supervised:
         """Returns when no batch runs; none begins afterwards."""
         with self._gate:
             self._draining = True
+
+    def until_stopped(self, query: Query) -> None:
+        """Returns when a stop was asked for (by the run folder or SIGTERM), the running batch is done and `query` off.
+
+        Raises what `query` failed with.
+        """
+        with stop_signal() as signalled:
+            try:
+                while not (self._run_folder.stop_requested() or signalled.is_set()):
+                    if query.awaitTermination(_ASK_EVERY_S):
+                        break
+                self.drain()
+            finally:
+                query.stop()
 
     def heard(self, progress: Mapping[str, Any]) -> None:
         """Take Spark's report on a batch that has ended (its JSON form)."""
@@ -116,6 +144,16 @@ class Supervised:
         with self._writing:
             self._fields.update(fields)
             self._run_folder.report(application=self._application, **self._fields)
+
+
+@contextlib.contextmanager
+def checkpoint_folder(application: str, given: Path | None) -> Iterator[Path]:
+    """`given`, which stays, or a fresh folder that does not."""
+    if given is not None:
+        yield given
+        return
+    with tempfile.TemporaryDirectory(prefix=f"lyrebird-{application}-", ignore_cleanup_errors=True) as name:
+        yield Path(name)
 
 
 @contextlib.contextmanager

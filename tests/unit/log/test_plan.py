@@ -1,0 +1,138 @@
+"""What a batch covers and how the next one follows."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from include.errors import SettingsError, Terminal
+from include.log.plan import BatchPlan, Cut, Limits, StreamOffset, StreamSpec, batch_plan, governed, step
+from include.record.position import SourcePosition
+
+POSITION = SourcePosition.from_json(
+    {"flavour": "mariadb", "gtids": "0-1-7", "file": "bin.000001", "pos": 4, "commit_us": 1_000_000}
+)
+IDS = {"a": "id-a", "b": "id-b"}
+
+
+def cut(resolved_offset: int) -> Cut:
+    return Cut("shop", resolved_offset + 1, 100 + resolved_offset, POSITION, ("shop.reviews",), resolved_offset)
+
+
+def test_the_first_batch_begins_where_the_log_begins() -> None:
+    batch = step(StreamOffset(), available={("a", 0): 9, ("a", 1): 4}, begins={("a", 0): 5, ("a", 1): 4}, ids=IDS)
+    assert batch is not None
+    assert batch.starts == {("a", 0): 5, ("a", 1): 4}
+    assert batch.ends == {("a", 0): 9, ("a", 1): 4}
+    assert batch.ids == {"a": "id-a"}
+
+
+def test_a_batch_begins_where_the_last_one_ended() -> None:
+    first = StreamOffset({("a", 0): 0}, {("a", 0): 9}, IDS)
+    second = step(first, available={("a", 0): 12}, begins={}, ids=IDS)
+    assert second is not None
+    assert (second.starts[("a", 0)], second.ends[("a", 0)]) == (9, 12)
+
+
+def test_nothing_new_is_no_batch() -> None:
+    first = StreamOffset({("a", 0): 0}, {("a", 0): 9}, IDS)
+    assert step(first, available={("a", 0): 9}, begins={}, ids=IDS) is None
+    assert step(first, available={}, begins={}, ids=IDS) is None
+
+
+def test_a_batch_never_goes_back() -> None:
+    first = StreamOffset({("a", 0): 0}, {("a", 0): 9}, IDS)
+    assert step(first, available={("a", 0): 3}, begins={}, ids=IDS) is None
+
+
+def test_a_partition_that_is_not_readable_now_keeps_its_end() -> None:
+    first = StreamOffset({}, {("a", 0): 9, ("b", 0): 2}, IDS)
+    second = step(first, available={("a", 0): 10}, begins={}, ids=IDS)
+    assert second is not None
+    assert second.ends == {("a", 0): 10, ("b", 0): 2}
+    assert second.starts == {("a", 0): 9, ("b", 0): 2}
+
+
+def test_a_limit_holds_for_each_partition_and_a_topic_may_have_its_own() -> None:
+    batch = step(
+        StreamOffset(),
+        available={("a", 0): 100, ("a", 1): 5, ("b", 0): 100},
+        begins={("a", 0): 0, ("a", 1): 0, ("b", 0): 50},
+        ids=IDS,
+        limits=Limits(10, {"b": 20}),
+    )
+    assert batch is not None
+    assert batch.ends == {("a", 0): 10, ("a", 1): 5, ("b", 0): 70}
+
+
+def test_a_later_cut_is_a_batch_though_no_record_came() -> None:
+    first = StreamOffset({}, {("a", 0): 9}, IDS, cut(3))
+    second = step(first, available={("a", 0): 9}, begins={}, ids=IDS, cut=cut(4))
+    assert second is not None
+    assert second.cut == cut(4)
+    assert step(second, available={("a", 0): 9}, begins={}, ids=IDS, cut=cut(4)) is None
+
+
+def test_a_resolved_topic_speaks_for_what_capture_writes_and_for_nothing_else() -> None:
+    assert governed("cdc.shop.shop.orders", "cdc.shop.resolved")
+    assert governed("cdc.shop.control", "cdc.shop.resolved")
+    assert not governed("cdc.shop.requests", "cdc.shop.resolved")
+    assert not governed("cdc.shop2.shop.orders", "cdc.shop.resolved")
+    assert not governed("assembled_order.requests", "cdc.shop.resolved")
+    assert governed("assembled_order", "assembled_order.resolved")
+
+
+def test_an_offset_comes_back_from_its_text_and_equal_ones_have_equal_texts() -> None:
+    one = StreamOffset({("b", 1): 1, ("a", 0): 2}, {("b", 1): 3, ("a", 0): 4}, {"b": "2", "a": "1"}, cut(8))
+    other = StreamOffset({("a", 0): 2, ("b", 1): 1}, {("a", 0): 4, ("b", 1): 3}, {"a": "1", "b": "2"}, cut(8))
+    assert StreamOffset.from_text(one.to_text()) == one
+    assert one.to_text() == other.to_text()
+
+
+def test_a_spec_comes_back_from_its_text() -> None:
+    spec = StreamSpec(
+        "localhost:1", ("a", "b"), {"a": {0: 5}}, None, 10, {"b": 2}, 3, {"a": "id"}, {"client.id": "x", "n": 1}
+    )
+    assert StreamSpec.from_text(spec.to_text()) == spec
+    assert spec.initial() == StreamOffset({("a", 0): 5}, {("a", 0): 5}, {"a": "id"})
+
+
+def test_a_limit_beside_a_cut_is_refused() -> None:
+    with pytest.raises(SettingsError, match="takes each step whole"):
+        StreamSpec("localhost:1", ("a",), cut_at="cdc.shop.resolved", limit=5)
+
+
+def test_a_batch_is_read_from_the_offset_log_of_its_query(tmp_path: Path) -> None:
+    offset = StreamOffset({("a", 0): 5}, {("a", 0): 9}, {"a": "id-a"}, cut(8))
+    (tmp_path / "offsets").mkdir()
+    (tmp_path / "offsets" / "3").write_text(f"v1\n{json.dumps({})}\n{offset.to_text()}")
+    assert batch_plan(tmp_path, 3) == BatchPlan({("a", 0): 5}, {("a", 0): 9}, {"a": "id-a"}, cut(8))
+    with pytest.raises(Terminal, match="no such batch"):
+        batch_plan(tmp_path, 4)
+
+
+@given(
+    pushes=st.lists(st.tuples(st.sampled_from("ab"), st.integers(0, 1), st.integers(1, 30)), min_size=1, max_size=30),
+    limit=st.integers(1, 7) | st.none(),
+)
+def test_whatever_the_limits_each_offset_is_in_exactly_one_batch(
+    pushes: list[tuple[str, int, int]], limit: int | None
+) -> None:
+    available: dict[tuple[str, int], int] = {}
+    at, read = StreamOffset(), dict[tuple[str, int], list[int]]()
+
+    def drain(at: StreamOffset) -> StreamOffset:
+        while (found := step(at, available=available, begins={}, ids=IDS, limits=Limits(limit))) is not None:
+            for partition, end in found.ends.items():
+                read.setdefault(partition, []).extend(range(found.starts[partition], end))
+            at = found
+        return at
+
+    for topic, partition, more in pushes:
+        available[topic, partition] = available.get((topic, partition), 0) + more
+        at = drain(at)
+    assert read == {partition: list(range(end)) for partition, end in available.items()}

@@ -1,0 +1,153 @@
+"""What a guardian hears of a running query, and how it ends."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from include.clock import ManualClock
+from include.errors import Fenced, LyrebirdError, Terminal, Transient
+from include.log.failure import first_line, lyrebird_error
+from include.log.plan import BatchPlan, StreamOffset
+from include.log.spark_settings import settings
+from include.log.supervised import Draining, Supervised, lag_by_topic, stop_signal
+from include.metrics.exporter import Metrics
+from include.metrics.progress import RunFolder
+
+PLAN = BatchPlan({}, {}, {}, None)
+WORKER = """An exception was thrown from the Python worker. Please see the stack trace below.
+Traceback (most recent call last):
+  File "include/log/planner.py", line 100, in _look
+    raise Terminal(
+include.errors.Terminal: topic was made anew (topic='t', had_id='1', has_id='2'). Rebuild the copy.
+
+\tat org.apache.spark.sql.execution.python.Runner.java:1
+"""
+
+
+class Run:
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.metrics = Metrics("app")
+        self.supervised = Supervised("app", RunFolder(folder, ManualClock(5)), self.metrics, ManualClock(5))
+
+    def told(self) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads((self.folder / "progress.json").read_text())
+        return found
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    return Run(tmp_path)
+
+
+def report(rows: int, latest: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    end = StreamOffset(ends={("t", 0): 5, ("t", 1): 5}).to_json()
+    source = {"endOffset": end, "latestOffset": latest}
+    return {"sources": [source], "numInputRows": rows, "durationMs": {"triggerExecution": 1500}}
+
+
+def test_a_batch_shows_in_progress_and_metrics(run: Run) -> None:
+    run.supervised.batch(7, PLAN, lambda: {"documents": 3})
+    run.supervised.heard(report(11, StreamOffset(ends={("t", 0): 9, ("t", 1): 5}).to_json()))
+    told = run.told()
+    assert (told["batch"], told["rows"], told["documents"], told["lag_records"]) == (7, 11, 3, 4)
+    text = run.metrics.text()
+    assert 'lyrebird_lag_records{application="app",kind="t"} 4.0' in text
+    assert 'lyrebird_batch_seconds{application="app",kind=""} 1.5' in text
+
+
+def test_an_idle_query_makes_progress_too(run: Run) -> None:
+    run.supervised.idle()
+    assert run.told()["idle_at_us"] == 5
+
+
+def test_no_batch_begins_once_it_drains(run: Run) -> None:
+    run.supervised.drain()
+    with pytest.raises(Draining):
+        run.supervised.batch(1, PLAN, lambda: None)
+    assert run.supervised.failure is None
+
+
+def test_an_error_of_ours_keeps_its_class_and_parameters(run: Run) -> None:
+    fenced = Fenced("another process has taken over", topic="t")
+
+    def work() -> None:
+        raise fenced
+
+    with pytest.raises(Fenced):
+        run.supervised.batch(1, PLAN, work)
+    assert run.supervised.error(RuntimeError("py4j says something long")) is fenced
+
+
+def test_an_error_of_a_task_is_found_in_what_spark_says(run: Run) -> None:
+    def work() -> None:
+        raise RuntimeError(WORKER)
+
+    with pytest.raises(RuntimeError):
+        run.supervised.batch(1, PLAN, work)
+    found = run.supervised.error(RuntimeError("[STREAM_FAILED] …"))
+    assert type(found) is Terminal
+    assert str(found) == "topic was made anew (topic='t', had_id='1', has_id='2'). Rebuild the copy."
+
+
+def test_any_other_error_becomes_one_line_with_its_cause(run: Run) -> None:
+    failed = RuntimeError("Traceback (most recent call last):\n  File …\nKeyError: 'price'\n\tat java")
+    found = run.supervised.error(failed)
+    assert isinstance(found, Transient)
+    assert "KeyError: 'price'" in str(found)
+    assert "\n" not in str(found)
+
+
+def test_texts_without_an_error_of_ours_have_none() -> None:
+    assert lyrebird_error("ValueError: include.errors is fine") is None
+    assert lyrebird_error("include.errors.NoSuchError: x") is None
+    assert first_line(ValueError("a\nb")) == "ValueError: a"
+
+
+def test_every_error_of_ours_is_found_by_its_name() -> None:
+    for kind in (LyrebirdError, Terminal, Fenced, Transient):
+        found = lyrebird_error(f"Traceback:\n{kind.__module__}.{kind.__name__}: text. Fix.")
+        assert type(found) is kind
+
+
+def test_lag_counts_only_what_is_behind_the_end() -> None:
+    latest = StreamOffset(ends={("a", 0): 5, ("a", 1): 9, ("b", 0): 3}).to_json()
+    end = StreamOffset(ends={("a", 0): 7, ("a", 1): 4}).to_json()
+    assert lag_by_topic(latest, end) == {"a": 5, "b": 0}
+    assert lag_by_topic(json.dumps(latest), json.dumps(end)) == {"a": 5, "b": 0}
+    assert lag_by_topic(None, end) == {}
+
+
+def test_sigterm_asks_for_the_end_and_nothing_more() -> None:
+    before = signal.getsignal(signal.SIGTERM)
+    with stop_signal() as asked:
+        assert not asked.is_set()
+        os.kill(os.getpid(), signal.SIGTERM)
+        assert asked.wait(5)
+    assert signal.getsignal(signal.SIGTERM) is before
+
+
+def test_what_spark_submit_was_given_wins(tmp_path: Path) -> None:
+    found = settings(
+        "app",
+        given={"spark.sql.shuffle.partitions": "3", "spark.ui.enabled": "true"},
+        outside={"spark.sql.shuffle.partitions": "4", "spark.master": "spark://host:7077"},
+        master="local[2]",
+        root=tmp_path,
+    )
+    assert (found["spark.sql.shuffle.partitions"], found["spark.ui.enabled"]) == ("4", "true")
+    assert found["spark.executorEnv.PYTHONPATH"] == str(tmp_path)
+    assert "spark.driver.host" not in found
+
+
+def test_a_local_session_listens_on_this_machine_only(tmp_path: Path) -> None:
+    found = settings("app", given={}, outside={}, master="local[2]", root=tmp_path / "zip")
+    assert found["spark.driver.bindAddress"] == found["spark.driver.host"] == "127.0.0.1"
+    assert "spark.executorEnv.PYTHONPATH" not in found
