@@ -26,6 +26,7 @@ __all__ = [
     "Database",
     "DocumentDefinition",
     "Fact",
+    "Fields",
     "Hop",
     "Lookup",
     "Path",

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Final, Literal
 
-__all__ = ["Change", "Op", "SourceBlock", "TransactionBlock"]
+__all__ = ["Change", "Op", "Row", "SourceBlock", "TransactionBlock"]
 
 Op = Literal["c", "u", "d", "r"]
 """c insert, u update, d delete, r read by a snapshot."""

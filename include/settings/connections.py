@@ -12,7 +12,7 @@ __all__ = ["Cluster", "Elasticsearch", "Kafka", "ObjectStore", "Registry"]
 class Cluster(Strict):
     """Section `cluster`: how this installation names itself in documents' metadata."""
 
-    name: str = Field(pattern=r"[A-Za-z0-9-]+")
+    name: str = Field(pattern=r"^[A-Za-z0-9-]+$")
     type: str
 
 

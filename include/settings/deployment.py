@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar, get_args
+from typing import Any, TypeVar, get_args, get_origin
 
 import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -87,20 +87,17 @@ class Deployment:
         at = path
         while at and at not in self.places:
             at = at[:-1]
-        place = self.places.get(at)
-        return SettingsError(
-            message,
-            file=str(place.file if place else self.folder),
-            line=place.line if place else 0,
-            path=".".join(map(str, path)),
-            **details,
-        )
+        place = self.places.get(at) if at else None
+        where: dict[str, Any] = {"file": str(place.file), "line": place.line} if place else {"file": str(self.folder)}
+        return SettingsError(message, **where, path=".".join(map(str, path)), **details)
 
     def _parse(self, model: type[M], value: Any, path: Path_) -> M:
         try:
             return model.model_validate(value)
         except ValidationError as refused:
-            first = refused.errors()[0]
+            errors = refused.errors()
+            # A misspelt key is also a missing one: the first of the two says more.
+            first = next((e for e in errors if e["type"] == "extra_forbidden"), errors[0])
             where = (*path, *first["loc"])
             kind = first["type"]
             details: dict[str, Any] = {}
@@ -119,13 +116,24 @@ def unknown_name(deployment: Deployment, path: Path_, got: str, section: str) ->
 
 
 def _fields(model: Any, loc: tuple[int | str, ...]) -> list[str]:
-    """Names of the fields of the model that holds the value at `loc`."""
+    """Names, as files write them, of the fields that may stand beside the value at `loc`."""
+    at: list[Any] = [model]
     for step in loc[:-1]:
-        if isinstance(step, str) and isinstance(model, type) and issubclass(model, BaseModel):
-            info = model.model_fields.get(step)
-            model = info.annotation if info else None
-        model = next((a for a in _models(model)), model)
-    return list(model.model_fields) if isinstance(model, type) and issubclass(model, BaseModel) else []
+        at = [inner for annotation in at for inner in _into(annotation, step)]
+    models = [m for annotation in at for m in _models(annotation)]
+    return sorted({info.alias or name for m in models for name, info in m.model_fields.items()})
+
+
+def _into(annotation: Any, step: int | str) -> list[Any]:
+    """The annotations of what `step` leads to."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        fields = annotation.model_fields.items()
+        return [info.annotation for name, info in fields if step in (name, info.alias)]
+    # Of containers the values, of unions whatever has such a step.
+    found = get_args(annotation)
+    if get_origin(annotation) in (dict, list, tuple, set, frozenset):
+        return [found[-1] if found[-1] is not Ellipsis else found[0]]
+    return [inner for each in found for inner in _into(each, step)]
 
 
 def _models(annotation: Any) -> list[type[BaseModel]]:

@@ -1,0 +1,142 @@
+"""Resolved records: what a writer says, and what a reader may believe."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from include.errors import InvalidRecord
+from include.log.resolved import FULL_KEYS, Ends, Resolved, ResolvedView, ResolvedWriter
+from include.record.gtid import MariadbGtidSet
+from include.record.position import BinlogPosition, SourcePosition
+
+HOUR_US = 3_600_000_000
+Appended = list[tuple[bytes, bytes | None]]
+
+
+def position(number: int) -> SourcePosition:
+    return SourcePosition("mariadb", MariadbGtidSet({0: (1, number)}), BinlogPosition("bin.000001", number), number)
+
+
+def say(writer: ResolvedWriter, number: int, changed: Ends, now_us: int = 0) -> tuple[Resolved, Appended]:
+    return writer.records(changed, version=number, position=position(number), now_us=now_us)
+
+
+def test_a_record_survives_its_bytes() -> None:
+    record = Resolved("shop", 3, 9, position(4), {("t", 0): 5, ("t", 11): 6}, True, ("shop.x",), {"xa": [1], "v": 2})
+    assert Resolved.parse(record.value()) == record
+    assert record.key == b"shop/full-3"
+
+
+def test_full_maps_share_a_few_keys_and_each_delta_has_its_own() -> None:
+    def key(sequence: int, *, full: bool) -> bytes:
+        return Resolved("s", sequence, 0, position(0), {}, full).key
+
+    assert key(5, full=True) == key(5 + FULL_KEYS, full=True) != key(6, full=True)
+    assert key(5, full=False) == b"s/delta-5" != key(5 + FULL_KEYS, full=False)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [b"", b"x", b"[]", b"{}", b'{"source": "s"}',
+     Resolved("s", 1, 1, position(1), {}, True).value().replace(b"{}", b"[]", 1),
+     Resolved("s", 1, 1, position(1), {}, True).value().replace(b"0-1-1", b"nonsense")],
+)  # fmt: skip
+def test_other_bytes_are_an_invalid_record(data: bytes) -> None:
+    with pytest.raises(InvalidRecord, match="resolved"):
+        Resolved.parse(data)
+
+
+def test_the_first_record_after_a_start_is_a_full_map() -> None:
+    writer = ResolvedWriter("s", None, {("t", 0): 4})
+    first, _ = say(writer, 1, {("t", 1): 2})
+    second, _ = say(writer, 2, {("t", 1): 3})
+    assert (first.full, first.sequence, first.next_offsets) == (True, 1, {("t", 0): 4, ("t", 1): 2})
+    assert (second.full, second.sequence, second.next_offsets) == (False, 2, {("t", 1): 3})
+
+
+def test_a_full_map_replaces_deltas_that_outweigh_it_and_removes_them() -> None:
+    writer = ResolvedWriter("s", None, {("t", p): 0 for p in range(3)})
+    say(writer, 1, {})
+    kinds, removed = [], []
+    for number in range(2, 8):
+        record, appended = say(writer, number, {("t", 0): number})
+        kinds.append(record.full)
+        removed += [key for key, value in appended if value is None]
+    # Three partitions: after three entries the fourth makes a full map.
+    assert kinds == [False, False, False, True, False, False]
+    assert removed == [b"s/delta-2", b"s/delta-3", b"s/delta-4"]
+
+
+def test_a_full_map_comes_hourly_at_the_latest() -> None:
+    writer = ResolvedWriter("s", None, {("t", p): 0 for p in range(99)})
+    full = [say(writer, n, {}, now_us=now)[0].full for n, now in enumerate((0, HOUR_US - 1, HOUR_US, HOUR_US + 1), 1)]
+    assert full == [True, False, True, False]
+
+
+def test_a_restart_goes_on_with_the_sequence_and_removes_the_deltas_it_found() -> None:
+    last = Resolved("s", 41, 7, position(7), {("t", 0): 5}, False)
+    record, appended = say(ResolvedWriter("s", last, {("t", 0): 5}, deltas=[b"s/delta-40", b"s/delta-41"]), 8, {})
+    assert (record.sequence, record.full, record.next_offsets) == (42, True, {("t", 0): 5})
+    assert appended[1:] == [(b"s/delta-40", None), (b"s/delta-41", None)]
+
+
+def test_a_reader_that_misses_a_record_knows_nothing_until_the_next_full_map() -> None:
+    writer = ResolvedWriter("s", None, {("t", p): 0 for p in range(50)})
+    said = [say(writer, n, {("t", 0): n}, now_us=HOUR_US if n == 5 else 0)[0] for n in range(1, 7)]
+    view = ResolvedView()
+    assert view.ends() is None
+    heard = [view.on_record(r.value()) is not None for r in said if r.sequence != 3]
+    #                1     2     4      5 (full) 6
+    assert heard == [True, True, False, True, True]
+    assert view.newest == said[-1]
+    ends = view.ends()
+    assert ends is not None
+    assert ends["t", 0] == 6
+
+
+def test_a_reader_that_begins_in_the_middle_waits_for_a_full_map() -> None:
+    writer = ResolvedWriter("s", None, {("t", 0): 0, ("t", 1): 0})
+    say(writer, 1, {})
+    view = ResolvedView()
+    delta, _ = say(writer, 2, {("t", 0): 1})
+    assert view.on_record(delta.value()) is None
+    assert (view.newest, view.ends()) == (delta, None)
+
+
+def test_repetitions_and_tombstones_change_nothing() -> None:
+    writer = ResolvedWriter("s", None, {})
+    first, _ = say(writer, 1, {("t", 0): 1})
+    second, _ = say(writer, 2, {("t", 0): 2})
+    view = ResolvedView()
+    assert [view.on_record(each) is not None for each in (first.value(), second.value())] == [True, True]
+    assert [view.on_record(each) for each in (first.value(), None, second.value())] == [None, None, None]
+    assert view.ends() == {("t", 0): 2}
+
+
+steps = st.lists(
+    st.tuples(st.dictionaries(st.integers(0, 5), st.integers(1, 3), max_size=4), st.booleans(), st.booleans()),
+    max_size=25,
+)
+
+
+@given(steps)
+def test_whatever_is_lost_or_restarted_a_reader_believes_only_what_is_so(
+    found: list[tuple[dict[int, int], bool, bool]],
+) -> None:
+    """Each step: records per partition, whether the writer restarts after it, whether the reader misses it."""
+    ends: dict[tuple[str, int], int] = {}
+    writer = ResolvedWriter("s", None, {})
+    view = ResolvedView()
+    for number, (more, restarts, missed) in enumerate(found, 1):
+        changed = {("t", p): ends.get(("t", p), 0) + count for p, count in more.items()}
+        ends |= changed
+        record, _ = say(writer, number, changed)
+        assert record.sequence == number
+        if restarts:
+            writer = ResolvedWriter("s", record, ends)
+        if not missed and view.on_record(record.value()) is not None:
+            assert view.ends() == ends
+        elif not missed:
+            assert view.ends() is None

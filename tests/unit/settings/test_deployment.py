@@ -1,0 +1,150 @@
+"""Deployment files: what they give, and refusals that name file, line, path and what is allowed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from pydantic import Field
+
+from include.errors import SettingsError
+from include.settings.connections import Cluster, Kafka
+from include.settings.deployment import Deployment, Strict, unknown_name
+
+Write = Callable[..., Deployment]
+
+
+class Inner(Strict):
+    size: int
+    mode: str = "a"
+
+
+class Stream(Strict):
+    topic: str
+    inner: Inner | None = None
+    many: list[Inner] = Field(default_factory=list)
+    named: dict[str, Inner] = Field(default_factory=dict)
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Write:
+    def make(env: dict[str, str] | None = None, **files: str) -> Deployment:
+        for name, text in files.items():
+            (tmp_path / f"{name}.yaml").write_text(text, encoding="utf-8")
+        return Deployment.load(tmp_path, env or {})
+
+    return make
+
+
+def test_sections_of_all_files_make_one_deployment(write: Write) -> None:
+    found = write(a="streams:\n  x: {topic: t1}\n", b="streams:\n  y: {topic: t2}\nkafka: {bootstrap: 'h:1'}\n", c="")
+    assert {name: s.topic for name, s in found.section("streams", Stream).items()} == {"x": "t1", "y": "t2"}
+    assert found.one("kafka", Kafka).bootstrap == "h:1"
+    assert found.section("none", Stream) == {}
+
+
+def test_values_do_not_change(write: Write) -> None:
+    stream = write(a="streams:\n  x: {topic: t}\n").section("streams", Stream)["x"]
+    with pytest.raises(ValueError, match="frozen"):
+        stream.topic = "u"  # type: ignore[misc]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("streams:\n  x:\n    topic: t\n    tpoic: u\n",
+         r"unknown key \(.*a\.yaml', line=4, path='streams\.x\.tpoic', allowed=\['inner', 'many', 'named', 'topic'\]"),
+        ("streams:\n  x:\n    topic: t\n    inner:\n      sise: 3\n", r"line=5, path='streams\.x\.inner\.sise'"),
+        ("streams:\n  x:\n    topic: t\n    inner: {size: 1, sise: 3}\n", r"allowed=\['mode', 'size'\]"),
+        ("streams:\n  x:\n    topic: t\n    many:\n    - size: 1\n    - size: big\n",
+         r"integer.*line=6, path='streams\.x\.many\.1\.size', got='big'"),
+        ("streams:\n  x:\n    topic: t\n    named:\n      n: {size: 1, other: 2}\n",
+         r"unknown key.*line=5, path='streams\.x\.named\.n\.other', allowed=\['mode', 'size'\]"),
+        ("streams:\n  x: {}\n", r"Field required.*line=2, path='streams\.x\.topic'"),
+        ("streams: [1]\n", r"a section holds names.*line=1, path='streams'"),
+        ("streams:\n  x: 3\n", r"a\.yaml', line=2, path='streams\.x'"),
+    ],
+)  # fmt: skip
+def test_a_wrong_value_is_refused_with_its_place_and_what_is_allowed(write: Write, text: str, expected: str) -> None:
+    with pytest.raises(SettingsError, match=expected) as caught:
+        write(a=text).section("streams", Stream)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("a: [1\n", r"not valid YAML.*line=2"),
+        ("- a\n", r"holds sections.*line=1"),
+        ("a:\n  b: 1\n  b: 2\n", r"key stands twice.*line=3, path='a'"),
+        ("a:\n  b: {{ name }}\n", r"a key is a name.*line=2.*quotes"),
+        ("a:\n  ? [1]\n  : 2\n", r"a key is a name.*line=2"),
+        ("a:\n  b: !secret x\n", r"not a value.*line=2"),
+        ("a:\n  b: 2026-13-45\n", r"not a value.*line=2"),
+    ],
+)
+def test_what_is_no_deployment_file_is_refused_with_its_line(write: Write, text: str, expected: str) -> None:
+    with pytest.raises(SettingsError, match=expected) as caught:
+        write(a=text)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_file_that_is_no_text_is_named(write: Write, tmp_path: Path) -> None:
+    (tmp_path / "x.yaml").write_bytes(b"a: \xff\xfe\n")
+    with pytest.raises(SettingsError, match=r"x\.yaml"):
+        write()
+
+
+def test_a_name_may_not_stand_in_two_files(write: Write) -> None:
+    with pytest.raises(SettingsError, match=r"declared twice.*b\.yaml', line=3, path='streams\.x'"):
+        write(a="streams:\n  x: {topic: t}\n", b="\nstreams:\n  x: {topic: u}\n")
+
+
+def test_a_single_section_may_not_stand_in_two_files(write: Write) -> None:
+    with pytest.raises(SettingsError, match=r"section is declared twice.*b\.yaml', line=1, path='mode'"):
+        write(a="mode: x\n", b="mode: y\n")
+
+
+def test_an_empty_folder_and_a_missing_section_say_what_to_do(write: Write, tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match="LYREBIRD_DEPLOYMENT"):
+        Deployment.load(tmp_path / "none", {})
+    with pytest.raises(SettingsError, match="Add `kafka:`"):
+        write(a="x: {}\n").one("kafka", Kafka)
+
+
+def test_texts_are_filled_from_the_environment(write: Write) -> None:
+    found = write(
+        {"HOST": "h", "PORT": "9092"}, a="kafka: {bootstrap: '${HOST}:${PORT}', options: {a: '${NONE:-x y}'}}\n"
+    )
+    kafka = found.one("kafka", Kafka)
+    assert (kafka.bootstrap, kafka.options) == ("h:9092", {"a": "x y"})
+
+
+def test_a_filled_value_becomes_what_its_field_is(write: Write) -> None:
+    found = write({"N": "017"}, a="s:\n  x: {topic: '${N}', inner: {size: '${N}'}}\n").section("s", Stream)["x"]
+    assert (found.topic, found.inner) == ("017", Inner(size=17))
+
+
+def test_a_name_that_is_not_set_is_refused_with_the_next_step(write: Write) -> None:
+    with pytest.raises(SettingsError, match=r"line=2, path='kafka\.bootstrap', name='NONE'.*lyrebird up"):
+        write(a="kafka:\n  bootstrap: ${NONE}\n")
+
+
+def test_a_dangling_name_is_refused_with_the_names_there_are(write: Write) -> None:
+    found = write(a="streams:\n  x: {topic: t}\n  w: {topic: t}\nuses:\n  a:\n    of: y\n")
+    error = unknown_name(found, ("uses", "a", "of"), "y", "streams")
+    assert "got='y', allowed=['w', 'x']" in str(error)
+    assert (error.details["line"], error.details["path"]) == (6, "uses.a.of")
+
+
+def test_an_error_about_a_value_that_is_not_there_names_the_one_above(write: Write) -> None:
+    found = write(a="\nstreams:\n  x: {topic: t}\n")
+    assert found.error(("streams", "x", "inner", "size"), "m").details["line"] == 3
+    nowhere = found.error(("none",), "m")
+    assert str(nowhere) == f"m (file={str(found.folder)!r}, path='none')"
+
+
+def test_a_cluster_has_a_plain_name(write: Write) -> None:
+    with pytest.raises(SettingsError, match=r"pattern.*path='cluster\.name'"):
+        write(a="cluster: {name: 'a b', type: x}\n").one("cluster", Cluster)

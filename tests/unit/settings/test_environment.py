@@ -1,0 +1,48 @@
+"""Where LYREBIRD_* values come from."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from include.errors import SettingsError
+from include.settings.environment import (
+    PROJECT_ROOT,
+    cache_folder,
+    deployment_folder,
+    environment,
+    require,
+    state_folder,
+)
+
+
+@pytest.fixture
+def state(tmp_path: Path) -> dict[str, str]:
+    (tmp_path / "env").write_text("LYREBIRD_A=from file\nLYREBIRD_B=x=y\n# no value\nOTHER=1\n", encoding="utf-8")
+    return {"LYREBIRD_STATE": str(tmp_path)}
+
+
+def test_the_process_wins_over_the_file_that_up_wrote(state: dict[str, str]) -> None:
+    found = environment({**state, "LYREBIRD_A": "from process", "PATH": "/bin"})
+    assert found == {**state, "LYREBIRD_A": "from process", "LYREBIRD_B": "x=y"}
+    assert require("LYREBIRD_B", state) == "x=y"
+
+
+def test_without_a_file_the_process_is_all(tmp_path: Path) -> None:
+    env = {"LYREBIRD_STATE": str(tmp_path / "none"), "LYREBIRD_KAFKA": "h:1"}
+    assert environment(env) == env
+
+
+def test_a_value_that_nobody_set_says_what_to_do(state: dict[str, str]) -> None:
+    with pytest.raises(SettingsError, match=r"LYREBIRD_NONE.*lyrebird up"):
+        require("LYREBIRD_NONE", state)
+
+
+def test_folders_have_defaults_and_may_be_moved() -> None:
+    assert state_folder({}) == PROJECT_ROOT / ".lyrebird"
+    assert deployment_folder({}) == PROJECT_ROOT / "include" / "deployment"
+    assert cache_folder({}).name == "lyrebird"
+    assert state_folder({"LYREBIRD_STATE": "/s"}) == Path("/s")
+    assert deployment_folder({"LYREBIRD_DEPLOYMENT": "/d"}) == Path("/d")
+    assert cache_folder({"LYREBIRD_CACHE": "/c"}) == Path("/c")
