@@ -1,1 +1,1 @@
-"""Capture: a MySQL or MariaDB server's changes into the log, exactly once."""
+"""Capture: a MySQL-family server's row binlog into change topics, whole transactions, exactly once."""

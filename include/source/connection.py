@@ -1,0 +1,160 @@
+"""Connections to the server: SQL for questions and snapshots, and the dump of its binlog.
+
+Protocol: https://mariadb.com/kb/en/com_binlog_dump/ and facts of the servers themselves. The handshake is pymysql's;
+after the dump command the socket is ours (`binlog.Packets`).
+"""
+
+from __future__ import annotations
+
+import socket
+import struct
+from typing import Any
+
+import pymysql
+from pymysql.connections import Connection
+from pymysql.constants import COMMAND
+from pymysql.cursors import Cursor
+
+from include.errors import Fenced, LyrebirdError, Terminal, Transient
+from include.source.definition import SourceDefinition
+
+__all__ = ["Dump", "connect", "dump", "error_of", "query"]
+
+_DENIED = frozenset({1044, 1045, 1698})
+_NO_PRIVILEGE = frozenset({1142, 1143, 1227})
+_MASTER_FATAL = 1236
+_TABLE_CHANGED = 1412
+
+
+def connect(source: SourceDefinition, **options: Any) -> Connection[Cursor]:
+    """A connection in UTC and utf8mb4; raises `Terminal` for a refused account, `Transient` for no answer."""
+    try:
+        return pymysql.connect(
+            host=source.host,
+            port=source.port,
+            user=source.user,
+            password=source.password,
+            charset="utf8mb4",
+            autocommit=True,
+            connect_timeout=5,
+            read_timeout=600,
+            init_command="SET time_zone = '+00:00'",
+            **options,
+        )
+    except pymysql.err.MySQLError as refusal:
+        raise error_of(refusal, source) from refusal
+
+
+def query(connection: Connection[Cursor], source: SourceDefinition, sql: str, *values: Any) -> list[tuple[Any, ...]]:
+    """All rows of one statement, errors as ours."""
+    try:
+        with connection.cursor() as cursor:
+            cursor.execute(sql, values or None)
+            return list(cursor.fetchall())
+    except pymysql.err.MySQLError as refusal:
+        raise error_of(refusal, source) from refusal
+
+
+class Dump:
+    """A running dump: bytes of packets, nothing else is ever said on this connection."""
+
+    def __init__(self, connection: Connection[Cursor]) -> None:
+        self._connection = connection
+        # The dump goes on where the handshake ended, possibly inside TLS.
+        self._socket: socket.socket = connection._sock  # type: ignore[attr-defined]  # noqa: SLF001
+
+    def recv(self, size: int) -> bytes:
+        """As a socket's: blocks up to the timeout, then raises `TimeoutError`; b"" at the end."""
+        return self._socket.recv(size)
+
+    def settimeout(self, seconds: float | None) -> None:
+        """As a socket's."""
+        self._socket.settimeout(seconds)
+
+    def close(self) -> None:
+        """Hang up; may be called twice."""
+        self._connection._force_close()  # type: ignore[attr-defined]  # noqa: SLF001 - a QUIT would not be read
+
+
+def dump(source: SourceDefinition, replica_id: int, gtids: str) -> Dump:
+    """Ask for the binlog after `gtids` (MariaDB's GTID position); what follows is packets of events.
+
+    A second dump under the same replica id ends the first one with error 1236. May block while connecting.
+    """
+    connection = connect(source)
+    try:
+        if not gtids and query(connection, source, "SELECT @@gtid_binlog_pos")[0][0]:
+            _refuse_purged_start(connection, source)
+        for setting in (
+            "@master_binlog_checksum = @@global.binlog_checksum",
+            f"@master_heartbeat_period = {round(source.heartbeat_s * 1e9)}",
+            "@mariadb_slave_capability = 4",
+            "@slave_gtid_strict_mode = 1, @slave_gtid_ignore_duplicates = 0",
+            # A long snapshot keeps us from reading for minutes; the server must not give us up meanwhile.
+            "SESSION net_write_timeout = 3600",
+        ):
+            query(connection, source, f"SET {setting}")
+        query(connection, source, "SET @slave_connect_state = %s", gtids)
+        body = struct.pack("<IHI", 4, 0, replica_id)
+        connection._execute_command(COMMAND.COM_BINLOG_DUMP, body)  # type: ignore[attr-defined]  # noqa: SLF001
+    except pymysql.err.MySQLError as refusal:
+        connection.close()
+        raise error_of(refusal, source) from refusal
+    except LyrebirdError:
+        connection.close()
+        raise
+    return Dump(connection)
+
+
+def _refuse_purged_start(connection: Connection[Cursor], source: SourceDefinition) -> None:
+    """Reading from the very beginning is right only while the first binlog file is there."""
+    first = str(query(connection, source, "SHOW BINARY LOGS")[0][0])
+    if not first.endswith(".000001"):
+        raise Terminal(
+            "the binlog from which capture has to go on was purged",
+            server=source.place,
+            first=first,
+            fix="Read everything anew: `lyrebird capture run --source … --snapshot --anew`.",
+        )
+
+
+def error_of(refusal: BaseException, source: SourceDefinition) -> LyrebirdError:
+    """The server's or the network's refusal as the error that says how to react to it."""
+    code = refusal.args[0] if refusal.args and isinstance(refusal.args[0], int) else 0
+    answer = str(refusal.args[-1]) if refusal.args else repr(refusal)
+    place = source.place
+    if code in _DENIED:
+        return Terminal(
+            "the server refuses the account",
+            server=place,
+            user=source.user,
+            fix="Check `user` and `password` of the source (LYREBIRD_MYSQL_USER, LYREBIRD_MYSQL_PASSWORD).",
+        )
+    if code in _NO_PRIVILEGE:
+        return Terminal(
+            "the account lacks a privilege",
+            server=place,
+            user=source.user,
+            answer=answer,
+            fix="GRANT REPLICATION SLAVE, BINLOG MONITOR, SELECT ON *.* to it.",
+        )
+    if code == _MASTER_FATAL:
+        if "same server" in answer:
+            return Fenced("another replica with this server id has taken over the dump", server=place, answer=answer)
+        return Terminal(
+            "the server cannot go on from capture's position",
+            server=place,
+            answer=answer,
+            fix="Read everything anew: `lyrebird capture run --source … --snapshot --anew`.",
+        )
+    if code == _TABLE_CHANGED:
+        return Transient("a table was altered while its snapshot was read", system="mysql", server=place, answer=answer)
+    if isinstance(refusal, pymysql.err.ProgrammingError):
+        return Terminal("the server refuses a statement", server=place, answer=answer, code=code)
+    return Transient(
+        "the server does not answer",
+        system="mysql",
+        server=place,
+        answer=answer,
+        fix="Is it up? See `lyrebird status`.",
+    )

@@ -1,0 +1,105 @@
+"""Requests to capture: read from `cdc.<source>.requests`, each id taken up once, answered in `cdc.<source>.answers`.
+
+Which ids were dealt with stands in the answers, which are written in the same Kafka transactions as the work itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from include.clock import Clock
+from include.errors import InvalidRecord
+from include.log.ports import LogReader, Record
+from include.log.requests import Answer, Request
+from include.log.topics import source_answers, source_requests
+from include.source.state import CaptureState, Job
+
+__all__ = ["Desk", "Taken", "answers_by_id"]
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """What reading the requests came to: the state with new jobs, and what to answer."""
+
+    state: CaptureState
+    answers: tuple[Answer, ...]
+
+
+class Desk:
+    """Takes up requests; made after the fence, as it reads once which ids are done."""
+
+    def __init__(self, name: str, reader: LogReader, clock: Clock) -> None:
+        self._topic = source_requests(name)
+        self._reader = reader
+        self._clock = clock
+        self._closed = {
+            id_ for id_, answer in answers_by_id(reader, name).items() if answer.state in ("done", "refused")
+        }
+
+    def take(self, state: CaptureState, tables: Mapping[str, int]) -> Taken | None:
+        """New requests since `state.requests_next`, None without any. `tables`: those that can be asked for."""
+        begin, end = self._reader.begin_offsets(self._topic)[0], self._reader.end_offsets(self._topic)[0]
+        start = max(begin, state.requests_next)
+        if start >= end:
+            return None
+        answers: list[Answer] = []
+        jobs = list(state.jobs)
+        for record in self._reader.read(self._topic, 0, start, end):
+            answer, job = self._judge(record, tables, {job.id for job in jobs})
+            if answer is not None:
+                answers.append(answer)
+            if job is not None:
+                jobs.append(job)
+        return Taken(CaptureState(state.version, state.snapshot, state.tables, tuple(jobs), end), tuple(answers))
+
+    def close(self, id_: str) -> None:
+        """The request is done: its id is not taken up again."""
+        self._closed.add(id_)
+
+    def _judge(self, record: Record, tables: Mapping[str, int], open_ids: set[str]) -> tuple[Answer | None, Job | None]:
+        if record.value is None:
+            return None, None
+        try:
+            request = Request.parse(record.value)
+        except InvalidRecord as error:
+            id_ = (record.key or b"").decode("utf-8", "replace")
+            return self._refuse(id_, f"not a request: {error.details.get('reason')} at offset {record.offset}"), None
+        if request.id in self._closed or request.id in open_ids:
+            return None, None
+        if request.kind != "snapshot":
+            return self._refuse(request.id, f"capture does not carry out requests of kind {request.kind}"), None
+        wanted, unknown = _full_names(request.tables, tables)
+        if unknown:
+            return self._refuse(request.id, f"no captured tables: {', '.join(unknown)}"), None
+        return Answer(request.id, "accepted", self._clock.now_us()), Job(request.id, wanted, gap=False)
+
+    def _refuse(self, id_: str, note: str) -> Answer:
+        self._closed.add(id_)
+        return Answer(id_, "refused", self._clock.now_us(), note=note)
+
+
+def answers_by_id(reader: LogReader, name: str) -> dict[str, Answer]:
+    """The last answer to each request."""
+    topic = source_answers(name)
+    begin, end = reader.begin_offsets(topic)[0], reader.end_offsets(topic)[0]
+    found: dict[str, Answer] = {}
+    for record in reader.read(topic, 0, begin, end):
+        if record.value is not None:
+            answer = Answer.parse(record.value)
+            found[answer.id] = answer
+    return found
+
+
+def _full_names(asked: tuple[str, ...], tables: Mapping[str, int]) -> tuple[tuple[str, ...], list[str]]:
+    """Full names of the tables asked for (all without any), and those that are not captured."""
+    if not asked:
+        return tuple(sorted(tables)), []
+    wanted: list[str] = []
+    unknown: list[str] = []
+    for name in asked:
+        found = [full for full in sorted(tables) if name in (full, full.partition(".")[2])]
+        wanted += found
+        if not found:
+            unknown.append(name)
+    return tuple(dict.fromkeys(wanted)), unknown

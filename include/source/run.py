@@ -1,0 +1,155 @@
+"""Capture as a process: sessions one after another until a stop request, with back-off while a server is away."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from include.clock import Clock
+from include.errors import Transient
+from include.log.kafka import KafkaAdmin, KafkaReader
+from include.log.kafka_writer import KafkaWriter
+from include.log.registry import ConfluentRegistry
+from include.metrics.exporter import Metrics
+from include.metrics.progress import RunFolder
+from include.settings.connections import Kafka, Registry
+from include.settings.deployment import Deployment
+from include.source.definition import SourceDefinition
+from include.source.preflight import preflight, refuse
+from include.source.replicator import Group
+from include.source.session import LogPorts, Session, Watcher, transactional_id
+from include.source.state import Job
+
+__all__ = ["Capture", "Mode", "Reporter", "kafka_ports"]
+
+log = logging.getLogger(__name__)
+
+Mode = Literal["stream", "snapshot", "anew"]
+"""stream: replicate until asked to stop; snapshot: read the tables once, or some of them again; anew: read all tables
+from now on, whatever was captured before (after a purged binlog)."""
+
+_FIRST_PAUSE_S: Final = 0.5
+_LONGEST_PAUSE_S: Final = 15.0
+_REPORT_EVERY_S: Final = 0.5
+
+
+@dataclass
+class Reporter(Watcher):
+    """Progress file, metrics and stop request of a supervised capture."""
+
+    folder: RunFolder
+    metrics: Metrics
+    clock: Clock
+    interrupted: Callable[[], bool] = bool
+
+    def __post_init__(self) -> None:
+        self._started_s = self._asked_s = self._reported_s = self.clock.monotonic_s()
+        self._asked_s -= 1
+        self._reported_s -= 1
+        self._stop = False
+        self._rows = self._transactions = 0
+
+    def stop_requested(self) -> bool:
+        """The guardian's stop file (looked for five times a second), or a signal."""
+        now_s = self.clock.monotonic_s()
+        if not self._stop and now_s - self._asked_s >= 0.2:
+            self._asked_s = now_s
+            self._stop = self.folder.stop_requested() or self.interrupted()
+        return self._stop
+
+    def on_commit(self, group: Group, *, caught_up: bool) -> None:
+        """Count and show it."""
+        self._rows += group.rows
+        self._transactions += group.transactions
+        self.metrics.count("lyrebird_rows_total", group.rows)
+        self.metrics.count("lyrebird_transactions_total", group.transactions)
+        lag_s = 0.0 if caught_up else max(0.0, (self.clock.now_us() - group.position.commit_us) / 1e6)
+        self.metrics.set("lyrebird_lag_seconds", lag_s)
+        self.metrics.set("lyrebird_position_commit_seconds", group.position.commit_us / 1e6)
+        self.metrics.set("lyrebird_up_seconds", self.clock.monotonic_s() - self._started_s)
+        self._report(
+            position=str(group.position.binlog),
+            gtids=str(group.position.gtids),
+            lag_s=round(lag_s, 3),
+            rows=self._rows,
+            transactions=self._transactions,
+            snapshot=group.state.snapshot,
+        )
+
+    def on_snapshot(self, table: str, rows: int) -> None:
+        """Show how far the snapshot is."""
+        self.metrics.set("lyrebird_snapshot_rows", rows, table)
+
+    def on_retry(self, error: Transient, attempt: int) -> None:
+        """A session was lost; waiting counts as progress, as starting anew would help nobody."""
+        self.metrics.count("lyrebird_retries_total")
+        self._reported_s -= _REPORT_EVERY_S
+        self._report(waiting_for=str(error), attempt=attempt)
+
+    def _report(self, **fields: object) -> None:
+        now_s = self.clock.monotonic_s()
+        if now_s - self._reported_s >= _REPORT_EVERY_S:
+            self._reported_s = now_s
+            self.folder.report(**fields)
+
+
+class Capture:
+    """All sessions of one run. `Fenced` and `Terminal` end it; `Transient` begins the next session after a pause."""
+
+    def __init__(self, name: str, source: SourceDefinition, ports: LogPorts, clock: Clock, reporter: Reporter) -> None:
+        self._name, self._source, self._ports, self._clock, self._reporter = name, source, ports, clock, reporter
+        self._pause_s = _FIRST_PAUSE_S
+        self._attempt = 0
+
+    def run(self, mode: Mode = "stream", tables: tuple[str, ...] = (), id_: str = "") -> str:
+        """Run to the end; says in a few words how it ended: `stopped`, `done`, or `already done`."""
+        while True:
+            began_s = self._clock.monotonic_s()
+            try:
+                return self._once(mode, tables, id_)
+            except Transient as error:
+                if self._reporter.stop_requested():
+                    return "stopped"
+                self._wait(error, began_s)
+
+    def _once(self, mode: Mode, tables: tuple[str, ...], id_: str) -> str:
+        refuse(self._source, preflight(self._source))
+        session = Session(self._name, self._source, self._ports, self._clock, self._reporter)
+        try:
+            if mode == "stream":
+                session.stream()
+                return "stopped"
+            if mode == "anew" or not session.snapshot_done:
+                return "done" if session.first_snapshot(tables) else "stopped"
+            if not tables:
+                return "already done"
+            session.stream(Job(id_, tables, gap=False))
+            return "stopped" if self._reporter.stop_requested() else "done"
+        finally:
+            session.close()
+
+    def _wait(self, error: Transient, began_s: float) -> None:
+        if self._clock.monotonic_s() - began_s > 4 * _LONGEST_PAUSE_S:
+            self._pause_s, self._attempt = _FIRST_PAUSE_S, 0
+        self._attempt += 1
+        log.warning("capture of %s pauses for %.1f s: %s", self._name, self._pause_s, error)
+        self._reporter.on_retry(error, self._attempt)
+        until_s = self._clock.monotonic_s() + self._pause_s
+        while self._clock.monotonic_s() < until_s and not self._reporter.stop_requested():
+            self._clock.sleep(0.2)
+        self._pause_s = min(self._pause_s * 2, _LONGEST_PAUSE_S)
+
+
+def kafka_ports(deployment: Deployment, name: str, clock: Clock) -> LogPorts:
+    """The deployment's Kafka and registry; a call that gets no answer gives up after 20 s."""
+    kafka = deployment.one("kafka", Kafka)
+    registry = deployment.one("registry", Registry)
+    bootstrap, options = kafka.bootstrap, kafka.options
+    return LogPorts(
+        writer=lambda: KafkaWriter(bootstrap, transactional_id(name), options, timeout_s=20, clock=clock),
+        reader=KafkaReader(bootstrap, options, timeout_s=20, clock=clock),
+        admin=KafkaAdmin(bootstrap, options),
+        registry=ConfluentRegistry(registry.url),
+    )

@@ -1,0 +1,343 @@
+"""One fenced session of capture: from opening the writer to its loss or the end.
+
+The order of durable steps:
+ 1. open the writer: fences the last one of this source and ends its open transaction
+ 2. read the last resolved record, up to the topic's end after the fence
+ 3. ask for the binlog after its GTID position
+ 4. gather whole transactions, for at most `group_ms` or `group_bytes`
+ 5. commit them in one Kafka transaction, the resolved record last (`commit.Committer`)
+An error in 3–5 ends the session; the next one begins at 1 and re-reads what was not committed, under the same versions.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from include.clock import Clock
+from include.errors import SettingsError, Terminal, Transient
+from include.log.ports import LogReader, LogWriter, SchemaRegistry, TopicAdmin, TopicSpec
+from include.log.requests import Answer
+from include.log.topics import control, policy, source_answers, source_requests, source_resolved
+from include.source.binlog import EventReader, Packets
+from include.source.checkpoint import read_checkpoint
+from include.source.commit import Committer
+from include.source.connection import Dump, connect, dump, query
+from include.source.definition import SourceDefinition
+from include.source.desk import Desk
+from include.source.encode import Encoders
+from include.source.replicator import Group, Replicator
+from include.source.snapshot import Snapshot
+from include.source.state import CaptureState, Job
+from include.source.tables import Catalog, TableInfo, load_tables
+from include.source.transaction import Heartbeat, SourceTransaction, TransactionBuilder
+
+__all__ = ["LogPorts", "Session", "Watcher", "ensure_topics", "transactional_id"]
+
+log = logging.getLogger(__name__)
+
+_IDLE_COMMIT_S: Final = 0.8
+_POLL_S: Final = 0.25
+_REQUESTS_EVERY_S: Final = 1.0
+# The server stamps whole seconds, at a statement's start: what is committed now may carry a stamp of a second ago.
+_STAMP_US: Final = 1_000_000
+
+
+@dataclass(frozen=True)
+class LogPorts:
+    """How a session reaches the log; `writer()` opens (and fences)."""
+
+    writer: Callable[[], LogWriter]
+    reader: LogReader
+    admin: TopicAdmin
+    registry: SchemaRegistry
+
+
+class Watcher:
+    """What a session tells others, and hears; this one tells nobody and never stops."""
+
+    def stop_requested(self) -> bool:
+        """Whether to commit what is complete and end. Cheap: asked often."""
+        return False
+
+    def on_commit(self, group: Group, *, caught_up: bool) -> None:
+        """A group is in the log."""
+
+    def on_snapshot(self, table: str, rows: int) -> None:
+        """So many rows of a table were read."""
+
+
+class Session:
+    """One writer's life. Any error makes it useless; `close` it in every case."""
+
+    def __init__(self, name: str, source: SourceDefinition, ports: LogPorts, clock: Clock, watcher: Watcher) -> None:
+        """Steps 1 and 2."""
+        self._name, self._source, self._ports, self._clock, self._watcher = name, source, ports, clock, watcher
+        ensure_topics(name, ports.admin)
+        self._writer = ports.writer()
+        self._dump: Dump | None = None
+        try:
+            self._checkpoint = read_checkpoint(ports.reader, source_resolved(name))
+            self._desk = Desk(name, ports.reader, clock)
+        except BaseException:
+            self.close()
+            raise
+        self._committer = Committer(name, self._writer, self._checkpoint, clock)
+        self._catalog = Catalog(self._load)
+        self._encoders = Encoders(name, source, ports.admin, ports.registry)
+        self._replicator: Replicator | None = None
+        self._group_since_s: float | None = None
+        self._committed_s = self._heard_s = self._asked_s = clock.monotonic_s()
+        self._caught_up = False
+
+    @property
+    def snapshot_done(self) -> bool:
+        """Whether replication may start."""
+        return self._state().snapshot == "done"
+
+    def close(self) -> None:
+        """Give up writer and dump; what is not committed is dropped. May be called twice."""
+        if self._dump is not None:
+            self._dump.close()
+        self._writer.close()
+
+    def first_snapshot(self, tables: tuple[str, ...] = ()) -> bool:
+        """Read the captured tables anew from now on; False when a stop request came before the end.
+
+        With `tables` the others are owed: replication reads them first. After an earlier try or lineage every table
+        gets a floor, so that rows which only that one saw go away.
+        """
+        again = self._checkpoint.last is not None
+        before = self._state()
+        snapshot = Snapshot(self._source, self._clock)
+        try:
+            found = {".".join(name): info for name, info in snapshot.tables().items()}
+            chosen = _chosen(tables, found)
+            state = CaptureState(version=before.version, requests_next=before.requests_next)
+            core = self._begin(snapshot.position, state)
+            floor = core.floor
+            for info in found.values():
+                core.take_up(info.schema())
+            for table in before.tables:
+                if table not in found:
+                    core.on_control("drop", table)
+            owed = [table for table in found if table not in chosen]
+            left = list(chosen)
+            while left:
+                if self._read_table(snapshot, found[left[0]], [*left, *owed]) is None:
+                    return False
+                if again:
+                    core.on_control("gap", left[0], floor=floor)
+                left.pop(0)
+            core.state = replace(core.state, snapshot="done")
+            if owed:
+                core.state = core.state.with_gap("gap:first-snapshot", owed)
+            self._commit()
+        finally:
+            snapshot.close()
+        return True
+
+    def stream(self, extra: Job | None = None) -> None:
+        """Steps 3–5 until a stop request; with `extra` until that snapshot is done."""
+        last = self._checkpoint.last
+        if last is None or not self.snapshot_done:
+            raise Terminal(
+                "the source has no finished snapshot to go on from",
+                source=self._name,
+                fix=f"Run `lyrebird capture run --source {self._name} --snapshot`, or start the DAG source_snapshot.",
+            )
+        core = self._begin(last.position, self._state())
+        self._take_up_new_tables(core)
+        if extra is not None:
+            unknown = [table for table in extra.tables if table not in core.state.tables]
+            _chosen(tuple(unknown), dict.fromkeys(core.state.tables))
+            core.state = replace(core.state, jobs=(*core.state.jobs, extra))
+        self._dump = dump(self._source, self._source.replica_id(self._name), str(last.position.gtids))
+        self._packets = Packets(self._dump, self._source)
+        self._events = EventReader()
+        self._builder = TransactionBuilder(self._source.captures, self._source.transaction_bytes)
+        self._heard_s = self._clock.monotonic_s()
+        while not self._watcher.stop_requested():
+            self._step(core)
+            self._take_requests(core)
+            if core.state.jobs and not core.pending and not self._carry_out(core, core.state.jobs[0]):
+                break
+            if extra is not None and all(job.id != extra.id for job in core.state.jobs):
+                break
+        if core.pending:
+            self._commit()
+
+    def _state(self) -> CaptureState:
+        last = self._checkpoint.last
+        return CaptureState() if last is None else CaptureState.from_json(last.state)
+
+    def _begin(self, position: Any, state: CaptureState) -> Replicator:
+        self._replicator = Replicator(
+            self._name, self._source, self._catalog, self._encoders, self._clock, position, state
+        )
+        return self._replicator
+
+    def _load(self) -> Any:
+        connection = connect(self._source)
+        try:
+            return load_tables(
+                lambda sql, *values: query(connection, self._source, sql, *values),
+                self._source.databases,
+                self._source.captures,
+            )
+        finally:
+            connection.close()
+
+    def _take_up_new_tables(self, core: Replicator) -> None:
+        """Tables that the source names only since now are owed a snapshot; all get their topics at once."""
+        new = []
+        for name, info in self._catalog.tables().items():
+            table = ".".join(name)
+            if table not in core.state.tables:
+                new.append(table)
+                core.take_up(info.schema())
+        if new:
+            core.state = core.state.with_gap(f"gap:new:{core.floor}", new)
+
+    def _step(self, core: Replicator) -> None:
+        """Take at most one event, and commit when it is time."""
+        now_s = self._clock.monotonic_s()
+        wait_s = _POLL_S
+        if self._group_since_s is not None:
+            wait_s = max(0.0, self._group_since_s + self._source.group_ms / 1000 - now_s)
+        data = self._packets.next(wait_s)
+        now_s = self._clock.monotonic_s()
+        item = None
+        if data is not None:
+            self._heard_s = now_s
+            item = self._builder.on_event(self._events.parse(data))
+        elif now_s - self._heard_s > self._source.silence_s:
+            raise Transient("the server has gone silent", system="mysql", server=self._source.place)
+        if isinstance(item, SourceTransaction):
+            self._caught_up = False
+            core.on_transaction(item)
+            if self._group_since_s is None:
+                self._group_since_s = now_s
+        elif isinstance(item, Heartbeat):
+            self._caught_up = True
+            core.on_idle(item.at, self._clock.now_us() - _STAMP_US)
+        if self._group_since_s is not None:
+            age_ms = (now_s - self._group_since_s) * 1000
+            if age_ms >= self._source.group_ms or core.size_bytes >= self._source.group_bytes:
+                self._commit()
+        elif isinstance(item, Heartbeat) and now_s - self._committed_s >= _IDLE_COMMIT_S:
+            self._commit()
+
+    def _commit(self, uncovered: tuple[str, ...] = ()) -> None:
+        core = self._core
+        group = core.flush(uncovered)
+        self._committer.commit(group)
+        self._group_since_s = None
+        self._committed_s = self._clock.monotonic_s()
+        self._watcher.on_commit(group, caught_up=self._caught_up)
+
+    @property
+    def _core(self) -> Replicator:
+        if self._replicator is None:
+            raise Terminal("the session has not begun", source=self._name)
+        return self._replicator
+
+    def _take_requests(self, core: Replicator) -> None:
+        now_s = self._clock.monotonic_s()
+        if now_s - self._asked_s < _REQUESTS_EVERY_S:
+            return
+        self._asked_s = now_s
+        taken = self._desk.take(core.state, core.state.tables)
+        if taken is not None:
+            core.state = taken.state
+            for answer in taken.answers:
+                core.on_answer(answer)
+            self._commit()
+
+    def _carry_out(self, core: Replicator, job: Job) -> bool:
+        """Read a job's tables at a coordinate that the stream is brought to exactly; False when asked to stop."""
+        asked = not job.gap
+        if asked:
+            core.on_answer(Answer(job.id, "running", self._clock.now_us()))
+            self._commit()
+        snapshot = self._snapshot_ahead(core)
+        try:
+            while not core.position.gtids.contains(snapshot.position.gtids):  # type: ignore[arg-type]
+                if self._watcher.stop_requested():
+                    return False
+                self._step(core)
+            if core.pending:
+                self._commit()
+            # What went by meanwhile may have dropped tables of the job, or the job with them.
+            now = next((each for each in core.state.jobs if each.id == job.id), None)
+            found = {".".join(name): info for name, info in snapshot.tables().items()}
+            floor, rows = core.floor, 0
+            for table in now.tables if now else ():
+                if table not in found:
+                    continue
+                rows_read = self._read_table(snapshot, found[table], [])
+                if rows_read is None:
+                    return False
+                rows += rows_read
+                if job.gap:
+                    core.on_control("gap", table, floor=floor)
+            core.state = core.state.without_job(job.id)
+            if asked:
+                core.on_answer(Answer(job.id, "done", self._clock.now_us(), done=rows, total=rows))
+            self._commit()
+            self._desk.close(job.id)
+        finally:
+            snapshot.close()
+        return True
+
+    def _snapshot_ahead(self, core: Replicator) -> Snapshot:
+        """A snapshot that has all that the stream has had: the binlog is sent before the engine commits."""
+        for _ in range(200):
+            snapshot = Snapshot(self._source, self._clock)
+            if snapshot.position.gtids.contains(core.position.gtids):  # type: ignore[arg-type]
+                return snapshot
+            snapshot.close()
+            self._clock.sleep(0.02)
+        raise Transient("no snapshot reaches the stream's position", system="mysql", position=str(core.position.gtids))
+
+    def _read_table(self, snapshot: Snapshot, info: TableInfo, uncovered: list[str]) -> int | None:
+        """Rows of one table into the log, committed by `group_bytes`; their number, None when asked to stop."""
+        core, schema, rows = self._core, info.schema(), 0
+        for image in snapshot.rows(schema):
+            core.on_snapshot_row(schema, image)
+            rows += 1
+            if core.size_bytes >= self._source.group_bytes:
+                self._commit(tuple(uncovered))
+                self._watcher.on_snapshot(schema.full_name, rows)
+                if self._watcher.stop_requested():
+                    return None
+        self._watcher.on_snapshot(schema.full_name, rows)
+        return rows
+
+
+def transactional_id(name: str) -> str:
+    """The one id under which a source's topics are written."""
+    return f"lyrebird.capture.{name}"
+
+
+def ensure_topics(name: str, admin: TopicAdmin) -> None:
+    """Make the source's own topics where they are missing."""
+    for topic in (source_resolved(name), control(name), source_requests(name), source_answers(name)):
+        admin.ensure(TopicSpec(topic, 1, policy(topic)))
+
+
+def _chosen(tables: tuple[str, ...], found: dict[str, Any]) -> list[str]:
+    """Full names of the tables asked for, all without any; raises `SettingsError` for one that is not captured."""
+    if not tables:
+        return list(found)
+    out: list[str] = []
+    for name in tables:
+        full = [each for each in found if name in (each, each.partition(".")[2])]
+        if not full:
+            raise SettingsError(
+                "no such table is captured", table=name, allowed=sorted(found), fix="Correct --tables or the source."
+            )
+        out += full
+    return out
