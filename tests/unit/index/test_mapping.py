@@ -1,0 +1,115 @@
+from __future__ import annotations
+
+import copy
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from include.errors import SettingsError, Terminal
+from include.index.definition import IndexDefinition, index_named, index_of_application, index_of_topic, mapping_of
+from include.index.generation import IndexName
+from include.index.mapping import check, creation
+from include.index.metadata import FIELDS
+from include.index.port import IndexInfo
+from include.settings.deployment import Deployment
+from tests.document_topic import MAPPING, METADATA
+
+DEFINITION = IndexDefinition(application="a", topic="docs", entity="order", mapping="m.json")
+
+
+def live(mapping: dict[str, Any], **aliases: Any) -> IndexInfo:
+    made = creation("orders", DEFINITION, MAPPING)
+    return IndexInfo("orders-v1", "u", mapping, aliases or made["aliases"])
+
+
+def test_an_index_is_created_with_an_alias_that_hides_deleted_documents() -> None:
+    made = creation("orders", DEFINITION, MAPPING)
+    assert made["aliases"] == {"orders": {"filter": {"term": {"metadata.deleted": False}}}}
+    assert made["settings"]["refresh_interval"] == "500ms"
+    assert made["mappings"] == MAPPING
+
+
+@pytest.mark.parametrize("name", sorted(METADATA))
+def test_an_index_without_a_metadata_field_is_refused(name: str) -> None:
+    mapping = copy.deepcopy(MAPPING)
+    del mapping["properties"]["metadata"]["properties"][name]
+    with pytest.raises(Terminal, match=name):
+        check(live(mapping), "orders", MAPPING)
+
+
+def test_a_doc_id_that_is_cut_or_folded_is_refused() -> None:
+    mapping = copy.deepcopy(MAPPING)
+    mapping["properties"]["metadata"]["properties"]["doc_id"]["ignore_above"] = 256
+    with pytest.raises(Terminal, match="doc_id"):
+        creation("orders", DEFINITION, mapping)
+
+
+def test_check_names_every_difference() -> None:
+    mapping = copy.deepcopy(MAPPING)
+    fields = mapping["properties"]["order"]["properties"]
+    del fields["state"]
+    fields["note"] = {"type": "text", "fields": {"keyword": {"type": "keyword"}}}
+    found = check(live(mapping, other={}), "orders", MAPPING)
+    assert found == [
+        "alias orders does not lead to orders-v1",
+        "order.state: declared keyword, missing in the index",
+        "order.note.keyword: keyword in the index, not declared",
+        "order.note: declared integer, text in the index",
+    ]
+    assert check(live(MAPPING), "orders", MAPPING) == []
+    assert check(live(MAPPING, orders={}), "orders", MAPPING) == ["alias orders does not hide deleted documents"]
+
+
+def test_metadata_fields_are_those_that_the_mapping_must_have() -> None:
+    assert FIELDS == METADATA
+
+
+@pytest.mark.parametrize("text", ["orders-v1", "my-orders-v12"])
+def test_names_of_indexes_round_trip(text: str) -> None:
+    assert str(IndexName.parse(text)) == text
+
+
+@pytest.mark.parametrize("text", ["orders", "orders-v0", "Orders-v1", "-v1", "a-v1-v2", "orders-vx"])
+def test_names_that_are_no_generation_are_refused(text: str) -> None:
+    with pytest.raises(SettingsError):
+        IndexName.parse(text)
+
+
+def deployment(folder: Path, text: str, mapping: Any = MAPPING) -> Deployment:
+    (folder / "indexes.yaml").write_text(text)
+    (folder / "m.json").write_text(mapping if isinstance(mapping, str) else json.dumps(mapping))
+    return Deployment.load(folder, {})
+
+
+ONE = "indexes: {orders: {application: a, topic: docs, entity: order, mapping: m.json}}"
+
+
+def test_an_index_is_found_by_name_application_and_topic(tmp_path: Path) -> None:
+    found = deployment(tmp_path, ONE)
+    definition = index_named(found, "orders")
+    assert index_of_application(found, "a") == index_of_topic(found, "docs") == ("orders", definition)
+    assert mapping_of(found, definition) == MAPPING
+
+
+def test_unknown_names_are_refused_with_those_that_there_are(tmp_path: Path) -> None:
+    found = deployment(tmp_path, ONE)
+    with pytest.raises(SettingsError, match=r"allowed=\['orders'\]"):
+        index_named(found, "order")
+    with pytest.raises(SettingsError, match="application: b"):
+        index_of_application(found, "b")
+    with pytest.raises(SettingsError, match="topic='other'"):
+        index_of_topic(found, "other")
+
+
+def test_a_wrong_key_names_file_path_and_allowed_keys(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match=r"indexes\.yaml.*indexes\.orders\.shard.*shards"):
+        index_named(deployment(tmp_path, ONE.replace("mapping: m.json", "mapping: m.json, shard: 2")), "orders")
+
+
+@pytest.mark.parametrize("mapping", ["{", "[]", {"properties": {"order": {}}}])
+def test_a_mapping_of_something_else_is_refused_with_its_file(tmp_path: Path, mapping: Any) -> None:
+    found = deployment(tmp_path, ONE, mapping)
+    with pytest.raises(SettingsError, match=r"m\.json"):
+        mapping_of(found, index_named(found, "orders"))

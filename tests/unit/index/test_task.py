@@ -1,0 +1,197 @@
+from __future__ import annotations
+
+from typing import Any
+
+from include.clock import ManualClock
+from include.errors import Fenced, Terminal, Transient
+from include.index.arrow import outcome_of, outcome_rows
+from include.index.bulk import BulkAnswer
+from include.index.delivery import Delivery
+from include.index.memory import MemoryIndex
+from include.index.metadata import Origin
+from include.index.task import IndexTask, TaskOutcome
+from include.log.memory import MemoryLog, MemoryRegistry
+from include.log.ports import Record
+from include.record.codec import Decoder
+from include.record.version import pack, to_header
+from tests.document_topic import MAPPING, DocumentTopic
+
+NAME = "orders-v1"
+
+
+class World:
+    """A topic in memory, an index in memory, and tasks between them."""
+
+    def __init__(self) -> None:
+        self.log, self.registry, self.index = MemoryLog(), MemoryRegistry(), MemoryIndex()
+        self.index.create(NAME, {"mappings": MAPPING})
+        self.topic = DocumentTopic("docs", self.log.admin(), self.log.writer("w"), self.registry)
+
+    def records(self) -> list[Record]:
+        reader = self.log.reader()
+        found = []
+        for topic in (self.topic.name, self.topic.resolved_name):
+            for partition, end in reader.end_offsets(topic).items():
+                found += list(reader.read(topic, partition, 0, end))
+        return found
+
+    def run(self, records: list[Record] | None = None, *, epoch: int = 0, window_bytes: int = 1000) -> TaskOutcome:
+        task = IndexTask(
+            origin=Origin("c", "t", "docs", 1),
+            entity="order",
+            decode=Decoder(self.registry.schema),
+            delivery=Delivery(
+                lambda data: self.index.bulk(NAME, data), ManualClock(), index=NAME, bulk_bytes=1000, patience_s=5
+            ),
+            window_bytes=window_bytes,
+            epoch=epoch,
+        )
+        return task.run(self.records() if records is None else records)
+
+    def body(self, order_id: int) -> Any:
+        found = self.index.get(NAME, str(order_id))
+        return None if found is None or found.deleted else found.source["order"]
+
+
+def conserved(outcome: TaskOutcome) -> bool:
+    counts = outcome.counts
+    parts = ("indexed", "deleted", "stale", "folded", "dead", "waiting")
+    return counts["read"] == sum(counts[name] for name in parts)
+
+
+def test_records_become_documents_and_tombstones_become_soft_deletes() -> None:
+    world = World()
+    world.topic.put(1)
+    world.topic.put(2)
+    world.topic.delete(2)
+    out = world.run()
+    assert world.body(1) == {"order_id": 1, "state": "completed", "total_price": "12.30", "note": None}
+    assert world.body(2) is None
+    there = world.index.get(NAME, "2")
+    assert there is not None
+    assert there.deleted
+    assert conserved(out)
+    assert (out.counts["indexed"], out.counts["deleted"], out.counts["folded"]) == (1, 1, 1)
+
+
+def test_doing_it_again_changes_nothing_and_counts_as_stale() -> None:
+    world = World()
+    for n in (1, 2, 1):
+        world.topic.put(n)
+    first = world.run()
+    before = [world.index.get(NAME, str(n)) for n in (1, 2)]
+    again = world.run()
+    assert [world.index.get(NAME, str(n)) for n in (1, 2)] == before
+    assert first.counts["indexed"] == again.counts["stale"] == 2
+    assert conserved(again)
+
+
+def test_the_newest_version_wins_in_any_order_of_records_and_windows() -> None:
+    world = World()
+    for state in ("completed", "cancelled", "completed", "cancelled"):
+        world.topic.put(1, state=state)
+    newest_first = list(reversed(world.records()))
+    for window_bytes in (1, 10_000):
+        world.index.create("other", {})
+        out = world.run(newest_first, window_bytes=window_bytes)
+        assert world.body(1)["state"] == "cancelled"
+        assert conserved(out)
+
+
+def test_records_that_cannot_be_understood_are_set_aside_and_the_rest_goes_on() -> None:
+    world = World()
+    world.topic.put(1)
+    world.topic.spoil(2, b"\x01")
+    world.topic.spoil(3, b"\x00\x00\x00\x00\x63rubbish")
+    world.topic.spoil(4, b"", versioned=False)
+    world.topic.put(5, note="no number")
+    world.topic.put(6)
+    out = world.run()
+    assert world.body(1) is not None
+    assert world.body(6) is not None
+    reasons = {one.record.key: one.reason for one in out.dead}
+    assert set(reasons) == {world.topic.key(n) for n in (2, 3, 4, 5)}
+    assert "document_parsing_exception" in reasons[world.topic.key(5)]
+    assert "version" in reasons[world.topic.key(4)]
+    assert conserved(out)
+
+
+def test_a_record_without_a_key_is_set_aside() -> None:
+    world = World()
+    out = world.run([Record("docs", 0, 0, None, b"x", [to_header(1)])])
+    assert out.counts["dead"] == 1
+
+
+def test_resolved_records_are_handed_to_the_driver_and_not_indexed() -> None:
+    world = World()
+    world.topic.put(1)
+    world.topic.resolve()
+    out = world.run()
+    assert [record.topic for record in out.resolved] == [world.topic.resolved_name]
+    assert out.counts["read"] == 1
+
+
+def test_what_the_server_does_not_take_is_waiting() -> None:
+    world = World()
+    for n in range(20):
+        world.topic.put(n)
+    world.index.answers.extend([None, *[BulkAnswer(503, reason="away")] * 100])
+    out = world.run()
+    assert out.counts["waiting"] > 0
+    assert "away" in out.reason
+    assert out.fault is None
+    assert conserved(out)
+
+
+def test_a_lost_index_is_a_fault_with_its_next_step() -> None:
+    world = World()
+    world.topic.put(1)
+    world.index.drop(NAME)
+    out = world.run()
+    assert isinstance(out.fault, Terminal)
+    assert "lyrebird index create orders" in str(out.fault)
+
+
+def test_a_record_of_an_older_lineage_is_a_fault() -> None:
+    world = World()
+    world.topic.version = pack(2, 0)
+    world.topic.put(1)
+    assert world.run().epoch == 2
+    out = world.run(epoch=3)
+    assert out.fault is not None
+    assert out.fault.details["index_epoch"] == 3
+    assert world.run(epoch=2).fault is None
+
+
+def test_an_outcome_travels_as_rows() -> None:
+    world = World()
+    world.topic.put(1)
+    world.topic.spoil(2, b"\x01")
+    world.topic.resolve()
+    out = world.run()
+    out.fault = Fenced("somebody else", fix="End.", topic="docs")
+    other = TaskOutcome(epoch=4, reason="r")
+    found = outcome_of([*outcome_rows(out), *outcome_rows(other)])
+    assert (found.counts, found.dead, found.resolved) == (out.counts, out.dead, out.resolved)
+    assert (found.epoch, found.reason) == (4, "r")
+    assert str(found.fault) == str(out.fault)
+    assert type(found.fault) is Fenced
+
+
+def test_a_registry_that_is_away_is_waited_for() -> None:
+    world = World()
+    world.topic.put(1)
+
+    def away(_schema_id: int) -> str:
+        raise Transient("registry is away", system="registry")
+
+    task = IndexTask(
+        origin=Origin("c", "t", "docs", 1),
+        entity="order",
+        decode=Decoder(away),
+        delivery=Delivery(lambda _: BulkAnswer(200), ManualClock(), index=NAME, bulk_bytes=1000, patience_s=1),
+        window_bytes=1000,
+    )
+    out = task.run(world.records())
+    assert out.counts["waiting"] == 1
+    assert "registry is away" in out.reason
