@@ -10,6 +10,7 @@ Why parts of it are plain polling: adopted servers are not its children, so the 
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -27,6 +28,7 @@ from include.local.records import Records, ServerState, Spec, lock
 __all__ = ["Supervisor", "main"]
 
 _TICK_S = 0.2
+_PAUSE_AFTER_ERROR_S = 2.0
 _LOCK_PATIENCE_S = 5.0
 
 
@@ -51,7 +53,13 @@ class Supervisor:
     def run(self) -> None:
         """Step until the stop file appears or SIGTERM comes."""
         while not self.ended and not self._records.stop_file.exists():
-            self.step()
+            try:
+                self.step()
+            except OSError as error:
+                # A full disk must not end the supervision of servers that live; the next step tries again.
+                with contextlib.suppress(OSError):
+                    self._say(f"cannot write under {self._records.state}: {error}")
+                self._clock.sleep(_PAUSE_AFTER_ERROR_S)
             self._clock.sleep(_TICK_S)
 
     def step(self) -> None:
@@ -115,7 +123,12 @@ class Supervisor:
             return
         running = process.identify(ward.child.pid)
         started = running.started if running else 0.0
-        self._save(replace(state, state="running", pid=ward.child.pid, started=started, note=""))
+        try:
+            self._save(replace(state, state="running", pid=ward.child.pid, started=started, note=""))
+        except OSError:
+            # A server that is in no record would never be stopped.
+            process.stop([(running, 0.0)] if running else [], self._clock)
+            raise
         self._say(f"{state.name}: started, pid {ward.child.pid}")
 
     def _save(self, state: ServerState) -> None:
