@@ -57,6 +57,7 @@ def stream(name: str, application: Application) -> DAG:
             memory="{{ params.memory }}",
             cores=application.cores,
             stall_after_s=application.stall_after_s,
+            start_within_s=application.start_within_s,
             grace_s=application.grace_s,
             lease_ttl_s=application.lease_ttl_s,
             restarts=RestartBudget(application.restarts.most, application.restarts.window_s),

@@ -32,6 +32,7 @@ class Application(Strict):
     cores: int = Field(default=1, ge=1, description="cores that it takes of a cluster; local[n] has its n")
     restarts: Restarts = Field(default_factory=Restarts)
     stall_after_s: float = Field(default=120, gt=0, description="without progress for so long it is started again")
+    start_within_s: float = Field(default=300, gt=0, description="the same until its first report after a start")
     grace_s: float = Field(default=60, gt=0, description="what it gets to end cleanly")
     lease_ttl_s: float = Field(default=300, ge=30, description="how long it runs while Airflow is away")
     topics: list[str] = Field(default_factory=list, description="the declared topics that it hosts")

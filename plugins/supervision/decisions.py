@@ -56,7 +56,15 @@ class Refuse:
 
 @dataclass(frozen=True)
 class Event:
-    """What a trigger tells the task; `rc` is None when nobody was left to say it."""
+    """What a trigger tells the task.
+
+    Attributes:
+        what: see `What`.
+        token: the generation that it watched.
+        rc: exit status; None when nobody was left to say it.
+        why: what made it end, see `Ended`.
+        problem: for a person, where there is more to say.
+    """
 
     what: What
     token: str
@@ -113,17 +121,16 @@ def on_poll(seen: Observed, token: str, *, silent_s: float, stall_after_s: float
         return Event("exited", token, seen.ended.rc, seen.ended.why, seen.ended.problem)
     # While it drains, the guardian's own deadlines hold.
     if silent_s >= stall_after_s and not seen.stop:
-        return Event("stalled", token)
+        return Event("stalled", token, problem=f"it made no progress for {stall_after_s:g} s")
     return None
 
 
-def on_event(event: Event, *, stall_after_s: float) -> Finish | StartAgain:
+def on_event(event: Event) -> Finish | StartAgain:
     """What the task does about its trigger's event."""
     if event.what == "replaced":
         return StartAgain("another generation took its place", spends=False)
     if event.what == "stalled":
-        because = f"it made no progress for {stall_after_s:g} s"
-        return StartAgain(because, spends=True, stop_first=True)
+        return StartAgain(event.problem or "it made no progress", spends=True, stop_first=True)
     if event.why is not None:
         return StartAgain(f"it was made to end: {event.why}", spends=False)
     if event.rc == 0:

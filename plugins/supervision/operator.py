@@ -59,7 +59,8 @@ class StreamingOperator(BaseOperator):
         application: its name; names the run folder `$LYREBIRD_STATE/run/<application>` too (templated).
         argv: the command (templated). It runs in the project's folder.
         stall_after_s: without a change of its progress.json for so long, it is stopped and started again. Must
-            exceed its start-up and its longest batch.
+            exceed its longest batch.
+        start_within_s: the same until its first report.
         grace_s: what it gets between the request to end and SIGTERM.
         lease_ttl_s: how long it may run while no triggerer watches it; longer than the outage of the triggerer that
             it shall survive.
@@ -77,6 +78,7 @@ class StreamingOperator(BaseOperator):
         application: str,
         argv: Sequence[str] = (),
         stall_after_s: float = 120.0,
+        start_within_s: float = 300.0,
         grace_s: float = 60.0,
         lease_ttl_s: float = 300.0,
         restarts: RestartBudget | None = None,
@@ -87,6 +89,7 @@ class StreamingOperator(BaseOperator):
         self.application = application
         self.argv = argv
         self.stall_after_s = stall_after_s
+        self.start_within_s = start_within_s
         self.grace_s = grace_s
         self.lease_ttl_s = lease_ttl_s
         self.restarts = restarts or RestartBudget(most=5, window_s=600.0)
@@ -105,7 +108,7 @@ class StreamingOperator(BaseOperator):
     def resume(self, context: Context, event: dict[str, Any]) -> None:
         """Act on the trigger's event. A worker that dies in here leaves it to the retry's `execute`."""
         told = Event(**event)
-        outcome = on_event(told, stall_after_s=self.stall_after_s)
+        outcome = on_event(told)
         if isinstance(outcome, Finish):
             self.log.info("%s has ended by itself, with status 0", self.application)
             return
@@ -185,6 +188,7 @@ class StreamingOperator(BaseOperator):
                 not_before_us=SystemClock().now_us() + round(_HOLD_EVENTS_S * 1_000_000),
                 poll_s=self.poll_s,
                 stall_after_s=self.stall_after_s,
+                start_within_s=self.start_within_s,
             ),
             method_name="resume",
         )

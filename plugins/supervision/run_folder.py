@@ -29,6 +29,7 @@ from include.settings.environment import state_folder
 __all__ = ["Ended", "Observed", "Run", "RunFolder", "run_folder"]
 
 _TAIL_BYTES = 256 * 1024
+_RELAY_BYTES = 16 * 1024
 
 
 @dataclass(frozen=True)
@@ -151,6 +152,34 @@ class RunFolder:
         except FileNotFoundError:
             return []
         return text.splitlines()[-lines:]
+
+    def log_size(self) -> int:
+        """Bytes of the application's log."""
+        try:
+            return (self.path / "app.log").stat().st_size
+        except FileNotFoundError:
+            return 0
+
+    def log_since(self, offset: int) -> tuple[list[str], int]:
+        """Whole lines of the application's log after byte `offset`, and the offset after them.
+
+        At most the last 16 KiB: a first line says how many bytes were left out. A log that was begun anew is read
+        from its start.
+        """
+        try:
+            with (self.path / "app.log").open("rb") as file:
+                size = file.seek(0, os.SEEK_END)
+                offset = offset if offset <= size else 0
+                left_out = max(0, size - offset - _RELAY_BYTES)
+                file.seek(offset + left_out)
+                block = file.read(_RELAY_BYTES)
+        except FileNotFoundError:
+            return [], 0
+        whole = block[: block.rfind(b"\n") + 1]
+        lines = whole.decode(errors="replace").splitlines()
+        if left_out:
+            lines[:1] = [f"… {left_out} bytes left out, see {self.path}/app.log"]
+        return lines, offset + left_out + len(whole)
 
     def _read(self, name: str) -> dict[str, Any]:
         try:

@@ -1,7 +1,7 @@
 """The trigger: watches one generation of an application from the triggerer, and keeps its lease fresh.
 
-It holds no slot and no process; a triggerer that is restarted or replaced goes on where the last one was. The kernel
-of it is `decisions.on_poll`.
+It relays progress and the application's log to the task's log. It holds no slot and no process; a triggerer that is
+restarted or replaced goes on where the last one was. What it decides is `decisions.on_poll`.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ class ApplicationTrigger(BaseTrigger):
         not_before_us: wall clock before which no event is fired: one that fires while the deferral is still being
             booked makes the scheduler fail the task (apache/airflow #72716, #71580).
         poll_s: seconds between looks; each renews the lease.
-        stall_after_s: seconds without a change of progress.json. The count starts with the trigger and includes the
-            application's start-up.
+        stall_after_s: seconds without a change of progress.json; the count starts anew with the trigger.
+        start_within_s: seconds until the first report of all; a busy machine starts slowly.
         log_every_s: seconds between progress lines in the task's log.
     """
 
@@ -42,6 +42,7 @@ class ApplicationTrigger(BaseTrigger):
         not_before_us: int,
         poll_s: float,
         stall_after_s: float,
+        start_within_s: float = 300.0,
         log_every_s: float = 30.0,
     ) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
@@ -50,6 +51,7 @@ class ApplicationTrigger(BaseTrigger):
         self.not_before_us = not_before_us
         self.poll_s = poll_s
         self.stall_after_s = stall_after_s
+        self.start_within_s = start_within_s
         self.log_every_s = log_every_s
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
@@ -62,6 +64,7 @@ class ApplicationTrigger(BaseTrigger):
                 "not_before_us": self.not_before_us,
                 "poll_s": self.poll_s,
                 "stall_after_s": self.stall_after_s,
+                "start_within_s": self.start_within_s,
                 "log_every_s": self.log_every_s,
             },
         )
@@ -72,13 +75,15 @@ class ApplicationTrigger(BaseTrigger):
         folder = RunFolder(Path(self.folder))
         changed_s = said_s = clock.monotonic_s()
         last = 0
+        log_offset = self._log_start(folder, clock)
         while True:
             seen = folder.observe()
             stamp, report = folder.progress()
             now_s = clock.monotonic_s()
             if stamp != last:
                 last, changed_s = stamp, now_s
-            event = on_poll(seen, self.token, silent_s=now_s - changed_s, stall_after_s=self.stall_after_s)
+            limit_s = self.stall_after_s if stamp else self.start_within_s
+            event = on_poll(seen, self.token, silent_s=now_s - changed_s, stall_after_s=limit_s)
             if event is not None:
                 early_s = (self.not_before_us - clock.now_us()) / 1_000_000
                 # Bounded: a wall clock that was set back must not hold the event for ever.
@@ -88,6 +93,9 @@ class ApplicationTrigger(BaseTrigger):
             folder.touch_lease()
             if now_s - said_s >= self.log_every_s:
                 said_s = now_s
+                lines, log_offset = folder.log_since(log_offset)
+                if lines:
+                    self.log.info("its log since then:\n%s", "\n".join(lines))
                 self.log.info(
                     "running for %.0f s; progress %.0f s ago: %s",
                     (clock.now_us() - (seen.run.started_us if seen.run else clock.now_us())) / 1_000_000,
@@ -95,6 +103,13 @@ class ApplicationTrigger(BaseTrigger):
                     " ".join(f"{key}={value}" for key, value in report.items()) or "none yet",
                 )
             await asyncio.sleep(self.poll_s)
+
+    def _log_start(self, folder: RunFolder, clock: SystemClock) -> int:
+        """From where to relay the application's log: its start, or for a trigger that takes over, its present end."""
+        run = folder.observe().run
+        if run is not None and clock.now_us() - run.started_us < self.log_every_s * 1_000_000:
+            return 0
+        return folder.log_size()
 
     async def on_kill(self) -> None:
         """Somebody marked or cleared the task: let the guardian drain this generation, and no other.

@@ -11,6 +11,7 @@ import contextlib
 import json
 import os
 import shutil
+import sys
 import tempfile
 from collections.abc import Generator, Iterator
 from pathlib import Path
@@ -64,4 +65,8 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, Any, Any]:
     if not item.path.is_relative_to(HERE):
         return (yield)
     with airflow_environment():
-        return (yield)
+        done = yield
+    # Guardians outlive their starter by design; those of this test have ended, and are ours to reap.
+    for guardian in getattr(sys.modules.get("supervision.launch"), "_started", ()):
+        guardian.poll()
+    return done

@@ -65,7 +65,7 @@ def test_a_running_application_fires_nothing() -> None:
 
 
 def test_silence_is_a_stall_but_not_while_it_drains() -> None:
-    assert poll(seen(), silent_s=60) == Event("stalled", "t1")
+    assert poll(seen(), silent_s=60) == Event("stalled", "t1", problem="it made no progress for 60 s")
     assert poll(seen(stop=True), silent_s=600) is None
 
 
@@ -79,7 +79,7 @@ def test_an_end_that_nobody_recorded_is_a_killed_guardian(ended: Ended | None) -
     event = poll(seen(held=False, ended=ended))
     assert event is not None
     assert (event.what, event.rc) == ("exited", None)
-    assert isinstance(on_event(event, stall_after_s=1), StartAgain)
+    assert isinstance(on_event(event), StartAgain)
 
 
 @pytest.mark.parametrize("held", [True, False])
@@ -88,33 +88,33 @@ def test_another_generation_replaces_mine_whether_it_lives_or_not(held: bool) ->
 
 
 def test_an_application_that_ends_well_by_itself_finishes_the_task() -> None:
-    assert on_event(Event("exited", "t", 0, None), stall_after_s=1) == Finish()
+    assert on_event(Event("exited", "t", 0, None)) == Finish()
 
 
 @pytest.mark.parametrize("why", ["asked", "lease expired"])
 def test_one_that_was_made_to_end_is_started_again_without_cost(why: str) -> None:
-    outcome = on_event(Event("exited", "t", 0, why), stall_after_s=1)
+    outcome = on_event(Event("exited", "t", 0, why))
     assert isinstance(outcome, StartAgain)
     assert not outcome.spends
     assert not outcome.stop_first
 
 
 def test_a_replaced_generation_costs_nothing() -> None:
-    outcome = on_event(Event("replaced", "t"), stall_after_s=1)
+    outcome = on_event(Event("replaced", "t"))
     assert isinstance(outcome, StartAgain)
     assert not outcome.spends
 
 
 def test_a_crash_costs_a_restart() -> None:
-    outcome = on_event(Event("exited", "t", 3), stall_after_s=1)
+    outcome = on_event(Event("exited", "t", 3))
     assert outcome == StartAgain("it ended with status 3", spends=True)
 
 
 def test_a_signal_is_told_as_such() -> None:
-    outcome = on_event(Event("exited", "t", -9), stall_after_s=1)
+    outcome = on_event(Event("exited", "t", -9))
     assert outcome == StartAgain("it was ended by signal 9", spends=True)
 
 
 def test_a_stalled_application_is_stopped_first_and_costs_a_restart() -> None:
-    outcome = on_event(Event("stalled", "t"), stall_after_s=60)
+    outcome = on_event(Event("stalled", "t", problem="it made no progress for 60 s"))
     assert outcome == StartAgain("it made no progress for 60 s", spends=True, stop_first=True)
