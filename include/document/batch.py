@@ -77,7 +77,8 @@ class BatchRunner:
         Who finds committed offsets goes on from them. Who starts empty, or with an input that is new to it, begins at
         the newest resolved record, for the new inputs, and asks itself for a rebuild of all keys: what was committed
         before that record is in the database that the rebuild reads, what comes after it signals. None: there is no
-        such record yet; ask again later. Raises `Terminal` when a declared table or column is not there.
+        such record yet; ask again later. May be called again after `Transient`. Raises `Terminal` when a declared
+        table or column is not there.
         """
         check_columns(self._definition, self._tables.columns)
         self._publisher.ensure(self._definition.partitions)
@@ -184,15 +185,7 @@ class BatchRunner:
         self._refused = []
         accepted: list[Request] = []
         for request in [*([self._wanted] if self._wanted else []), *requests]:
-            reason = self._rebuilds.accept(request)
-            for key in request.keys if reason == "" else ():
-                try:
-                    parse_key(key, self._numbers)
-                except InvalidRecord as error:
-                    self._rebuilds.open.pop(request.id)
-                    self._rebuilds.closed.add(request.id)
-                    reason = str(error)
-                    break
+            reason = self._rebuilds.accept(request, self._numbers)
             if reason:
                 self._refused.append((request, reason))
             elif reason is not None:

@@ -8,7 +8,7 @@ goes on where the last commit ended, and each id is carried out once.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -57,17 +57,19 @@ class Rebuilds:
         for record in newest.values():
             self._load(record)
 
-    def accept(self, request: Request) -> str | None:
-        """Take a request; None when its id is known already, else the reason of a refusal, or ''."""
+    def accept(self, request: Request, numbers: Sequence[bool]) -> str | None:
+        """Take a request; None when its id is known already, else the reason of a refusal, or ''.
+
+        `numbers` says for each part of the key whether it is an integer.
+        """
         if request.id in self.open or request.id in self.closed:
             return None
-        if request.kind == "rebuild" or (request.kind == "repair" and request.keys):
+        reason = _refusal(request, numbers)
+        if reason:
+            self.closed.add(request.id)
+        else:
             self.open[request.id] = Rebuild(request)
-            return ""
-        self.closed.add(request.id)
-        if request.kind == "repair":
-            return "a repair names keys"
-        return f"documents are asked for by rebuild and repair, not by {request.kind}"
+        return reason
 
     def due(self, version: int) -> Rebuild | None:
         """The request to work on in a batch that is cut at a resolved record of `version`.
@@ -114,16 +116,30 @@ class Rebuilds:
         self.open[answer.id] = Rebuild(request, progress["since"], after, answer.done)
 
 
-def parse_key(text: str, numbers: Iterable[bool]) -> Key:
+def _refusal(request: Request, numbers: Sequence[bool]) -> str:
+    if request.kind == "rebuild":
+        return ""
+    if request.kind != "repair":
+        return f"documents are asked for by rebuild and repair, not by {request.kind}"
+    if not request.keys:
+        return "a repair names keys"
+    try:
+        for key in request.keys:
+            parse_key(key, numbers)
+    except InvalidRecord as error:
+        return str(error)
+    return ""
+
+
+def parse_key(text: str, numbers: Sequence[bool]) -> Key:
     """A document's id as a key; `numbers` says for each part whether it is an integer. Inverse of `key.doc_id`.
 
     Raises `InvalidRecord` for a text that is no such id.
     """
-    kinds = tuple(numbers)
     parts: Any = [text]
     try:
-        if len(kinds) > 1:
+        if len(numbers) > 1:
             parts = json.loads(text)
-        return tuple(int(part) if number else str(part) for part, number in zip(parts, kinds, strict=True))
+        return tuple(int(part) if number else str(part) for part, number in zip(parts, numbers, strict=True))
     except (ValueError, TypeError) as error:
         raise InvalidRecord("not a key of this document", reason=str(error), key=text) from error

@@ -8,8 +8,9 @@ follows from what the sink has committed, so checkpoints are disposable.
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+import logging
+from collections.abc import Mapping
+from typing import Any, Final
 
 from pyspark.sql import DataFrame
 
@@ -18,24 +19,25 @@ from include.document.batch import BatchRunner
 from include.document.definition import database_of, definition_of
 from include.document.mysql import MysqlTables
 from include.document.publish import Publisher
-from include.document.signals import Inputs, SignalFold, Signals
+from include.document.signals import Inputs, Signals
+from include.document.task import MESSAGES, fold
+from include.errors import Transient
 from include.log import stream
 from include.log.kafka import KafkaAdmin, KafkaReader, KafkaWriter
 from include.log.plan import BatchPlan
-from include.log.ports import Record
 from include.log.registry import ConfluentRegistry
 from include.metrics.exporter import Metrics
 from include.metrics.progress import RunFolder
-from include.record.codec import Decoder
 from include.settings.connections import Kafka, Registry
 from include.settings.deployment import Deployment
 from include.settings.environment import state_folder
 
 __all__ = ["collect", "run"]
 
-_TRANSACTION_S = 300.0
-_WAIT_S = 0.5
-_MESSAGES = "message binary"
+LOGGER: Final = logging.getLogger("lyrebird.document")
+_TRANSACTION_S: Final = 300.0
+_PATIENCE_S: Final = 60.0
+_WAIT_S: Final = 0.5
 
 
 def run(application: str, deployment: Deployment, *, keep_session: bool = False) -> None:
@@ -66,13 +68,9 @@ def run(application: str, deployment: Deployment, *, keep_session: bool = False)
     tables = MysqlTables(database_of(deployment, definition), definition.database)
     runner = BatchRunner(inputs, publisher, tables, reader, ConfluentRegistry(registry_url), clock, metrics)
     try:
-        start = runner.start()
-        while start is None:
-            run_folder.report(application=application, waiting_for=inputs.cut_at)
-            if run_folder.stop_requested():
-                return
-            clock.sleep(_WAIT_S)
-            start = runner.start()
+        start = _start(runner, run_folder, application)
+        if start is None:
+            return
         spark = stream.session(application)
         rows = stream.read_stream(
             spark,
@@ -102,29 +100,26 @@ def run(application: str, deployment: Deployment, *, keep_session: bool = False)
         reader.close()
 
 
+def _start(runner: BatchRunner, run_folder: RunFolder, application: str) -> dict[str, dict[int, int]] | None:
+    """Where to begin, waiting for servers (for a while) and for capture (for ever); None when asked to stop."""
+    clock = SystemClock()
+    until_s = clock.monotonic_s() + _PATIENCE_S
+    while not run_folder.stop_requested():
+        try:
+            start = runner.start()
+        except Transient as error:
+            if clock.monotonic_s() > until_s:
+                raise
+            LOGGER.warning("starting again: %s", error)
+            start = None
+        if start is not None:
+            return start
+        run_folder.report(application=application, waiting_for=runner.inputs.cut_at)
+        clock.sleep(_WAIT_S)
+    return None
+
+
 def collect(batch: DataFrame, inputs: Inputs, registry_url: str) -> Signals:
     """The signals of a batch's records; runs one Spark job. Errors of a task that are not of a record are raised."""
-    found = batch.mapInArrow(functools.partial(_fold, inputs, registry_url), _MESSAGES)  # type: ignore[arg-type]
+    found = batch.mapInArrow(functools.partial(fold, inputs, registry_url), MESSAGES)
     return Signals.of(bytes(row["message"]) for row in found.collect())
-
-
-def _fold(inputs: Inputs, registry_url: str, batches: Iterable[Any]) -> Iterator[Any]:
-    """RecordBatches of the log's rows → one of messages; runs in a worker, once a task."""
-    import pyarrow
-
-    fold = SignalFold(inputs, _decoder(registry_url))
-    for batch in batches:
-        names = ("topic", "partition", "offset", "timestamp_ms", "key", "value", "headers")
-        for topic, partition, offset, at_ms, key, value, headers in zip(
-            *(batch.column(name).to_pylist() for name in names), strict=True
-        ):
-            pairs = tuple((header["key"], header["value"]) for header in headers or ())
-            fold.on_record(Record(topic, partition, offset, key, value, pairs, at_ms))
-    messages = list(fold.signals.chunks())
-    yield pyarrow.RecordBatch.from_pydict({"message": messages}, pyarrow.schema([("message", pyarrow.binary())]))
-
-
-@functools.cache
-def _decoder(registry_url: str) -> Decoder:
-    """Kept for the worker's life: schemas are fetched and parsed once."""
-    return Decoder(ConfluentRegistry(registry_url).schema)
