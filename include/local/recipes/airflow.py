@@ -7,11 +7,13 @@ over the values here.
 from __future__ import annotations
 
 import base64
+import contextlib
 import datetime as dt
 import importlib.metadata
 import importlib.util
 import json
 import os
+import sqlite3
 import subprocess
 import sys
 from pathlib import Path
@@ -85,6 +87,8 @@ def _environment(site: Site) -> dict[str, str]:
         "AIRFLOW__SCHEDULER__SCHEDULER_IDLE_SLEEP_TIME": "0.5",
         "AIRFLOW__SCHEDULER__SCHEDULER_HEARTBEAT_SEC": "2",
         "AIRFLOW__TRIGGERER__JOB_HEARTBEAT_SEC": "2",
+        # A task whose worker was killed is tried again before the lease of its application (300 s) runs out.
+        "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT": "90",
         "AIRFLOW_CONN_SMTP_DEFAULT": json.dumps(smtp),
         "LYREBIRD_SPARK_MASTER": "local[2]",
         "SPARK_HOME": str(_spark_home()),
@@ -156,6 +160,10 @@ def _migrate(home: Path, environment: dict[str, str]) -> None:
     if made.returncode != 0:
         said = " | ".join(log.read_text(errors="replace").strip().splitlines()[-3:])
         raise Terminal(f"Airflow's database could not be made: {said}", fix=f"Look at {log}.")
+    if not database:
+        # Kept by the file: readers no longer hold up writers, which answered "database is locked" under load.
+        with contextlib.closing(sqlite3.connect(home / "airflow.db")) as metadata:
+            metadata.execute("PRAGMA journal_mode=WAL")
     write_private(stamp, mark)
 
 
