@@ -147,7 +147,7 @@ FAULTS = st.sampled_from(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 5), st.integers(1, 9)), max_size=30), st.lists(FAULTS, max_size=20))
 def test_whatever_the_faults_each_line_is_settled_once_and_the_index_holds_the_newest(
     states: list[tuple[int, int]], faults: list[BulkAnswer | None]

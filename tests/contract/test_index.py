@@ -1,0 +1,171 @@
+"""One suite for the double and the real server: what the indexer relies on."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from include.errors import Terminal, Transient
+from include.index.bulk import BulkAnswer, document_line
+from include.index.definition import IndexDefinition
+from include.index.elasticsearch import ElasticsearchIndex
+from include.index.identity import Identity
+from include.index.mapping import LIVING, creation
+from include.index.memory import MemoryIndex
+from include.index.port import IndexInfo, SearchIndex
+from include.settings.connections import Elasticsearch
+from tests.document_topic import MAPPING
+
+DEFINITION = IndexDefinition(application="a", topic="t", entity="order", mapping="m.json")
+
+
+class World:
+    """One server, and an index on it that is this test's own."""
+
+    def __init__(self, index: SearchIndex, alias: str) -> None:
+        self.index, self.alias, self.name = index, alias, f"{alias}-v1"
+        self.info: IndexInfo = index.create(self.name, creation(alias, DEFINITION, MAPPING))
+
+    def write(self, *documents: tuple[str, int, dict[str, Any] | None], name: str | None = None) -> BulkAnswer:
+        lines = []
+        for n, (doc_id, version, body) in enumerate(documents):
+            metadata = json.dumps({"doc_id": doc_id, "version": version, "deleted": body is None}).encode()
+            text = None if body is None else json.dumps(body).encode()
+            lines.append(document_line(n, Identity(doc_id, version), "order", text, metadata).data)
+        return self.index.bulk(name or self.name, b"".join(lines))
+
+    def statuses(self, *documents: tuple[str, int, dict[str, Any] | None]) -> list[tuple[int, str]]:
+        answer = self.write(*documents)
+        assert answer.items is not None
+        return [(item.status, item.type) for item in answer.items]
+
+
+@pytest.fixture(params=["memory", "elasticsearch"])
+def world(request: pytest.FixtureRequest, unique: str) -> Iterator[World]:
+    if request.param == "memory":
+        yield World(MemoryIndex(), unique)
+        return
+    index = ElasticsearchIndex(Elasticsearch(url=request.getfixturevalue("elasticsearch_url")))
+    try:
+        yield World(index, unique)
+    finally:
+        index.client.indices.delete(index=[f"{unique}-v1", f"{unique}-notes"], ignore_unavailable=True)
+        index.close()
+
+
+def test_creating_an_index_again_leaves_it_as_it_is(world: World) -> None:
+    world.write(("1", 1, {"state": "completed"}))
+    again = world.index.create(world.name, creation(world.alias, DEFINITION, MAPPING))
+    assert again.uuid == world.info.uuid
+    assert world.index.get(world.name, "1") is not None
+
+
+def test_an_index_is_described_by_its_name_and_by_its_alias(world: World) -> None:
+    for name in (world.name, world.alias):
+        found = world.index.describe(name)
+        assert found is not None
+        assert (found.name, found.uuid) == (world.name, world.info.uuid)
+        assert found.aliases[world.alias]["filter"] == LIVING
+        assert found.mapping["properties"]["metadata"] == MAPPING["properties"]["metadata"]
+    assert world.index.describe(f"{world.alias}-none") is None
+
+
+def test_an_older_or_equal_version_is_stale_and_a_newer_one_wins(world: World) -> None:
+    assert world.statuses(("1", 5, {"state": "a"})) == [(201, "")]
+    stale = (409, "version_conflict_engine_exception")
+    assert world.statuses(("1", 5, {"state": "b"}), ("1", 4, {"state": "c"})) == [stale, stale]
+    assert world.statuses(("1", 6, {"state": "d"})) == [(200, "")]
+    found = world.index.get(world.name, "1")
+    assert found is not None
+    assert (found.version, found.source["order"], found.deleted) == (6, {"state": "d"}, False)
+
+
+def test_the_same_key_twice_in_a_request_goes_by_its_lines(world: World) -> None:
+    assert [status for status, _ in world.statuses(("1", 1, {}), ("1", 2, {}), ("1", 2, {}))] == [201, 200, 409]
+
+
+def test_a_soft_delete_keeps_its_version_and_is_seen_through_the_alias_by_a_realtime_read(world: World) -> None:
+    world.write(("1", 5, {"state": "a"}), ("1", 6, None))
+    assert world.statuses(("1", 5, {"state": "a"}))[0][0] == 409
+    for name in (world.name, world.alias):
+        found = world.index.get(name, "1")
+        assert found is not None
+        assert found.deleted
+
+
+def test_a_document_that_the_mapping_refuses_fails_alone(world: World) -> None:
+    assert world.statuses(
+        ("1", 1, {"note": 1}), ("2", 1, {"note": "x"}), ("3", 1, {"unknown": 1}), ("4", 1, {"state": {"a": 1}})
+    ) == [
+        (201, ""),
+        (400, "document_parsing_exception"),
+        (400, "strict_dynamic_mapping_exception"),
+        (400, "document_parsing_exception"),
+    ]
+
+
+@pytest.mark.parametrize(("doc_id", "version"), [("x" * 513, 1), ("1", -1)])
+def test_one_illegal_action_line_refuses_the_whole_request_and_nothing_is_written(
+    world: World, doc_id: str, version: int
+) -> None:
+    assert world.write(("good", 1, {}), (doc_id, version, {})).status == 400
+    assert world.index.get(world.name, "good") is None
+
+
+def test_ids_are_exact_texts(world: World) -> None:
+    ids = ["ü\U0001f600", '["a",1]', 'quote"d', "a b/c?", "x" * 512]
+    assert all(status == 201 for status, _ in world.statuses(*((doc_id, 1, {}) for doc_id in ids)))
+    assert set(world.index.get_many(world.name, ids)) == set(ids)
+    found = world.index.get(world.name, ids[3])
+    assert found is not None
+    assert found.source["metadata"]["doc_id"] == ids[3]
+
+
+def test_an_index_that_is_not_there_is_never_made_by_writing(world: World) -> None:
+    missing = f"{world.alias}-v9"
+    answer = world.write(("1", 1, {}), name=missing)
+    assert answer.items is not None
+    assert [(item.status, item.type) for item in answer.items] == [(404, "index_not_found_exception")]
+    assert world.index.describe(missing) is None
+    with pytest.raises(Terminal):
+        world.index.get(missing, "1")
+    with pytest.raises(Terminal):
+        world.index.refresh(missing)
+
+
+def test_many_documents_are_read_at_once_with_their_metadata(world: World) -> None:
+    world.write(*((str(n), 1, {"state": "a"}) for n in range(1200)), ("gone", 1, None))
+    found = world.index.get_many(world.name, [*(str(n) for n in range(1200)), "gone", "never"])
+    assert len(found) == 1201
+    assert found["gone"].deleted
+    assert "order" not in found["0"].source
+
+
+def test_a_note_is_written_over_its_last_version_only(world: World) -> None:
+    notes = f"{world.alias}-notes"
+    assert world.index.note(notes, "n") is None
+    world.index.create(notes, {"mappings": {"dynamic": False}})
+    assert world.index.note(notes, "n") is None
+    first = world.index.write_note(notes, "n", {"a": 1}, None)
+    assert first is not None
+    assert world.index.write_note(notes, "n", {"a": 2}, None) is None
+    second = world.index.write_note(notes, "n", {"a": 3}, first)
+    assert second is not None
+    assert world.index.write_note(notes, "n", {"a": 4}, first) is None
+    assert world.index.note(notes, "n") == second
+
+
+def test_a_note_needs_its_index(world: World) -> None:
+    with pytest.raises(Terminal):
+        world.index.write_note(f"{world.alias}-none", "n", {}, None)
+
+
+def test_a_server_that_is_away_is_told_by_type_and_a_bulk_by_its_answer() -> None:
+    index = ElasticsearchIndex(Elasticsearch(url="http://127.0.0.1:1"))
+    with pytest.raises(Transient, match="does not answer"):
+        index.describe("x")
+    assert index.bulk("x", b"{}\n").status == 0
+    index.close()

@@ -1,0 +1,148 @@
+"""One suite for the double and the real server: counts and lists of a moment, limited by offsets."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from include.audit.elasticsearch import ElasticsearchView
+from include.audit.key_range import KeyRange
+from include.audit.memory import MemoryView
+from include.audit.range_count import IndexView, Seen, Window
+from include.errors import Terminal
+from include.index.bulk import document_line
+from include.index.definition import IndexDefinition
+from include.index.elasticsearch import ElasticsearchIndex
+from include.index.identity import Identity
+from include.index.mapping import creation
+from include.index.memory import MemoryIndex
+from include.index.port import SearchIndex
+from include.settings.connections import Elasticsearch
+from tests.document_topic import MAPPING
+
+DEFINITION = IndexDefinition(application="a", topic="t", entity="order", mapping="m.json")
+ALL: Window = {0: 1000, 1: 1000}
+
+
+class World:
+    """An index with documents whose offsets the test chooses, and views of it."""
+
+    def __init__(self, index: SearchIndex, name: str, view: Callable[[str, str, Window], IndexView]) -> None:
+        self.index, self.name, self._view = index, f"{name}-v1", view
+        index.create(self.name, creation(name, DEFINITION, MAPPING))
+        self._views: list[IndexView] = []
+
+    def write(
+        self,
+        key: str,
+        *,
+        offset: int = 0,
+        partition: int = 0,
+        version: int = 1,
+        deleted: bool = False,
+        topic: str = "t",
+    ) -> None:
+        metadata = {
+            "doc_id": key,
+            "topic": topic,
+            "partition": partition,
+            "offset": offset,
+            "version": version,
+            "deleted": deleted,
+        }
+        body = None if deleted else b"{}"
+        line = document_line(0, Identity(key, version), "order", body, json.dumps(metadata).encode())
+        answer = self.index.bulk(self.name, line.data)
+        assert answer.items is not None
+        assert answer.items[0].status in (200, 201), answer
+
+    def view(self, window: Window = ALL) -> IndexView:
+        self.index.refresh(self.name)
+        found = self._view(self.name, "t", window)
+        self._views.append(found)
+        return found
+
+    def close(self) -> None:
+        for view in self._views:
+            view.close()
+
+
+@pytest.fixture(params=["memory", "elasticsearch"])
+def world(request: pytest.FixtureRequest, unique: str) -> Iterator[World]:
+    if request.param == "memory":
+        memory = MemoryIndex()
+        yield World(memory, unique, lambda name, topic, window: MemoryView(memory, name, topic, window))
+        return
+    index = ElasticsearchIndex(Elasticsearch(url=request.getfixturevalue("elasticsearch_url")))
+    found = World(index, unique, lambda name, topic, window: ElasticsearchView(index, name, topic, window))
+    try:
+        yield found
+    finally:
+        found.close()
+        index.client.indices.delete(index=f"{unique}-v1", ignore_unavailable=True)
+        index.close()
+
+
+def test_ranges_are_half_open_and_open_at_the_ends(world: World) -> None:
+    for key in ("a", "b", "c", "d"):
+        world.write(key)
+    ranges = [KeyRange(None, "b"), KeyRange("b", "d"), KeyRange("d", None), KeyRange(), KeyRange("x", "y")]
+    assert world.view().counts(ranges) == [1, 2, 1, 4, 0]
+    assert world.view().ids(ranges, 10) == [["a"], ["b", "c"], ["d"], ["a", "b", "c", "d"], []]
+
+
+def test_keys_are_ordered_by_code_points_as_python_orders_texts(world: World) -> None:
+    keys = ["10", "9", "A", "a", "a\0", "aa", "ü", "\ufffd", "\U0001f600"]
+    for key in keys:
+        world.write(key)
+    assert world.view().ids([KeyRange()], 100) == [sorted(keys)]
+    assert world.view().ids([KeyRange("a\0", "\U0001f600")], 100) == [["a\0", "aa", "ü", "\ufffd"]]
+
+
+def test_only_living_documents_of_the_topic_from_below_the_window_count(world: World) -> None:
+    world.write("below", offset=4)
+    world.write("at", offset=5)
+    world.write("other-partition", partition=1, offset=5)
+    world.write("unknown-partition", partition=2, offset=0)
+    world.write("deleted", offset=1, deleted=True)
+    world.write("foreign", offset=1, topic="u")
+    view = world.view({0: 5, 1: 6})
+    assert view.ids([KeyRange()], 10) == [["below", "other-partition"]]
+    assert view.counts([KeyRange()]) == [2]
+    assert world.view({}).counts([KeyRange()]) == [0]
+
+
+def test_a_view_stays_at_its_moment_and_now_does_not(world: World) -> None:
+    world.write("a", offset=1)
+    view = world.view()
+    assert view.counts([KeyRange()]) == [1]
+    world.write("a", offset=8, version=2, deleted=True)
+    world.write("b", offset=9)
+    world.index.refresh(world.name)
+    assert view.ids([KeyRange()], 10) == [["a"]]
+    assert view.now(["a", "b", "c"]) == {"a": Seen(0, 8, 2, True), "b": Seen(0, 9, 1, False)}
+
+
+def test_lists_are_cut_at_what_is_asked_for(world: World) -> None:
+    for n in range(5):
+        world.write(str(n))
+    assert world.view().ids([KeyRange()], 3) == [["0", "1", "2"]]
+
+
+def test_many_ranges_are_counted_in_few_requests(world: World) -> None:
+    for n in range(10):
+        world.write(f"{n:03}")
+    view = world.view()
+    before = view.requests
+    assert sum(view.counts([KeyRange(f"{n:03}", f"{n + 1:03}") for n in range(500)])) == 10
+    assert view.requests - before == 1
+    assert view.counts([]) == []
+
+
+def test_a_view_of_an_index_that_is_not_there_is_an_error(elasticsearch_url: str, unique: str) -> None:
+    index = ElasticsearchIndex(Elasticsearch(url=elasticsearch_url))
+    with pytest.raises(Terminal, match="does not exist"):
+        ElasticsearchView(index, f"{unique}-v1", "t", {})
+    index.close()
