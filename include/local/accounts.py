@@ -83,7 +83,10 @@ def reaches(path: Path, account: Account | None) -> bool:
 
 def give(folder: Path, account: Account | None) -> None:
     """Make `folder` and give it, with all in it, to `account`; its own mode becomes 700."""
-    folder.mkdir(parents=True, exist_ok=True)
+    for parent in [parent for parent in reversed(folder.parents) if not parent.exists()]:
+        parent.mkdir()
+        parent.chmod(0o755)  # whatever the umask: the account must pass
+    folder.mkdir(exist_ok=True)
     folder.chmod(0o700)
     if account is None:
         return

@@ -56,7 +56,9 @@ def ensure(rows: Sequence[Service], cache: Path, clock: Clock) -> None:
     if not missing(rows, cache):
         return
     try:
-        cache.mkdir(parents=True, exist_ok=True)
+        if not cache.exists():
+            cache.mkdir(parents=True)
+            cache.chmod(0o755)  # whatever the umask: servers under another account read it
         with lock(cache / "lock", clock):
             _install(missing(rows, cache), cache, clock)
     except OSError as error:

@@ -33,6 +33,8 @@ Say = Callable[[str], None]
 
 _READY_WITHIN_S = 300.0
 _SUPERVISOR_ENDS_WITHIN_S = 10.0
+# Elasticsearch does not hear SIGTERM while it starts, and a person waits for the error message.
+_GRACE_AFTER_FAILURE_S = 8.0
 
 
 class _Given(Exception):
@@ -137,7 +139,7 @@ class Stack:
         except BaseException:
             # Also for Ctrl-C: nothing half-way is left.
             self._end_supervisor()
-            self._stop(fresh)
+            self._stop(fresh, longest_grace_s=_GRACE_AFTER_FAILURE_S)
             if any(self._records.spec(name) for name in self._records.names()):
                 self._ensure_supervisor(site)
             raise
@@ -225,14 +227,14 @@ class Stack:
                 process.stop([(holder, 0.0)], self._clock)
         self._records.stop_file.unlink(missing_ok=True)
 
-    def _stop(self, names: Iterable[str]) -> list[str]:
+    def _stop(self, names: Iterable[str], longest_grace_s: float = 3600.0) -> list[str]:
         """Stop these servers at once and forget them; only while no supervisor lives."""
         found: dict[str, tuple[Running, float]] = {}
         names = list(names)
         for name in names:
             state, spec = self._records.read(name), self._records.spec(name)
             if state is not None and state.running is not None and state.is_alive:
-                found[name] = (state.running, spec.launch.grace_s if spec else 30.0)
+                found[name] = (state.running, min(spec.launch.grace_s if spec else 30.0, longest_grace_s))
         killed = process.stop(list(found.values()), self._clock)
         for name in names:
             self._records.forget(name)
