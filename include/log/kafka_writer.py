@@ -24,6 +24,10 @@ State = Literal["idle", "open", "unknown", "closed"]
 class KafkaWriter:
     """`LogWriter` over an idempotent transactional producer; opening it fences older ones of `transactional_id`.
 
+    An outage shorter than `timeout_s` is waited out inside the call that meets it. After a longer one `abort` may
+    raise `Terminal`: the client has lost track of what the broker knows, and opening anew by itself could fence a
+    process that has taken over meanwhile. The process ends then; its next start resumes.
+
     Partitions are computed here, as librdkafka's default partitioner differs from the Java client's. `timeout_s`
     bounds every call. `transaction_timeout_s`: after so long without a commit the broker aborts by itself.
     Not for use from several threads.
