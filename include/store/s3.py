@@ -39,8 +39,10 @@ class S3Store:
         *,
         region: str = "us-east-1",
         timeout_s: float = 30.0,
+        page_keys: int = 1000,
     ) -> None:
         self.endpoint = endpoint
+        self._page_keys = page_keys
         self.bucket = bucket
 
         def client(attempts: int) -> Any:
@@ -159,7 +161,14 @@ class S3Store:
         """See `ObjectStore`."""
         token: dict[str, str] = {"StartAfter": start_after} if start_after else {}
         while True:
-            page = self._call(self._patient.list_objects_v2, prefix, Bucket=self.bucket, Prefix=prefix, **token)
+            page = self._call(
+                self._patient.list_objects_v2,
+                prefix,
+                Bucket=self.bucket,
+                Prefix=prefix,
+                MaxKeys=self._page_keys,
+                **token,
+            )
             for each in page.get("Contents", ()):
                 yield ObjectInfo(each["Key"], each["Size"], each["ETag"])
             if not page.get("IsTruncated"):

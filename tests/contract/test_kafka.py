@@ -32,13 +32,14 @@ def test_a_server_that_is_away_is_named_with_the_next_step() -> None:
         assert "\n" not in str(caught.value)
 
 
-def test_options_reach_the_client_and_win(kafka: str) -> None:
+def test_options_reach_the_client_and_win(kafka: str, unique: str) -> None:
     # A maximum that the record exceeds: refused by the client only if it heard of the option.
-    name = "options-are-heard"
-    KafkaAdmin(kafka).ensure(TopicSpec(name, 1))
-    writer = KafkaWriter(kafka, name, {"message.max.bytes": 2000})
+    admin = KafkaAdmin(kafka)
+    admin.ensure(TopicSpec(unique, 1))
+    writer = KafkaWriter(kafka, unique, {"message.max.bytes": 2000})
     writer.begin()
     with pytest.raises(Terminal, match="large"):
-        writer.append(name, b"k", b"x" * 3000)
+        writer.append(unique, b"k", b"x" * 3000)
     writer.abort()
     writer.close()
+    admin.delete(unique)

@@ -26,7 +26,7 @@ def opener(request: pytest.FixtureRequest, unique: str) -> Iterator[Opener]:
     server = request.getfixturevalue("s3")
 
     def client() -> S3Store:
-        return S3Store(server.endpoint, unique, server.access_key, server.secret_key)
+        return S3Store(server.endpoint, unique, server.access_key, server.secret_key, page_keys=5)
 
     first = client()
     first.ensure_bucket()
@@ -144,7 +144,7 @@ def test_listings_are_sorted_cut_by_prefix_and_start(store: ObjectStore) -> None
 
 
 def test_a_listing_goes_over_many_pages(store: ObjectStore) -> None:
-    keys = [f"n/{number:020d}" for number in range(1_050)]
+    keys = [f"n/{number:020d}" for number in range(23)]
     for key in keys:
         store.put(key, b"")
     assert [each.key for each in store.list("n/")] == keys
