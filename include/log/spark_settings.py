@@ -30,6 +30,10 @@ _DEFAULTS: Final = {
     "spark.sql.streaming.numRecentProgressUpdates": "5",
     "spark.sql.streaming.minBatchesToRetain": "10",
     "spark.sql.streaming.stopTimeout": "60000",
+    # Without native libraries Hadoop forks `chmod` for each file that it makes, and checksums are files too: on a busy
+    # machine 100 ms of each batch. The checkpoint is disposable.
+    "spark.sql.streaming.checkpoint.fileChecksum.enabled": "false",
+    "spark.hadoop.fs.AbstractFileSystem.file.impl": "org.apache.hadoop.fs.local.RawLocalFs",
 }
 
 

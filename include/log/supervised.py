@@ -24,6 +24,7 @@ from include.metrics.progress import RunFolder
 __all__ = ["Draining", "Supervised", "checkpoint_folder", "lag_by_topic", "stop_signal"]
 
 _ASK_EVERY_S: Final = 0.25
+_SETTLE_S: Final = 3.0
 
 
 class Query(Protocol):
@@ -52,6 +53,9 @@ class Supervised:
         self._gate = threading.Lock()
         self._writing = threading.Lock()
         self._draining = False
+        self._batch_id = -1
+        self._settled = threading.Event()
+        self._settled.set()
         self._fields: dict[str, Any] = {}
         self._cut: Cut | None = None
         self.failure: BaseException | None = None
@@ -65,10 +69,13 @@ class Supervised:
         with self._gate:
             if self._draining:
                 raise Draining
+            self._batch_id = batch_id
+            self._settled.clear()
             try:
                 told = work()
             except BaseException as error:
                 self.failure = self.failure or error
+                self._settled.set()
                 raise
             self._cut = plan.cut
             # Written with Spark's report on the batch: a file and its fsync would only hold the next batch up here.
@@ -77,9 +84,11 @@ class Supervised:
                 self._metrics.set("lyrebird_position_commit_seconds", plan.cut.position.commit_us / 1e6)
 
     def drain(self) -> None:
-        """Returns when no batch runs; none begins afterwards."""
+        """Returns when no batch runs and Spark has noted down the last one; none begins afterwards."""
         with self._gate:
             self._draining = True
+        # A query that is stopped while it writes its commit log is not hurt, but prints a long trace.
+        self._settled.wait(_SETTLE_S)
 
     def until_stopped(self, query: Query) -> None:
         """Returns when a stop was asked for (by the run folder or SIGTERM), the running batch is done and `query` off.
@@ -97,6 +106,8 @@ class Supervised:
 
     def heard(self, progress: Mapping[str, Any]) -> None:
         """Take Spark's report on a batch that has ended (its JSON form)."""
+        if progress["batchId"] >= self._batch_id:
+            self._settled.set()
         (source,) = progress["sources"]
         lag = lag_by_topic(source.get("latestOffset"), source.get("endOffset"))
         for topic, records in lag.items():

@@ -50,7 +50,7 @@ def run(tmp_path: Path) -> Run:
 def report(rows: int, latest: Mapping[str, Any] | None = None) -> dict[str, Any]:
     end = StreamOffset(ends={("t", 0): 5, ("t", 1): 5}).to_json()
     source = {"endOffset": end, "latestOffset": latest}
-    return {"sources": [source], "numInputRows": rows, "durationMs": {"triggerExecution": 1500}}
+    return {"batchId": 7, "sources": [source], "numInputRows": rows, "durationMs": {"triggerExecution": 1500}}
 
 
 def test_a_batch_shows_in_progress_and_metrics(run: Run) -> None:
