@@ -91,7 +91,7 @@ def request_snapshot(name: str, tables: str, id_: str, wait: bool, timeout: floa
     from include.log.topics import source_requests
     from include.settings.connections import Kafka
     from include.source.desk import answers_by_id
-    from include.source.session import ensure_topics
+    from include.source.ports import ensure_topics
 
     deployment, _ = _source(name)
     kafka, clock, id_ = deployment.one("kafka", Kafka), SystemClock(), id_ or str(uuid.uuid4())

@@ -18,7 +18,7 @@ from include.log.resolved import Resolved, ResolvedWriter
 from include.log.topics import source_resolved
 from include.record.version import to_header
 from include.source.checkpoint import Checkpoint
-from include.source.replicator import Group
+from include.source.group import Group
 
 __all__ = ["Committer"]
 

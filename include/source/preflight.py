@@ -8,9 +8,9 @@ from typing import Any, Final
 
 from include.errors import Terminal
 from include.source.connection import connect, query
-from include.source.decode import charset_decoder
 from include.source.definition import SourceDefinition
 from include.source.tables import TableInfo, load_tables
+from include.source.values import charset_decoder
 
 __all__ = ["Finding", "preflight", "refuse"]
 

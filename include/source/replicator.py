@@ -8,7 +8,7 @@ its resolved record takes the last number. `source.row` counts the captured tabl
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 from include.clock import Clock
@@ -25,37 +25,14 @@ from include.source.decode import Image, RowDecoder
 from include.source.definition import SourceDefinition
 from include.source.encode import Encoders, TableEncoder
 from include.source.events import Query, TableMap
+from include.source.group import Group, Output
 from include.source.state import CaptureState
 from include.source.tables import Catalog
 from include.source.transaction import Rows, SourceTransaction
 
-__all__ = ["Group", "Output", "Replicator"]
+__all__ = ["Replicator"]
 
 _PRODUCT_VERSION: Final = "lyrebird-0.1"
-
-
-@dataclass(frozen=True, slots=True)
-class Output:
-    """One record to append; `partition` None: by its key."""
-
-    topic: str
-    key: bytes
-    value: bytes | None
-    version: int
-    partition: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Group:
-    """What one Kafka transaction carries; the resolved record says `position`, `state` and has `version`."""
-
-    outputs: tuple[Output, ...]
-    position: SourcePosition
-    state: CaptureState
-    version: int
-    uncovered: tuple[str, ...]
-    rows: int
-    transactions: int
 
 
 class Replicator:

@@ -17,9 +17,10 @@ from include.metrics.progress import RunFolder
 from include.settings.connections import Kafka, Registry
 from include.settings.deployment import Deployment
 from include.source.definition import SourceDefinition
+from include.source.group import Group
+from include.source.ports import LogPorts, Watcher, transactional_id
 from include.source.preflight import preflight, refuse
-from include.source.replicator import Group
-from include.source.session import LogPorts, Session, Watcher, transactional_id
+from include.source.session import Session
 from include.source.state import Job
 
 __all__ = ["Capture", "Mode", "Reporter", "kafka_ports"]
@@ -33,6 +34,8 @@ from now on, whatever was captured before (after a purged binlog)."""
 _FIRST_PAUSE_S: Final = 0.5
 _LONGEST_PAUSE_S: Final = 15.0
 _REPORT_EVERY_S: Final = 0.5
+# A capture that never reached its servers says so and ends; one that did waits for them as long as it takes.
+_FIRST_PATIENCE_S: Final = 60.0
 
 
 @dataclass
@@ -98,10 +101,22 @@ class Reporter(Watcher):
 class Capture:
     """All sessions of one run. `Fenced` and `Terminal` end it; `Transient` begins the next session after a pause."""
 
-    def __init__(self, name: str, source: SourceDefinition, ports: LogPorts, clock: Clock, reporter: Reporter) -> None:
+    def __init__(
+        self,
+        name: str,
+        source: SourceDefinition,
+        ports: LogPorts,
+        clock: Clock,
+        reporter: Reporter,
+        *,
+        patience_s: float | None = None,
+    ) -> None:
         self._name, self._source, self._ports, self._clock, self._reporter = name, source, ports, clock, reporter
         self._pause_s = _FIRST_PAUSE_S
         self._attempt = 0
+        self._patience_s = _FIRST_PATIENCE_S if patience_s is None else patience_s
+        self._started_s = clock.monotonic_s()
+        self._reached = False
 
     def run(self, mode: Mode = "stream", tables: tuple[str, ...] = (), id_: str = "") -> str:
         """Run to the end; says in a few words how it ended: `stopped`, `done`, or `already done`."""
@@ -112,11 +127,14 @@ class Capture:
             except Transient as error:
                 if self._reporter.stop_requested():
                     return "stopped"
+                if not self._reached and self._clock.monotonic_s() - self._started_s >= self._patience_s:
+                    raise
                 self._wait(error, began_s)
 
     def _once(self, mode: Mode, tables: tuple[str, ...], id_: str) -> str:
         refuse(self._source, preflight(self._source))
         session = Session(self._name, self._source, self._ports, self._clock, self._reporter)
+        self._reached = True
         try:
             if mode == "stream":
                 session.stream()

@@ -11,16 +11,13 @@ An error in 3–5 ends the session; the next one begins at 1 and re-reads what w
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final
 
 from include.clock import Clock
 from include.errors import SettingsError, Terminal, Transient
-from include.log.ports import LogReader, LogWriter, SchemaRegistry, TopicAdmin, TopicSpec
 from include.log.requests import Answer
-from include.log.topics import control, policy, source_answers, source_requests, source_resolved
+from include.log.topics import source_resolved
 from include.source.binlog import EventReader, Packets
 from include.source.checkpoint import read_checkpoint
 from include.source.commit import Committer
@@ -28,45 +25,20 @@ from include.source.connection import Dump, connect, dump, query
 from include.source.definition import SourceDefinition
 from include.source.desk import Desk
 from include.source.encode import Encoders
-from include.source.replicator import Group, Replicator
+from include.source.ports import LogPorts, Watcher, ensure_topics
+from include.source.replicator import Replicator
 from include.source.snapshot import Snapshot
 from include.source.state import CaptureState, Job
 from include.source.tables import Catalog, TableInfo, load_tables
 from include.source.transaction import Heartbeat, SourceTransaction, TransactionBuilder
 
-__all__ = ["LogPorts", "Session", "Watcher", "ensure_topics", "transactional_id"]
-
-log = logging.getLogger(__name__)
+__all__ = ["Session"]
 
 _IDLE_COMMIT_S: Final = 0.8
 _POLL_S: Final = 0.25
 _REQUESTS_EVERY_S: Final = 1.0
 # The server stamps whole seconds, at a statement's start: what is committed now may carry a stamp of a second ago.
 _STAMP_US: Final = 1_000_000
-
-
-@dataclass(frozen=True)
-class LogPorts:
-    """How a session reaches the log; `writer()` opens (and fences)."""
-
-    writer: Callable[[], LogWriter]
-    reader: LogReader
-    admin: TopicAdmin
-    registry: SchemaRegistry
-
-
-class Watcher:
-    """What a session tells others, and hears; this one tells nobody and never stops."""
-
-    def stop_requested(self) -> bool:
-        """Whether to commit what is complete and end. Cheap: asked often."""
-        return False
-
-    def on_commit(self, group: Group, *, caught_up: bool) -> None:
-        """A group is in the log."""
-
-    def on_snapshot(self, table: str, rows: int) -> None:
-        """So many rows of a table were read."""
 
 
 class Session:
@@ -134,6 +106,9 @@ class Session:
             core.state = replace(core.state, snapshot="done")
             if owed:
                 core.state = core.state.with_gap("gap:first-snapshot", owed)
+            for job in before.jobs:
+                if not job.gap:
+                    core.on_answer(Answer(job.id, "done", self._clock.now_us(), note="all tables were read anew"))
             self._commit()
         finally:
             snapshot.close()
@@ -151,9 +126,8 @@ class Session:
         core = self._begin(last.position, self._state())
         self._take_up_new_tables(core)
         if extra is not None:
-            unknown = [table for table in extra.tables if table not in core.state.tables]
-            _chosen(tuple(unknown), dict.fromkeys(core.state.tables))
-            core.state = replace(core.state, jobs=(*core.state.jobs, extra))
+            tables = tuple(_chosen(extra.tables, dict.fromkeys(core.state.tables)))
+            core.state = replace(core.state, jobs=(*core.state.jobs, replace(extra, tables=tables)))
         self._dump = dump(self._source, self._source.replica_id(self._name), str(last.position.gtids))
         self._packets = Packets(self._dump, self._source)
         self._events = EventReader()
@@ -235,7 +209,8 @@ class Session:
         group = core.flush(uncovered)
         self._committer.commit(group)
         self._group_since_s = None
-        self._committed_s = self._clock.monotonic_s()
+        # While the log kept us waiting, nobody listened to the server: its silence counts from now.
+        self._committed_s = self._heard_s = self._clock.monotonic_s()
         self._watcher.on_commit(group, caught_up=self._caught_up)
 
     @property
@@ -315,17 +290,6 @@ class Session:
                     return None
         self._watcher.on_snapshot(schema.full_name, rows)
         return rows
-
-
-def transactional_id(name: str) -> str:
-    """The one id under which a source's topics are written."""
-    return f"lyrebird.capture.{name}"
-
-
-def ensure_topics(name: str, admin: TopicAdmin) -> None:
-    """Make the source's own topics where they are missing."""
-    for topic in (source_resolved(name), control(name), source_requests(name), source_answers(name)):
-        admin.ensure(TopicSpec(topic, 1, policy(topic)))
 
 
 def _chosen(tables: tuple[str, ...], found: dict[str, Any]) -> list[str]:

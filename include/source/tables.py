@@ -14,8 +14,8 @@ from typing import Any, Final
 
 from include.errors import Terminal
 from include.record.schema import Column, TableSchema
-from include.source.decode import charset_decoder
 from include.source.events import ENUM, SET, TableMap
+from include.source.values import charset_decoder
 
 __all__ = ["Catalog", "Load", "TableInfo", "derive", "load_tables"]
 

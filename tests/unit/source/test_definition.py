@@ -1,0 +1,102 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from include.errors import SettingsError, Terminal
+from include.record.gtid import MariadbGtidSet
+from include.settings.deployment import Deployment
+from include.source.connection import error_of
+from include.source.definition import SourceDefinition, load_source
+from include.source.state import CaptureState, Job
+
+SHOP = {
+    "LYREBIRD_MYSQL_HOST": "db",
+    "LYREBIRD_MYSQL_PORT": "23306",
+    "LYREBIRD_MYSQL_USER": "capture",
+    "LYREBIRD_MYSQL_PASSWORD": "secret",
+}
+DEPLOYMENT = Path(__file__).parents[3] / "include" / "deployment"
+
+
+def made(**more: object) -> SourceDefinition:
+    return SourceDefinition.model_validate(
+        {"host": "db", "port": 1, "user": "u", "password": "p", "databases": ["shop"]} | more
+    )
+
+
+def test_the_shop_is_declared_with_orders_partitioned_by_order_id(tmp_path: Path) -> None:
+    (tmp_path / "sources.yaml").write_text((DEPLOYMENT / "sources.yaml").read_text("utf-8"), "utf-8")
+    shop = load_source(Deployment.load(tmp_path, SHOP), "shop")
+    assert shop.port == 23306
+    assert shop.partition_columns("shop", "orders") == ("order_id",)
+    assert (shop.partitions_of("shop", "orders"), shop.partitions_of("shop", "users")) == (4, 1)
+    assert "secret" not in repr(shop)
+
+
+def test_a_wrong_key_is_refused_with_its_place_and_the_allowed_ones(tmp_path: Path) -> None:
+    (tmp_path / "sources.yaml").write_text("sources:\n  shop:\n    hots: db\n", "utf-8")
+    with pytest.raises(SettingsError) as refused:
+        load_source(Deployment.load(tmp_path, {}), "shop")
+    assert "sources.yaml" in str(refused.value)
+
+
+def test_an_unknown_source_is_refused_with_the_list(tmp_path: Path) -> None:
+    (tmp_path / "sources.yaml").write_text((DEPLOYMENT / "sources.yaml").read_text("utf-8"), "utf-8")
+    with pytest.raises(SettingsError, match=r"allowed=\['shop'\]"):
+        load_source(Deployment.load(tmp_path, SHOP), "shpo")
+
+
+@pytest.mark.parametrize(
+    ("tables", "exclude", "expected"),
+    [
+        (["*"], [], {"orders", "users", "audit_log"}),
+        (["orders", "users"], [], {"orders", "users"}),
+        (["shop.*"], ["audit_*"], {"orders", "users"}),
+        (["other.*"], [], set()),
+    ],
+)
+def test_patterns_choose_tables(tables: list[str], exclude: list[str], expected: set[str]) -> None:
+    source = made(tables=tables, exclude=exclude)
+    assert {name for name in ("orders", "users", "audit_log") if source.captures("shop", name)} == expected
+    assert not source.captures("mysql", "user")
+
+
+def test_the_replica_id_is_the_same_for_a_name_and_fits() -> None:
+    assert made().replica_id("shop") == made().replica_id("shop") != made().replica_id("shop2")
+    assert 0 < made().replica_id("shop") < 2**32
+    assert made(server_id=7).replica_id("shop") == 7
+
+
+@pytest.mark.parametrize(
+    ("code", "kind", "text"),
+    [
+        (1045, Terminal, "refuses the account"),
+        (1227, Terminal, "GRANT REPLICATION SLAVE"),
+        (1236, Terminal, "--anew"),
+    ],
+)
+def test_the_servers_refusals_say_what_to_do(code: int, kind: type[Exception], text: str) -> None:
+    error = error_of(RuntimeError(code, "no"), made())
+    assert type(error) is kind
+    assert text in str(error)
+    assert "\n" not in str(error)
+
+
+def test_state_survives_the_resolved_record() -> None:
+    state = CaptureState(7, "done", {"shop.t": 3}, (Job("r1", ("shop.t",), gap=False),), 11).with_gap("g", ["shop.u"])
+    assert CaptureState.from_json(state.to_json()) == state
+    assert state.uncovered == ("shop.u",)
+    assert state.without_job("g").uncovered == ()
+    with pytest.raises(Terminal, match="holds no state of capture"):
+        CaptureState.from_json({})
+
+
+def test_a_table_that_is_gone_is_owed_nothing() -> None:
+    state = CaptureState(tables={"shop.t": 1}).with_gap("g", ["shop.t"])
+    assert state.without_table("shop.t") == CaptureState()
+
+
+def test_gtids_of_an_empty_server_are_the_empty_set() -> None:
+    assert str(MariadbGtidSet.parse("")) == ""

@@ -1,0 +1,62 @@
+from __future__ import annotations
+
+from include.clock import ManualClock
+from include.log.memory import MemoryLog
+from include.log.requests import Answer, Request, RequestKind
+from include.log.topics import source_answers, source_requests
+from include.source.desk import Desk
+from include.source.ports import ensure_topics
+from include.source.state import CaptureState, Job
+
+TABLES = {"shop.orders": 1, "shop.users": 2}
+
+
+def asked(*records: tuple[bytes, bytes | None], answered: tuple[Answer, ...] = ()) -> Desk:
+    log = MemoryLog()
+    ensure_topics("s", log.admin())
+    writer = log.writer("asker")
+    writer.begin()
+    for key, value in records:
+        writer.append(source_requests("s"), key, value)
+    for answer in answered:
+        writer.append(source_answers("s"), answer.key(), answer.value())
+    writer.commit()
+    return Desk("s", log.reader(), ManualClock())
+
+
+def request(id_: str, *tables: str, kind: RequestKind = "snapshot") -> tuple[bytes, bytes]:
+    made = Request(id_, kind, "somebody", 0, tables)
+    return made.key(), made.value()
+
+
+def test_a_request_becomes_a_job_and_is_accepted() -> None:
+    taken = asked(request("r1", "orders")).take(CaptureState(), TABLES)
+    assert taken is not None
+    assert taken.state.jobs == (Job("r1", ("shop.orders",), gap=False),)
+    assert [(a.id, a.state) for a in taken.answers] == [("r1", "accepted")]
+
+
+def test_without_tables_all_are_meant() -> None:
+    taken = asked(request("r1")).take(CaptureState(), TABLES)
+    assert taken is not None
+    assert taken.state.jobs[0].tables == ("shop.orders", "shop.users")
+
+
+def test_an_id_is_taken_up_once() -> None:
+    desk = asked(request("r1"), request("r1"), request("r2"), answered=(Answer("r2", "done", 0),))
+    taken = desk.take(CaptureState(), TABLES)
+    assert taken is not None
+    assert [job.id for job in taken.state.jobs] == ["r1"]
+    assert desk.take(taken.state, TABLES) is None
+
+
+def test_what_capture_does_not_do_is_refused_with_a_note() -> None:
+    taken = asked(request("a", kind="resume_table"), request("b", "nope"), (b"c", b"{"), (b"d", None)).take(
+        CaptureState(), TABLES
+    )
+    assert taken is not None
+    assert taken.state.jobs == ()
+    assert [(a.id, a.state) for a in taken.answers] == [("a", "refused"), ("b", "refused"), ("c", "refused")]
+    assert "resume_table" in taken.answers[0].note
+    assert "nope" in taken.answers[1].note
+    assert "not a request" in taken.answers[2].note

@@ -1,0 +1,352 @@
+"""The core and its writer on the log in memory: versions, moves, control records, crashes at every durable step."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from include.clock import ManualClock
+from include.errors import Terminal, Transient
+from include.log.control import Control
+from include.log.memory import MemoryLog, MemoryRegistry
+from include.log.ports import LogWriter, Record
+from include.log.resolved import Resolved
+from include.log.topics import change, control, source_resolved
+from include.record.codec import Decoder
+from include.record.gtid import MariadbGtidSet
+from include.record.position import BinlogPosition, SourcePosition
+from include.record.version import from_headers, number_of
+from include.source.checkpoint import read_checkpoint
+from include.source.commit import Committer
+from include.source.definition import SourceDefinition
+from include.source.encode import Encoders
+from include.source.ports import ensure_topics, transactional_id
+from include.source.replicator import Replicator
+from include.source.state import CaptureState
+from include.source.tables import Catalog
+from include.source.transaction import SourceTransaction
+from tests.mariadb_golden import SCHEMA, info, rows, transaction
+
+TOPIC = change("s", "shop", "t")
+START = SourcePosition("mariadb", MariadbGtidSet(), BinlogPosition("bin.000001", 4), 0)
+
+
+class Failing:
+    """A writer whose n-th call fails; `after`: the call has had its effect, only its answer is lost."""
+
+    def __init__(self, inner: LogWriter, fail_at: int, after: bool) -> None:
+        self._inner, self._left, self._after = inner, fail_at, after
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._inner, name)
+
+        def call(*values: Any, **named: Any) -> Any:
+            self._left -= 1
+            if self._left == 0 and not self._after:
+                raise Transient("broken", system="kafka")
+            answer = found(*values, **named)
+            if self._left == 0:
+                raise Transient("answer lost", system="kafka")
+            return answer
+
+        return found if name == "close" else call
+
+
+class World:
+    """A log, and captures on it that may be cut off and begun again."""
+
+    def __init__(self, **more: Any) -> None:
+        settings_ = {"partitions": 4} | more
+        self.source = SourceDefinition(
+            host="db",
+            port=1,
+            user="u",
+            password="p",
+            databases=["shop"],
+            **settings_,  # type: ignore[arg-type]
+        )
+        self.log, self.registry, self.clock = MemoryLog(), MemoryRegistry(), ManualClock()
+        ensure_topics("s", self.log.admin())
+
+    def replicate(
+        self, transactions: Sequence[SourceTransaction], group: int = 1, fail_at: int = 0, after: bool = False
+    ) -> None:
+        """One session: from the checkpoint to the end of `transactions`, or to the failure."""
+        writer: Any = Failing(self.log.writer(transactional_id("s")), fail_at, after)
+        checkpoint = read_checkpoint(self.log.reader(), source_resolved("s"))
+        last = checkpoint.last
+        state = CaptureState.from_json(last.state) if last else CaptureState(tables={"shop.t": 0}, snapshot="done")
+        table = info("lyregold.types")
+        table.name, table.columns, table.key = ("shop", "t"), list(SCHEMA.columns), SCHEMA.key
+        catalog = Catalog(lambda: ({("shop", "t"): table}, {45: "utf8mb4"}))
+        encoders = Encoders("s", self.source, self.log.admin(), self.registry)
+        core = Replicator("s", self.source, catalog, encoders, self.clock, last.position if last else START, state)
+        committer = Committer("s", writer, checkpoint, self.clock)
+        waiting = 0
+        for each in transactions:
+            if core.position.gtids.contains(MariadbGtidSet.parse(each.gtid)):  # type: ignore[arg-type]
+                continue
+            core.on_transaction(each)
+            waiting += 1
+            if waiting == group:
+                committer.commit(core.flush())
+                waiting = 0
+        if waiting:
+            committer.commit(core.flush())
+
+    def records(self, topic: str) -> list[Record]:
+        reader = self.log.reader()
+        return [
+            record
+            for partition, end in sorted(reader.end_offsets(topic).items())
+            for record in reader.read(topic, partition, 0, end)
+        ]
+
+    def value(self, record: Record) -> dict[str, Any]:
+        assert record.value is not None
+        found: dict[str, Any] = Decoder(self.registry.schema)(record.value)
+        return found
+
+    def everything(self) -> dict[str, list[tuple[bytes | None, int, Any]]]:
+        """Per topic and partition what readers of committed records see, without times and offsets."""
+        return {
+            topic: sorted(
+                (record.key or b"", from_headers(record.headers), _without_time(self, record))
+                for record in self.records(topic)
+            )
+            for topic in (TOPIC, control("s"))
+        }
+
+
+def _without_time(world: World, record: Record) -> str:
+    if record.value is None:
+        return "tombstone"
+    if record.topic != TOPIC:
+        return record.value.decode()
+    value = world.value(record)
+    return repr({name: value[name] for name in ("op", "before", "after", "source", "transaction")})
+
+
+def resolved(world: World) -> list[Resolved]:
+    return [Resolved.parse(record.value) for record in world.records(source_resolved("s")) if record.value]
+
+
+def test_versions_are_dense_over_rows_and_resolved_records() -> None:
+    world = World()
+    world.replicate([transaction(1, rows("c", (1, 1, "a"), (2, 1, "b"))), transaction(2, rows("d", (1, 1, "a")))])
+    seen = [from_headers(r.headers) for topic in (TOPIC, source_resolved("s")) for r in world.records(topic)]
+    assert sorted(set(seen)) == [1, 2, 3, 4, 5]
+
+
+def test_a_delete_is_an_envelope_and_a_tombstone_of_one_version() -> None:
+    world = World()
+    world.replicate([transaction(1, rows("d", (1, 1, "a")))])
+    first, second = world.records(TOPIC)
+    assert world.value(first)["op"] == "d"
+    assert second.value is None
+    assert first.key == second.key
+    assert from_headers(first.headers) == from_headers(second.headers)
+
+
+@pytest.mark.parametrize("partition_by", [{}, {"t": ["part"]}])
+def test_a_changed_key_is_a_delete_and_an_insert(partition_by: dict[str, list[str]]) -> None:
+    world = World(partition_by=partition_by)
+    world.replicate([transaction(1, rows("u", (1, 1, "a"), (9, 1, "a")))])
+    found = sorted(world.records(TOPIC), key=lambda r: (from_headers(r.headers), r.value is None))
+    assert [r.value and world.value(r)["op"] for r in found] == ["d", None, "c"]
+
+
+def test_a_changed_partition_column_is_a_delete_and_an_insert_of_one_key() -> None:
+    world = World(partition_by={"shop.t": ["part"]})
+    world.replicate(
+        [transaction(1, rows("u", (1, 1, "a"), (1, 2, "a"))), transaction(2, rows("u", (1, 2, "a"), (1, 2, "b")))]
+    )
+    found = sorted(world.records(TOPIC), key=lambda r: (from_headers(r.headers), r.value is None))
+    assert [r.value and world.value(r)["op"] for r in found] == ["d", None, "c", "u"]
+    assert len({r.key for r in found}) == 1
+    assert found[2].partition == found[3].partition
+
+
+def test_rows_of_one_thing_share_a_partition() -> None:
+    world = World(partition_by={"t": ["part"]})
+    world.replicate([transaction(1, rows("c", *[(n, n % 5, "x") for n in range(40)]))])
+    places: dict[int, set[int]] = {}
+    for record in world.records(TOPIC):
+        places.setdefault(world.value(record)["after"]["part"], set()).add(record.partition)
+    assert {len(found) for found in places.values()} == {1}
+    assert len(set().union(*places.values())) > 1
+
+
+def test_the_source_block_says_where_a_row_was() -> None:
+    world = World()
+    world.replicate([transaction(3, rows("c", (1, 1, "a")), rows("c", (2, 1, "b")))])
+    blocks = sorted(
+        ((v["source"], v["transaction"]) for v in map(world.value, world.records(TOPIC))), key=lambda x: x[0]["row"]
+    )
+    assert [(s["gtid"], s["file"], s["pos"], s["row"], s["ts_us"]) for s, _ in blocks] == [
+        ("0-1-3", "bin.000001", 300, 0, 3_000_000),
+        ("0-1-3", "bin.000001", 300, 1, 3_000_000),
+    ]
+    assert [t["total_order"] for _, t in blocks] == [1, 2]
+
+
+def test_a_resolved_record_names_the_end_of_every_partition_below_it() -> None:
+    world = World()
+    world.replicate([transaction(1, rows("c", *[(n, 1, "x") for n in range(20)]))])
+    (last,) = resolved(world)
+    assert last.full
+    ends: dict[tuple[str, int], int] = {}
+    for record in world.records(TOPIC):
+        ends[record.topic, record.partition] = max(ends.get((record.topic, record.partition), 0), record.next_offset)
+    assert dict(last.next_offsets) == ends
+    assert str(last.position.gtids) == "0-1-1"
+
+
+def test_truncate_writes_the_floor_in_the_same_transaction() -> None:
+    world = World()
+    world.replicate([transaction(1, rows("c", (1, 1, "a")), "TRUNCATE TABLE t", rows("c", (2, 1, "b")))], group=9)
+    (record,) = world.records(control("s"))
+    floor = Control.parse(record.value or b"").floor
+    assert Control.parse(record.value or b"").kind == "truncate"
+    versions = {world.value(r)["after"]["id"]: from_headers(r.headers) for r in world.records(TOPIC)}
+    assert versions[1] < floor < versions[2]
+    assert len(resolved(world)) == 1
+
+
+def test_a_dropped_table_gets_a_floor_and_is_forgotten() -> None:
+    world = World()
+    world.replicate([transaction(1, "DROP TABLE t")])
+    assert [Control.parse(r.value or b"").kind for r in world.records(control("s"))] == ["drop"]
+    assert resolved(world)[-1].state["tables"] == {}
+
+
+def test_a_swap_of_names_owes_a_snapshot_and_drops_nothing() -> None:
+    world = World()
+    world.replicate([transaction(1, "RENAME TABLE t TO x.old, x.fresh TO t")])
+    assert world.records(control("s")) == []
+    assert resolved(world)[-1].uncovered == ("shop.t",)
+
+
+def test_a_table_that_nobody_saw_come_is_owed_a_snapshot() -> None:
+    world = World()
+    world.replicate([transaction(1, "DROP TABLE t"), transaction(2, rows("c", (1, 1, "a")))])
+    assert resolved(world)[-1].uncovered == ("shop.t",)
+
+
+def test_a_transaction_that_was_had_already_stops_the_source() -> None:
+    world = World()
+    core = Replicator(
+        "s",
+        world.source,
+        Catalog(lambda: ({}, {})),
+        Encoders("s", world.source, world.log.admin(), world.registry),
+        world.clock,
+        START,
+        CaptureState(),
+    )
+    core.on_transaction(transaction(5))
+    with pytest.raises(Terminal, match="has already"):
+        core.on_transaction(transaction(5))
+
+
+def test_an_idle_server_moves_time_but_never_back() -> None:
+    world = World()
+    core = Replicator(
+        "s",
+        world.source,
+        Catalog(lambda: ({}, {})),
+        Encoders("s", world.source, world.log.admin(), world.registry),
+        world.clock,
+        START,
+        CaptureState(),
+    )
+    core.on_transaction(transaction(5))
+    core.on_idle(BinlogPosition("bin.000001", 500), 9_000_000)
+    core.on_idle(BinlogPosition("bin.000001", 500), 8_000_000)
+    core.on_idle(BinlogPosition("bin.000001", 400), 99_000_000)
+    assert core.position.commit_us == 9_000_000
+    assert str(core.position.gtids) == "0-1-5"
+
+
+STORY = [
+    transaction(1, rows("c", (1, 1, "a"), (2, 1, "b"), (3, 2, "c"))),
+    transaction(2, rows("u", (1, 1, "a"), (1, 1, "A"))),
+    transaction(3, rows("d", (2, 1, "b")), "TRUNCATE TABLE t"),
+    transaction(4),
+    transaction(5, rows("c", (4, 1, None)), rows("u", (4, 1, None), (5, 3, "moved"))),
+    transaction(6, rows("d", (5, 3, "moved"))),
+]
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["call fails", "answer is lost"])
+@pytest.mark.parametrize("group", [1, 2, 6])
+def test_a_crash_at_any_durable_step_changes_nothing(group: int, after: bool) -> None:
+    undisturbed = World()
+    undisturbed.replicate(STORY, group)
+    expected, crashes = undisturbed.everything(), 0
+    while True:
+        world = World()
+        try:
+            world.replicate(STORY, group, crashes + 1, after)
+        except Transient:
+            crashes += 1
+            world.replicate(STORY, group)
+        else:
+            break
+        assert world.everything() == expected
+        assert max(record.sequence for record in resolved(world)) == len(STORY) // group
+    assert crashes >= 15
+
+
+changes = st.lists(
+    st.lists(st.tuples(st.integers(1, 4), st.integers(1, 3), st.sampled_from(["put", "delete"])), max_size=4),
+    max_size=8,
+)
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    changes=changes,
+    group=st.integers(1, 3),
+    failures=st.lists(st.tuples(st.integers(1, 30), st.booleans()), max_size=4),
+)
+def test_any_story_with_any_crashes_ends_as_the_table(
+    changes: list[list[tuple[int, int, str]]], group: int, failures: list[tuple[int, bool]]
+) -> None:
+    table: dict[int, tuple[int, int, str | None]] = {}
+    story = []
+    for number, steps in enumerate(changes, 1):
+        made = []
+        for id_, part, what in steps:
+            old, new = table.get(id_), (id_, part, f"v{number}")
+            if what == "put":
+                made.append(rows("c", new) if old is None else rows("u", old, new))
+                table[id_] = new
+            elif old is not None:
+                made.append(rows("d", old))
+                del table[id_]
+        story.append(transaction(number, *made))
+    world = World(partition_by={"t": ["part"]})
+    for fail_at, after in failures:
+        try:
+            world.replicate(story, group, fail_at, after)
+        except Transient:
+            continue
+    world.replicate(story, group)
+    if not any(each.steps for each in story):
+        return
+    newest: dict[bytes | None, tuple[int, Record]] = {}
+    seen = set()
+    for record in world.records(TOPIC):
+        version = from_headers(record.headers)
+        assert (record.key, version, record.value is None) not in seen
+        seen.add((record.key, version, record.value is None))
+        if version >= newest.get(record.key, (-1, record))[0]:
+            newest[record.key] = version, record
+    alive = [world.value(record)["after"] for _, record in newest.values() if record.value is not None]
+    assert {(row["id"], row["part"], row["v"]) for row in alive} == set(table.values())
+    assert number_of(resolved(world)[-1].version) > 0
