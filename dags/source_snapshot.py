@@ -28,7 +28,7 @@ from include.source.run_params import LONGEST_SNAPSHOT_S, SNAPSHOT_MODES
 from supervision.alerts import default_args
 from supervision.budget import RestartBudget
 from supervision.command import LyrebirdOperator
-from supervision.first_tasks import check_snapshot
+from supervision.first_tasks import choose_snapshot
 from supervision.operator import StreamingOperator
 from supervision.refusing import refusing
 
@@ -73,13 +73,7 @@ with DAG(
         ),
     },
 ):
-    checked = task(refusing(check_snapshot), task_id="check", multiple_outputs=True)(sources=SOURCES)
-
-    @task.branch(task_id="choose")
-    def choose(plan: dict[str, str]) -> str:
-        """Follow the way that the check has found."""
-        return plan["way"]
-
+    checked = task.branch(refusing(choose_snapshot), task_id="check")(sources=SOURCES)
     request = LyrebirdOperator(
         task_id="request", arguments=checked["request"], execution_timeout=timedelta(seconds=LONGEST_SNAPSHOT_S + 600)
     )
@@ -97,4 +91,4 @@ with DAG(
         trigger_dag_id="source_replicate",
         conf={"source": "{{ params.source }}", "unless_running": True},
     )
-    choose(checked) >> [request, start] >> taken >> replicate
+    checked >> [request, start] >> taken >> replicate

@@ -18,7 +18,7 @@ from include.source.run_params import SnapshotRun, capture_application, refuse_u
 from supervision.launch import application_environment
 from supervision.run_folder import run_folder
 
-__all__ = ["check_audit", "check_replication", "check_snapshot", "judge_audit", "lyrebird_argv"]
+__all__ = ["check_audit", "check_replication", "check_snapshot", "choose_snapshot", "judge_audit", "lyrebird_argv"]
 
 _STATUS_WITHIN_S = 120
 
@@ -40,6 +40,16 @@ def check_snapshot(
         "request": asked.request_arguments(request_id=f"source_snapshot:{run_id}"),
         "start": lyrebird_argv(asked.start_arguments()),
     }
+
+
+def choose_snapshot(
+    sources: Sequence[str], params: Mapping[str, Any] | None = None, run_id: str | None = None, ti: Any = None
+) -> str:
+    """`check_snapshot` as a branch: leaves the plan as XComs by their names, and returns the task of its way."""
+    plan = check_snapshot(sources, params, run_id)
+    for name, value in plan.items():
+        ti.xcom_push(name, value)
+    return str(plan["way"])
 
 
 def check_replication(

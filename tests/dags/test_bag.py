@@ -100,12 +100,6 @@ def test_a_snapshot_comes_before_the_replication(bag: DagBag) -> None:
     assert dag.get_task("check").upstream_task_ids == set()
 
 
-def test_what_a_check_finds_reaches_the_tasks_that_it_is_for(bag: DagBag) -> None:
-    for dag in dags(bag):
-        if dag.has_task("check"):
-            assert dag.get_task("check").multiple_outputs, dag.dag_id
-
-
 def test_only_one_run_of_an_application_is_active(bag: DagBag) -> None:
     for dag in dags(bag):
         if dag.dag_id.startswith("stream_"):
