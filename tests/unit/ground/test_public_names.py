@@ -32,7 +32,7 @@ def names(tree: ast.Module) -> set[str]:
             case ast.ClassDef() | ast.FunctionDef() | ast.AsyncFunctionDef():
                 found.add(node.name)
             case ast.Assign():
-                found |= {t.id for t in node.targets if isinstance(t, ast.Name)}
+                found |= {t.id for target in node.targets for t in ast.walk(target) if isinstance(t, ast.Name)}
             case ast.AnnAssign(target=ast.Name(name)):
                 found.add(name)
             case ast.Import() | ast.ImportFrom():
