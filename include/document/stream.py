@@ -12,7 +12,8 @@ import logging
 from collections.abc import Mapping
 from typing import Any, Final
 
-from pyspark.sql import DataFrame
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
 
 from include.clock import SystemClock
 from include.document.batch import BatchRunner
@@ -21,8 +22,8 @@ from include.document.mysql import MysqlTables
 from include.document.publish import Publisher
 from include.document.signals import Inputs, Signals
 from include.document.task import MESSAGES, fold
-from include.errors import Transient
-from include.log import stream
+from include.errors import LyrebirdError, Transient
+from include.log import stream, topics
 from include.log.kafka import KafkaAdmin, KafkaReader, KafkaWriter
 from include.log.plan import BatchPlan
 from include.log.registry import ConfluentRegistry
@@ -85,6 +86,7 @@ def run(application: str, deployment: Deployment, *, keep_session: bool = False)
         def on_batch(batch: DataFrame, plan: BatchPlan) -> Mapping[str, Any]:
             return runner.run(plan, lambda: collect(batch, inputs, registry_url))
 
+        _warm(spark, kafka, inputs, registry_url)
         stream.run(
             rows,
             on_batch,
@@ -117,6 +119,26 @@ def _start(runner: BatchRunner, run_folder: RunFolder, application: str) -> dict
         run_folder.report(application=application, waiting_for=runner.inputs.cut_at)
         clock.sleep(_WAIT_S)
     return None
+
+
+def _warm(spark: SparkSession, kafka: Kafka, inputs: Inputs, registry_url: str) -> None:
+    """Start Spark's Python workers before the first change comes: that takes seconds, an idle query starts none.
+
+    Reads the ends of two resolved topics and drops what it read. A failure costs nothing but this.
+    """
+    names = (inputs.cut_at, topics.resolved(inputs.topic))
+    reader = KafkaReader(kafka.bootstrap, kafka.options)
+    try:
+        start = {
+            name: {p: max(begin, reader.end_offsets(name)[p] - 3) for p, begin in reader.begin_offsets(name).items()}
+            for name in names
+        }
+        rows = stream.read_batch(spark, bootstrap=kafka.bootstrap, topics=names, start=start, options=kafka.options)
+        collect(rows.where("offset < 0"), inputs, registry_url)
+    except (LyrebirdError, PySparkException) as error:
+        LOGGER.info("workers are not warmed up: %s", str(error).splitlines()[0])
+    finally:
+        reader.close()
 
 
 def collect(batch: DataFrame, inputs: Inputs, registry_url: str) -> Signals:
