@@ -1,0 +1,169 @@
+"""`document.tables`: the double and MariaDB read the same rows, of one moment."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from include.document.definition import Database as Server
+from include.document.mysql import MysqlTables
+from include.document.tables import MemoryTables, SourceTables
+from include.errors import Terminal, Transient
+from include.record.schema import Column
+
+ROWS = [
+    {"a": 1, "b": "x", "amount": Decimal("1.10"), "at": 1_000_001, "day": 1, "big": Decimal(2**64 - 1), "part": 0.5},
+    {"a": 1, "b": "y", "amount": Decimal("0.00"), "at": -1, "day": -1, "big": None, "part": None},
+    {"a": 2, "b": "日本 '%s'", "amount": None, "at": None, "day": None, "big": Decimal(0), "part": -1.5},
+]
+COLUMNS = (
+    Column("a", "bigint"),
+    Column("b", "varchar", charset="utf8mb4"),
+    Column("amount", "decimal", precision=12, scale=2),
+    Column("at", "datetime"),
+    Column("day", "date"),
+    Column("big", "bigint", unsigned=True),
+    Column("part", "double"),
+)
+NAMES = [column.name for column in COLUMNS]
+TABLE = """CREATE TABLE things (a bigint NOT NULL, b varchar(32) NOT NULL, amount decimal(12,2), at datetime(6),
+    day date, big bigint unsigned, part double, PRIMARY KEY (a, b)) DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin"""
+VALUES = """INSERT INTO things VALUES
+    (1, 'x', 1.1, '1970-01-01 00:00:01.000001', '1970-01-02', 18446744073709551615, 0.5),
+    (1, 'y', 0, '1969-12-31 23:59:59.999999', '1969-12-31', NULL, NULL),
+    (2, '日本 ''%s''', NULL, NULL, NULL, 0, -1.5)"""
+
+
+class Real:
+    """A database with the table in it."""
+
+    def __init__(self, mariadb: Any, name: str) -> None:
+        self.admin, self.name = mariadb.connect(), name
+        self.run(f"CREATE DATABASE {name}", f"USE {name}", TABLE, VALUES)
+        server = Server(host=mariadb.host, port=mariadb.port, user="root", password=mariadb.root_password)
+        self.tables = MysqlTables(server, name)
+
+    def run(self, *statements: str) -> None:
+        with self.admin.cursor() as cursor:
+            for statement in statements:
+                cursor.execute(statement)
+
+    def delete_all(self) -> None:
+        self.run("DELETE FROM things")
+
+    def close(self) -> None:
+        self.tables.close()
+        self.run(f"DROP DATABASE {self.name}")
+        self.admin.close()
+
+
+class Double:
+    """The same in memory."""
+
+    def __init__(self) -> None:
+        self.tables = MemoryTables({"things": ROWS}, {"things": COLUMNS})
+
+    def delete_all(self) -> None:
+        self.tables.tables["things"].clear()
+
+    def close(self) -> None:
+        pass
+
+
+@pytest.fixture(params=["memory", "mariadb"])
+def held(request: pytest.FixtureRequest, unique: str) -> Iterator[Any]:
+    made = Double() if request.param == "memory" else Real(request.getfixturevalue("mariadb"), unique)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def tables(held: Any) -> SourceTables:
+    found: SourceTables = held.tables
+    return found
+
+
+def by_key(rows: Any) -> list[Any]:
+    return sorted(rows, key=lambda row: (row["a"], row["b"]))
+
+
+def test_rows_come_by_one_column_and_by_several(tables: SourceTables) -> None:
+    with tables.snapshot() as now:
+        assert by_key(now.rows("things", NAMES, ["a"], [(1,), (2,), (9,)])) == ROWS
+        assert now.rows("things", ["b"], ["a", "b"], [(1, "y"), (2, "y")]) == [{"b": "y"}]
+        assert now.rows("things", ["a"], ["b"], [("日本 '%s'",)]) == [{"a": 2}]
+        assert now.rows("things", NAMES, ["a"], []) == []
+
+
+def test_more_values_than_fit_one_question_are_all_asked_for(tables: SourceTables) -> None:
+    with tables.snapshot() as now:
+        assert len(now.rows("things", ["a"], ["a"], [(n,) for n in range(-2500, 3)])) == 3
+
+
+def test_keys_come_ascending_and_distinct_from_after_the_last(tables: SourceTables) -> None:
+    with tables.snapshot() as now:
+        assert now.keys_after("things", ["a"], None, 9) == [(1,), (2,)]
+        assert now.keys_after("things", ["a"], (1,), 9) == [(2,)]
+        assert now.keys_after("things", ["a", "b"], None, 2) == [(1, "x"), (1, "y")]
+        assert now.keys_after("things", ["a", "b"], (1, "x"), 1) == [(1, "y")]
+        assert now.keys_after("things", ["a", "b"], (2, "日本 '%s'"), 9) == []
+
+
+def test_a_snapshot_is_of_one_moment(held: Any) -> None:
+    with held.tables.snapshot() as now:
+        held.delete_all()
+        assert by_key(now.rows("things", NAMES, ["a"], [(1,), (2,)])) == ROWS
+        assert now.keys_after("things", ["a"], None, 9) == [(1,), (2,)]
+    with held.tables.snapshot() as later:
+        assert later.rows("things", NAMES, ["a"], [(1,), (2,)]) == []
+
+
+def test_columns_tell_their_types(tables: SourceTables) -> None:
+    found = tables.columns("things")
+    assert list(found) == NAMES
+    assert [found[name].avro() for name in NAMES] == [column.avro() for column in COLUMNS]
+
+
+def test_mariadb_says_what_is_wrong_and_what_to_do(mariadb: Any, unique: str) -> None:
+    held = Real(mariadb, unique)
+    try:
+        with pytest.raises(Terminal, match=r"no such table.*grant SELECT"):
+            held.tables.columns("nothing")
+        with held.tables.snapshot() as now, pytest.raises(Terminal, match="nothing"):
+            now.rows("things", ["nothing"], ["a"], [(1,)])
+        server = Server(host=mariadb.host, port=mariadb.port, user="root", password="wrong")
+        with pytest.raises(Terminal, match="refuses the account"):
+            opened(MysqlTables(server, unique).snapshot())
+        with pytest.raises(Transient, match=r"does not answer.*lyrebird status"):
+            opened(MysqlTables(Server(host="127.0.0.1", port=1, user="u", password=""), unique).snapshot())
+    finally:
+        held.close()
+
+
+def test_a_connection_that_was_cut_is_made_anew(mariadb: Any, unique: str) -> None:
+    held = Real(mariadb, unique)
+    try:
+        with held.tables.snapshot() as now:
+            now.keys_after("things", ["a"], None, 1)
+            with held.admin.cursor() as cursor:
+                cursor.execute(
+                    "SELECT id FROM information_schema.processlist WHERE db = %s AND id <> CONNECTION_ID()", (unique,)
+                )
+                for (connection,) in cursor.fetchall():
+                    cursor.execute(f"KILL {connection}")
+            with pytest.raises(Transient):
+                now.keys_after("things", ["a"], None, 1)
+        with held.tables.snapshot() as now:
+            assert now.keys_after("things", ["a"], None, 1) == [(1,)]
+    finally:
+        held.close()
+
+
+def opened(context: AbstractContextManager[Any]) -> None:
+    """Enter and leave."""
+    with context:
+        pass
