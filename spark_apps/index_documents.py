@@ -22,6 +22,8 @@ def main() -> int:
     parser.add_argument("--application", required=True, help="its name in the deployment files")
     arguments = parser.parse_args()
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
+    for chatty in ("py4j", "elastic_transport", "httpx"):
+        logging.getLogger(chatty).setLevel(logging.WARNING)
     try:
         run_application(arguments.application, Deployment.load())
     except LyrebirdError as error:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import os
 import uuid
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,10 +17,9 @@ from pyspark.sql import DataFrame, SparkSession
 
 from include.clock import Clock, SystemClock
 from include.errors import LyrebirdError, Terminal, Transient
-from include.index.arrow import OUTCOME_SCHEMA, outcome_arrow, outcome_of, outcome_rows, record_of
+from include.index.arrow import OUTCOME_SCHEMA, outcome_of
 from include.index.batch import Settlement, dead_group
 from include.index.definition import IndexDefinition, index_of_application
-from include.index.delivery import Delivery
 from include.index.elasticsearch import ElasticsearchIndex
 from include.index.generation import IndexName
 from include.index.mapping import require_metadata
@@ -28,73 +27,25 @@ from include.index.metadata import Origin
 from include.index.patience import Patience
 from include.index.port import IndexInfo, SearchIndex
 from include.index.progress import ProgressKeeper
-from include.index.task import IndexTask, TaskOutcome
+from include.index.task import TaskOutcome
+from include.index.worker import WorkerPlan, work_off
 from include.log import topics
 from include.log.dead_letter import DeadLetterLimit
 from include.log.kafka import KafkaAdmin, KafkaReader
 from include.log.kafka_writer import KafkaWriter
 from include.log.ports import TopicSpec
-from include.log.registry import ConfluentRegistry
 from include.log.stream import BatchPlan, read_stream, run, session
 from include.metrics.exporter import Metrics
 from include.metrics.progress import RunFolder
-from include.record.codec import Decoder
 from include.settings.connections import Cluster, Elasticsearch, Kafka, Registry
 from include.settings.deployment import Deployment
 from include.settings.environment import state_folder
 
-__all__ = ["Indexing", "Prepared", "WorkerPlan", "build", "require_index", "run_application", "work_off"]
+__all__ = ["Indexing", "Prepared", "build", "require_index", "run_application"]
 
 _OUTAGE_S = 600.0
-_TASK_PATIENCE_S = 15.0
-_WINDOW_BYTES = 8_000_000
 _TRIGGER_S = 0.2
-
-
-@dataclass(frozen=True)
-class WorkerPlan:
-    """What a worker needs to index records; plain values, as it travels."""
-
-    index: str
-    entity: str
-    origin: Origin
-    elasticsearch: Elasticsearch
-    registry_url: str
-    bulk_bytes: int
-    epoch: int = 0
-    patience_s: float = _TASK_PATIENCE_S
-
-
-@functools.lru_cache(maxsize=8)
-def _connections(url: str, user: str | None, password: str | None, registry: str) -> tuple[SearchIndex, Decoder]:
-    """Kept for as long as the worker lives: a new connection for each batch would cost more than the batch."""
-    index = ElasticsearchIndex(Elasticsearch(url=url, user=user, password=password))
-    return index, Decoder(ConfluentRegistry(registry).schema)
-
-
-def work_off(plan: WorkerPlan, batches: Iterable[Any]) -> Iterator[Any]:
-    """One task: index the rows of its share, then give one row of counts, and those for the driver."""
-    import pyarrow
-
-    arrow: Any = pyarrow
-    server = plan.elasticsearch
-    index, decode = _connections(server.url, server.user, server.password, plan.registry_url)
-    task = IndexTask(
-        origin=plan.origin,
-        entity=plan.entity,
-        decode=decode,
-        delivery=Delivery(
-            functools.partial(index.bulk, plan.index),
-            SystemClock(),
-            index=plan.index,
-            bulk_bytes=plan.bulk_bytes,
-            patience_s=plan.patience_s,
-        ),
-        window_bytes=_WINDOW_BYTES,
-        epoch=plan.epoch,
-    )
-    outcome = task.run(record_of(row) for batch in batches for row in batch.to_pylist())
-    yield arrow.RecordBatch.from_pylist(list(outcome_rows(outcome)), schema=outcome_arrow())
+_TASKS = 2
 
 
 class Indexing:
@@ -197,6 +148,7 @@ def build(
         registry_url=registry.url,
         bulk_bytes=definition.bulk_bytes,
     )
+    _warm(spark, plan)
     resolved = topics.resolved(definition.topic)
     rows = read_stream(
         spark,
@@ -204,6 +156,7 @@ def build(
         topics=[definition.topic, resolved],
         start={definition.topic: progress.acked, resolved: progress.resolved_acked},
         limit=definition.records_per_batch,
+        tasks=_TASKS,
         topic_ids=progress.topic_ids or None,
         options={name: str(value) for name, value in options.items()},
     )
@@ -231,6 +184,12 @@ def run_application(application: str, deployment: Deployment) -> None:
         )
     finally:
         spark.stop()
+
+
+def _warm(spark: SparkSession, plan: WorkerPlan) -> None:
+    """Start Spark's Python workers before the first document comes: that takes seconds."""
+    rows = spark.range(0, _TASKS, 1, _TASKS).where("id < 0")
+    rows.mapInArrow(functools.partial(work_off, plan), OUTCOME_SCHEMA).collect()
 
 
 def require_index(index: SearchIndex, name: str, alias: str) -> IndexInfo:
