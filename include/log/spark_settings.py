@@ -47,10 +47,11 @@ def settings(
         given: the application's own; they win over the defaults here.
         outside: what spark-submit was given; it wins over everything.
         master: used when neither of them names one.
-        root: where `include` lies on this machine; workers elsewhere get it by --py-files.
+        root: where `include` lies on this machine, a folder or a zip. Spark plans a stream in a process of its own
+            beside the driver that does not look into --py-files; workers on other machines do.
     """
     wanted = {"spark.app.name": application, "spark.master": master, **_DEFAULTS}
-    if root.is_dir():
+    if root.exists():
         wanted["spark.executorEnv.PYTHONPATH"] = str(root)
     wanted |= {**given, **outside}
     if wanted["spark.master"].startswith("local"):

@@ -148,6 +148,6 @@ def test_what_spark_submit_was_given_wins(tmp_path: Path) -> None:
 
 
 def test_a_local_session_listens_on_this_machine_only(tmp_path: Path) -> None:
-    found = settings("app", given={}, outside={}, master="local[2]", root=tmp_path / "zip")
+    found = settings("app", given={}, outside={}, master="local[2]", root=tmp_path / "gone")
     assert found["spark.driver.bindAddress"] == found["spark.driver.host"] == "127.0.0.1"
     assert "spark.executorEnv.PYTHONPATH" not in found
