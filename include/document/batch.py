@@ -8,18 +8,19 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import orjson
 
 from include.clock import Clock
 from include.document.assembler import Assembler
-from include.document.lookup import Missing, keys_behind
+from include.document.lookup import Missing
 from include.document.publish import Publisher
-from include.document.rebuild import FIRST_START, Rebuild, Rebuilds, parse_key
+from include.document.rebuild import FIRST_START, Rebuild, Rebuilds
 from include.document.schema import body_avro, check_columns, key_avro
 from include.document.signals import Inputs, Signals
 from include.document.tables import SourceTables, Tables
+from include.document.wanted import Wanted
 from include.errors import InvalidRecord, Transient
 from include.log.dead_letter import DeadLetter, DeadLetterLimit
 from include.log.plan import BatchPlan, Partition
@@ -63,12 +64,12 @@ class BatchRunner:
         self._metrics = metrics
         self._assembler = Assembler(inputs.definition)
         self._limit = DeadLetterLimit(inputs.definition.dead_ratio, inputs.definition.dead_run)
-        self._decode = Decoder(registry.schema)
+        self._keys = Wanted(inputs.definition, inputs.topic, reader, Decoder(registry.schema))
         self._rebuilds = Rebuilds()
         self._key_columns: list[Column] = []
         self._encode_key: Encoder | None = None
         self._encode_body: Encoder | None = None
-        self._wanted: Request | None = None
+        self._own_request: Request | None = None
         self._refused: list[tuple[Request, str]] = []
 
     def start(self) -> dict[str, dict[int, int]] | None:
@@ -100,7 +101,7 @@ class BatchRunner:
             if topic in new:
                 start.setdefault(topic, {})[partition] = offset
         request_id = f"{FIRST_START}-{cut.version}"
-        self._wanted = Request(request_id, "rebuild", self._publisher.application, self._clock.now_us())
+        self._own_request = Request(request_id, "rebuild", self._publisher.application, self._clock.now_us())
         return start
 
     @property
@@ -164,33 +165,37 @@ class BatchRunner:
             return {}
         counts = {"documents": 0, "tombstones": 0, "skipped": 0, "set_aside": 0}
         with self._tables.snapshot() as tables:
-            keys = self._keys(tables, signals)
-            advanced, finished = self._advance(tables, work, version, keys) if work is not None else (None, False)
+            keys = self._keys.by_signals(tables, signals)
+            chunk = None
+            if work is not None:
+                chunk = self._keys.by_request(tables, work, version, self._numbers)
+                keys.update(dict.fromkeys(chunk.keys, version))
             self._publisher.begin()
             for letter in self._letters(signals):
                 self._publisher.set_aside(letter)
                 counts["set_aside"] += 1
             todo = iter(keys.items())
-            while chunk := dict(itertools.islice(todo, _CHUNK)):
-                self._write(tables, chunk, counts)
+            while some := dict(itertools.islice(todo, _CHUNK)):
+                self._write(tables, some, counts)
         for request, reason in self._refused:
             self._publisher.answer(Answer(request.id, "refused", self._clock.now_us(), note=reason), ())
         for request in accepted:
             answer = Answer(request.id, "accepted", self._clock.now_us())
             self._publisher.answer(answer, self._rebuilds.headers(Rebuild(request)))
-        if advanced is not None:
-            self._rebuilds.record(advanced, version, finished=finished)
-            answer = Answer(advanced.request.id, "done" if finished else "running", self._clock.now_us(), advanced.done)
-            self._publisher.answer(answer, self._rebuilds.headers(advanced))
+        if chunk is not None:
+            self._rebuilds.record(chunk.after, version, finished=chunk.finished)
+            state: Literal["done", "running"] = "done" if chunk.finished else "running"
+            answer = Answer(chunk.after.request.id, state, self._clock.now_us(), chunk.after.done)
+            self._publisher.answer(answer, self._rebuilds.headers(chunk.after))
         self._publisher.commit(plan.ends)
-        self._wanted, self._refused = None, []
+        self._own_request, self._refused = None, []
         return counts
 
     def _accept(self, requests: list[Request]) -> list[Request]:
         """Take requests in; those that are new and not refused."""
         self._refused = []
         accepted: list[Request] = []
-        for request in [*([self._wanted] if self._wanted else []), *requests]:
+        for request in [*([self._own_request] if self._own_request else []), *requests]:
             reason = self._rebuilds.accept(request, self._numbers)
             if reason:
                 self._refused.append((request, reason))
@@ -201,47 +206,6 @@ class BatchRunner:
     @property
     def _numbers(self) -> list[bool]:
         return [column.avro() in ("int", "long") for column in self._key_columns]
-
-    def _keys(self, tables: Tables, signals: Signals) -> dict[Key, int]:
-        """Every key that the batch's signals ask for, with its newest version."""
-        keys = dict(signals.keys)
-        paths = self._definition.paths()
-        for number, path in enumerate(paths):
-            rows = {values: version for (n, values), version in signals.rows.items() if n == number}
-            for key, version in keys_behind(tables, self._definition.fact, path, rows).items():
-                keys[key] = max(version, keys.get(key, 0))
-        if signals.floor:
-            for key in self._live_below(signals.floor):
-                keys[key] = max(signals.floor, keys.get(key, 0))
-        return keys
-
-    def _advance(self, tables: Tables, work: Rebuild, version: int, keys: dict[Key, int]) -> tuple[Rebuild, bool]:
-        """Add the request's next chunk to `keys`; the request after it, and whether that was its last chunk."""
-        if work.request.kind == "repair":
-            chunk = [parse_key(text, self._numbers) for text in work.request.keys]
-            finished = True
-        else:
-            fact, most = self._definition.fact, self._definition.rebuild_keys
-            chunk = tables.keys_after(fact.table, fact.key, work.after, most)
-            finished = len(chunk) < most
-        after = chunk[-1] if chunk and not finished else work.after
-        if finished and work.request.kind == "rebuild":
-            # Keys of the topic that the table has no more, nor had when the walk passed them.
-            chunk += self._live_below(work.since or version)
-        wanted = set(chunk)
-        keys.update(dict.fromkeys(wanted, version))
-        return work.advanced(len(wanted), after, version), finished
-
-    def _live_below(self, version: int) -> list[Key]:
-        """Keys of the output topic whose newest record is a document older than `version`. Reads the whole topic."""
-        newest: dict[bytes, tuple[int, bool]] = {}
-        topic = self._publisher.topic
-        begins = self._reader.begin_offsets(topic)
-        for partition, end in self._reader.end_offsets(topic).items():
-            for record in self._reader.read(topic, partition, begins[partition], end):
-                if record.key is not None:
-                    newest[record.key] = versions.from_headers(record.headers), record.value is not None
-        return [tuple(self._decode(key).values()) for key, (at, live) in newest.items() if live and at < version]
 
     def _write(self, tables: Tables, keys: dict[Key, int], counts: dict[str, int]) -> None:
         if self._encode_key is None or self._encode_body is None:
@@ -257,7 +221,9 @@ class BatchRunner:
                 continue
             self._publisher.document(self._encode_key(named), value, keys[key])
             counts["tombstones" if value is None else "documents"] += 1
+        share = len(out.documents) // max(1, len(out.incomplete))
         for key, missing in out.incomplete.items():
+            self._limit.passed(share)
             self._incomplete(key, keys[key], {"missing": [_plain(each) for each in missing]}, _reason(missing), counts)
 
     def _incomplete(self, key: Key, version: int, what: dict[str, Any], reason: str, counts: dict[str, int]) -> None:

@@ -1,0 +1,78 @@
+"""Which keys a batch has to write, and with which versions: those behind its signals, and a request's next chunk."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from include.document.definition import DocumentDefinition
+from include.document.lookup import keys_behind
+from include.document.rebuild import Rebuild, parse_key
+from include.document.signals import Signals
+from include.document.tables import Tables
+from include.log.ports import LogReader
+from include.record import version as versions
+
+__all__ = ["Chunk", "Wanted"]
+
+Key = tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """A request's next keys, what stands of the request after them, and whether that is its end."""
+
+    keys: frozenset[Key]
+    after: Rebuild
+    finished: bool
+
+
+class Wanted:
+    """Finds keys in the tables and in the output topic."""
+
+    def __init__(
+        self, definition: DocumentDefinition, topic: str, reader: LogReader, decode: Callable[[bytes], Any]
+    ) -> None:
+        self._definition = definition
+        self._topic = topic
+        self._reader = reader
+        self._decode = decode
+
+    def by_signals(self, tables: Tables, signals: Signals) -> dict[Key, int]:
+        """Every key that the signals ask for, with its newest version."""
+        keys = dict(signals.keys)
+        for number, path in enumerate(self._definition.paths()):
+            rows = {values: version for (n, values), version in signals.rows.items() if n == number}
+            for key, version in keys_behind(tables, self._definition.fact, path, rows).items():
+                keys[key] = max(version, keys.get(key, 0))
+        if signals.floor:
+            for key in self._live_below(signals.floor):
+                keys[key] = max(signals.floor, keys.get(key, 0))
+        return keys
+
+    def by_request(self, tables: Tables, work: Rebuild, version: int, numbers: list[bool]) -> Chunk:
+        """The next chunk of `work`, to be stamped with `version`; `numbers`: which parts of a key are integers."""
+        if work.request.kind == "repair":
+            keys = [parse_key(text, numbers) for text in work.request.keys]
+            finished, after = True, None
+        else:
+            fact, most = self._definition.fact, self._definition.rebuild_keys
+            keys = tables.keys_after(fact.table, fact.key, work.after, most)
+            finished = len(keys) < most
+            after = keys[-1] if keys else work.after
+            if finished:
+                # Keys of the topic that the table has no more, nor had when the walk passed them.
+                keys = keys + self._live_below(work.since or version)
+        distinct = frozenset(keys)
+        return Chunk(distinct, work.advanced(len(distinct), after, version), finished)
+
+    def _live_below(self, version: int) -> list[Key]:
+        """Keys of the output topic whose newest record is a document older than `version`. Reads the whole topic."""
+        newest: dict[bytes, tuple[int, bool]] = {}
+        begins = self._reader.begin_offsets(self._topic)
+        for partition, end in self._reader.end_offsets(self._topic).items():
+            for record in self._reader.read(self._topic, partition, begins[partition], end):
+                if record.key is not None:
+                    newest[record.key] = versions.from_headers(record.headers), record.value is not None
+        return [tuple(self._decode(key).values()) for key, (at, live) in newest.items() if live and at < version]
