@@ -22,7 +22,8 @@ def main() -> int:
     parser.add_argument("--application", required=True, help="its name in the deployment files")
     arguments = parser.parse_args()
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
-    logging.getLogger("httpx").setLevel(logging.WARNING)
+    for chatty in ("httpx", "py4j"):
+        logging.getLogger(chatty).setLevel(logging.WARNING)
     try:
         run(arguments.application, Deployment.load())
     except LyrebirdError as error:
