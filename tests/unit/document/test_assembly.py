@@ -245,6 +245,25 @@ def test_a_repair_writes_the_keys_that_it_names_once(world: World, running: Proc
     assert world.documents()[7] is None
 
 
+def test_a_key_is_not_stamped_twice_with_one_resolved_record_not_even_over_a_restart(
+    world: World, running: Process
+) -> None:
+    world.order(2)
+    running.batches()
+    world.ask(Request("r1", "repair", "test", 5, keys=("2",)))
+    first = world.capture.heartbeat()
+    running.batches()
+    world.ask(Request("r2", "repair", "test", 6, keys=("2",)))
+    again = Process(world)
+    assert again.start()
+    assert again.batches() == 1, "cut at the same record, as no newer one is there"
+    assert world.answers()["r2"].state == "accepted"
+    second = world.capture.heartbeat()
+    again.batches()
+    assert world.versions(2)[1:] == [first, second]
+    assert world.answers()["r2"].state == "done"
+
+
 @pytest.mark.parametrize(
     ("request_", "note"),
     [

@@ -92,3 +92,5 @@ def test_the_way_back_gives_each_document_the_newest_version_that_leads_to_it() 
     assert keys_behind(tables, fact, by_table["partners"], {(2,): 20, (3,): 30}) == {(2,): 20, (3,): 30}
     assert keys_behind(tables, fact, by_table["regions"], {(1,): 7}) == {(1,): 7, (2,): 7}
     assert keys_behind(tables, fact, by_table["regions"], {(5,): 7}) == {}
+    tables.tables["orders"].append({"id": 4, "order_id": 2, "state": "completed", "partner_id": 3, "policy_id": None})
+    assert keys_behind(tables, fact, by_table["partners"], {(2,): 30, (3,): 20}) == {(2,): 30, (3,): 20}
