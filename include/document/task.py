@@ -12,6 +12,7 @@ from typing import Any, Final
 from include.document.signals import Inputs, SignalFold
 from include.log.ports import Record
 from include.log.registry import ConfluentRegistry
+from include.log.worker_memory import keep_imports
 from include.record.codec import Decoder
 
 __all__ = ["MESSAGES", "fold"]
@@ -35,6 +36,7 @@ def fold(inputs: Inputs, registry_url: str, batches: Iterable[Any]) -> Iterator[
             signals.on_record(Record(topic, partition, offset, key, value, pairs, at_ms))
     messages = list(signals.signals.chunks())
     yield arrow.RecordBatch.from_pydict({"message": messages}, arrow.schema([("message", arrow.binary())]))
+    keep_imports()
 
 
 @functools.cache

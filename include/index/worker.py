@@ -18,6 +18,7 @@ from include.index.metadata import Origin
 from include.index.port import SearchIndex
 from include.index.task import IndexTask
 from include.log.registry import ConfluentRegistry
+from include.log.worker_memory import keep_imports
 from include.record.codec import Decoder
 from include.settings.connections import Elasticsearch
 
@@ -71,3 +72,4 @@ def work_off(plan: WorkerPlan, batches: Iterable[Any]) -> Iterator[Any]:
     )
     outcome = task.run(record_of(row) for batch in batches for row in batch.to_pylist())
     yield arrow.RecordBatch.from_pylist(list(outcome_rows(outcome)), schema=outcome_arrow())
+    keep_imports()

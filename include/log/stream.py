@@ -34,6 +34,7 @@ from include.log.spark_settings import TALKATIVE, settings
 from include.log.supervised import Supervised, checkpoint_folder
 from include.log.survey import KafkaSurvey
 from include.log.tail import KafkaTail, ResolvedTail, newest_cut
+from include.log.worker_memory import keep_imports
 from include.metrics.exporter import Metrics
 from include.metrics.progress import RunFolder
 from include.settings.environment import environment
@@ -276,6 +277,7 @@ def _rows(spec: StreamSpec, schema: StructType, partition: InputPartition) -> It
     with cached_consumer(spec.bootstrap, spec.options) as consumer:
         for messages in consumer.read(partition.slices):
             yield row_columns(messages, ids, kind)
+    keep_imports()
 
 
 def _tasks(offset: StreamOffset, tasks: int) -> list[InputPartition]:

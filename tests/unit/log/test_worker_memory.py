@@ -1,0 +1,34 @@
+from __future__ import annotations
+
+import gc
+import itertools
+from collections.abc import Iterator
+
+import pytest
+
+from include.log import worker_memory
+
+
+@pytest.fixture(autouse=True)
+def thawed(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr(worker_memory, "_calls", itertools.count(1))
+    gc.unfreeze()
+    yield
+    gc.unfreeze()
+
+
+def test_what_is_alive_after_the_first_task_is_not_walked_again() -> None:
+    worker_memory.keep_imports()
+    assert gc.get_freeze_count() > 1000
+
+
+def test_garbage_of_a_later_task_is_collected_as_ever() -> None:
+    worker_memory.keep_imports()
+    worker_memory.keep_imports()
+    frozen = gc.get_freeze_count()
+    loop: list[object] = []
+    loop.append(loop)
+    worker_memory.keep_imports()
+    assert gc.get_freeze_count() <= frozen
+    del loop
+    assert gc.collect() >= 1
