@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -11,6 +12,7 @@ from include.audit.bisect import Level
 __all__ = ["SearchReport", "together"]
 
 _SHOWN = 20
+_NAMED = 10
 
 
 @dataclass(frozen=True)
@@ -47,8 +49,14 @@ class SearchReport:
 
     @property
     def next_command(self) -> str:
-        """What to run now; empty when clean."""
-        return "" if self.clean else f"lyrebird documents rebuild --topic {self.topic}"
+        """What to run now; empty when clean. Few keys are written anew by name, many with the whole topic."""
+        if self.clean:
+            return ""
+        keys = [*self.missing, *self.extra]
+        named = keys if len(keys) <= _NAMED else []
+        return " ".join(
+            ["lyrebird documents rebuild --topic", self.topic, *(f"--key {shlex.quote(key)}" for key in named)]
+        )
 
     def to_json(self) -> dict[str, Any]:
         """Plain values, with all keys."""

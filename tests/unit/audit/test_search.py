@@ -121,7 +121,16 @@ def test_documents_that_went_missing_are_named_by_key(world: World) -> None:
     assert set(report.missing) == {"7", "77", "99"}
     assert report.extra == ()
     assert "missing: 77" in report.lines()
-    assert report.lines()[-1] == "next: lyrebird documents rebuild --topic docs"
+    assert report.lines()[-1] == "next: lyrebird documents rebuild --topic docs --key 7 --key 77 --key 99"
+
+
+def test_many_findings_ask_for_the_whole_topic_and_the_report_stays_short(world: World) -> None:
+    for n in range(1, 40):
+        world.index.remove(NAME, str(n))
+    report = world.audit()
+    assert report.next_command == "lyrebird documents rebuild --topic docs"
+    assert len([line for line in report.lines() if line.startswith("missing: ")]) == 21
+    assert len(report.to_json()["missing"]) == 39
 
 
 def test_a_document_that_should_be_deleted_is_extra(world: World) -> None:
