@@ -13,8 +13,6 @@ from include.errors import SettingsError, Terminal, Transient
 
 if TYPE_CHECKING:
     from include.document.definition import DocumentDefinition
-    from include.document.rebuild import Rebuilds
-    from include.log.requests import Answer
     from include.settings.connections import Kafka
     from include.settings.deployment import Deployment
 
@@ -112,13 +110,11 @@ def rebuild(topic: str, keys: tuple[str, ...], request_id: str | None, wait_s: f
     finally:
         writer.close()
     until_s = clock.monotonic_s() + wait_s
-    answer = None
-    while wait_s and (answer is None or answer.state in ("accepted", "running")):
-        answer = _answers(deployment, topic)[1].get(request.id)
-        if clock.monotonic_s() > until_s:
-            break
+    asked = _requests(deployment, topic)[request.id]
+    while asked["state"] not in ("done", "refused") and clock.monotonic_s() < until_s:
         clock.sleep(_ASK_EVERY_S)
-    _say_request(topic, request.id, answer, wait_s, as_json)
+        asked = _requests(deployment, topic)[request.id]
+    _say_request(topic, asked, wait_s, as_json)
 
 
 @command.command(name="status")
@@ -163,25 +159,35 @@ def _kafka(deployment: Deployment) -> Kafka:
     return deployment.one("kafka", Kafka)
 
 
-def _answers(deployment: Deployment, topic: str) -> tuple[Rebuilds, dict[str, Answer]]:
-    """Requests as the assembler would find them, and the newest answer of each id."""
-    from include.document.rebuild import Rebuilds
+def _requests(deployment: Deployment, topic: str) -> dict[str, dict[str, Any]]:
+    """How far each request is; those that nobody has answered yet stand as `asked`."""
     from include.log import topics
+    from include.log.requests import Answer, Request
+
+    found: dict[str, dict[str, Any]] = {}
+    for value in _values(deployment, topics.requests(topic)):
+        request = Request.parse(value)
+        found[request.id] = {"id": request.id, "state": "asked", "done": 0, "note": ""}
+    for value in _values(deployment, topics.answers(topic)):
+        answer = Answer.parse(value)
+        found[answer.id] = {"id": answer.id, "state": answer.state, "done": answer.done, "note": answer.note}
+    return found
+
+
+def _values(deployment: Deployment, name: str) -> list[bytes]:
+    """Values of a topic's records, in order; none when there is no such topic."""
     from include.log.kafka import KafkaAdmin, KafkaReader
-    from include.log.requests import Answer
 
     kafka = _kafka(deployment)
-    name = topics.answers(topic)
     if KafkaAdmin(kafka.bootstrap, kafka.options).describe(name) is None:
-        return Rebuilds(), {}
+        return []
     reader = KafkaReader(kafka.bootstrap, kafka.options)
     try:
         begins, ends = reader.begin_offsets(name), reader.end_offsets(name)
         records = [record for p, end in ends.items() for record in reader.read(name, p, begins[p], end)]
     finally:
         reader.close()
-    newest = (Answer.parse(record.value) for record in records if record.value is not None)
-    return Rebuilds(records), {answer.id: answer for answer in newest}
+    return [record.value for record in records if record.value is not None]
 
 
 def _status(deployment: Deployment, topic: str) -> dict[str, Any]:
@@ -196,16 +202,9 @@ def _status(deployment: Deployment, topic: str) -> dict[str, Any]:
         found = None
         if admin.describe(name) is not None:
             found = ResolvedTail(PortTail(reader, name), name).poll()
-        rebuilds, answers = _answers(deployment, topic)
-    except Transient as error:
-        raise Transient("the log does not answer", fix=error.fix, **error.details) from error
     finally:
         reader.close()
-    requests = [
-        {"id": name, "state": answer.state, "done": answer.done, "note": answer.note}
-        for name, answer in answers.items()
-        if name in rebuilds.open or answer.state == "refused"
-    ]
+    requests = [each for each in _requests(deployment, topic).values() if each["state"] != "done"]
     if found is None:
         return {"topic": topic, "state": "never run", "requests": requests}
     cut, ends = found
@@ -238,21 +237,18 @@ def _say_document(key: str, outcome: str, body: Any, sources: list[Any], as_json
         )
 
 
-def _say_request(topic: str, request_id: str, answer: Answer | None, wait_s: float, as_json: bool) -> None:
-    state = answer.state if answer else "asked"
+def _say_request(topic: str, asked: dict[str, Any], wait_s: float, as_json: bool) -> None:
     if as_json:
-        done = answer.done if answer else 0
-        note = answer.note if answer else ""
-        click.echo(orjson.dumps({"id": request_id, "state": state, "done": done, "note": note}).decode())
+        click.echo(orjson.dumps(asked).decode())
     else:
-        click.echo(f"request {request_id}: {state}" + (f", {answer.done:,} documents" if answer else ""))
-    if answer is not None and answer.state == "refused":
-        raise Terminal("the request was refused", id=request_id, note=answer.note)
-    if wait_s and state != "done":
+        click.echo(f"request {asked['id']}: {asked['state']}, {asked['done']:,} documents")
+    if asked["state"] == "refused":
+        raise Terminal("the request was refused", id=asked["id"], note=asked["note"])
+    if wait_s and asked["state"] != "done":
         raise Transient(
             "the request is not done yet",
-            id=request_id,
-            state=state,
+            id=asked["id"],
+            state=asked["state"],
             waited_s=wait_s,
             fix=f"See `lyrebird documents status --topic {topic}`; does the assembler run?",
         )
