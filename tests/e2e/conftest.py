@@ -146,6 +146,8 @@ def platform(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Platform]:
         first = found.wait_until_equal(180)
         assert first.equal, first.explain()
         yield found
+        airflow.close()
+        found.index.close()
     finally:
         stack.down()
         os.environ.clear()

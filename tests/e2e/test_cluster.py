@@ -46,10 +46,10 @@ class Cluster:
             "SPARK_LOCAL_IP": "127.0.0.1",
             "SPARK_WORKER_DIR": str(self.folder / "work"),
         }
-        log = (self.folder / f"spark-{len(self.processes)}.log").open("wb")
-        process = subprocess.Popen(
-            [str(home / "bin" / "spark-class"), *arguments], env=env, stdout=log, stderr=log, start_new_session=True
-        )
+        with (self.folder / f"spark-{len(self.processes)}.log").open("wb") as log:
+            process = subprocess.Popen(
+                [str(home / "bin" / "spark-class"), *arguments], env=env, stdout=log, stderr=log, start_new_session=True
+            )
         self.processes.append(process)
         return process
 

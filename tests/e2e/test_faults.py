@@ -29,7 +29,8 @@ def _kill(pid: int | None) -> int:
 def _python_driver(submit_pid: int) -> int:
     """The Python driver that spark-submit runs, or spark-submit's own process before it has one."""
     children = psutil.Process(submit_pid).children(recursive=True)
-    drivers = [c.pid for c in children if any("spark_apps/" in part for part in c.cmdline())]
+    alive = [c for c in children if c.status() != psutil.STATUS_ZOMBIE]
+    drivers = [c.pid for c in alive if any("spark_apps/" in part for part in c.cmdline())]
     return drivers[0] if drivers else submit_pid
 
 

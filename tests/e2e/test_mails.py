@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import shlex
+import subprocess
+import sys
 import time
 import urllib.request
 from typing import Any
@@ -39,15 +42,21 @@ def test_an_audit_that_is_not_clean_is_mailed_with_the_command_to_run_next(platf
     mail = eventually("mail about the audit", lambda: _mail(platform, "FAILED", "audit_search"), WITHIN_S)
     assert "lyrebird audit search assembled_order" in _body(mail)
     assert f"/dags/audit_search/runs/{run}" in _body(mail).replace("%3A", ":").replace("%2B", "+")
-    with Elasticsearch(platform.env["LYREBIRD_ELASTICSEARCH"]) as client:  # as it was, for the tests after this one
-        client.index(
-            index=hit["_index"],
-            id=hit["_id"],
-            document=hit["_source"],
-            refresh=True,
-            version=hit["_source"]["metadata"]["version"],
-            version_type="external_gte",
-        )
+    found = _lyrebird("audit", "search", "assembled_order", "--json")
+    assert found.returncode == 1
+    report = json.loads(found.stdout)
+    assert report["missing"] == [hit["_id"]]
+    # What the audit says to run next mends it.
+    asked = _lyrebird(*shlex.split(report["next_command"])[1:])
+    assert asked.returncode == 0, asked.stderr
+    eventually("the index is whole again", lambda: platform.compare().equal, 120)
+    eventually("the audit is clean", lambda: _lyrebird("audit", "search", "assembled_order").returncode == 0, 60)
+
+
+def _lyrebird(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "include", *arguments], capture_output=True, text=True, check=False, timeout=120
+    )
 
 
 def test_a_failed_task_is_mailed_with_its_log_and_the_fix(platform: Any, eventually: Any) -> None:
