@@ -138,9 +138,13 @@ def error_of(refusal: BaseException, source: SourceDefinition) -> LyrebirdError:
             answer=answer,
             fix="GRANT REPLICATION SLAVE, BINLOG MONITOR, SELECT ON *.* to it.",
         )
+    if "same server_uuid/server_id" in answer:
+        return Fenced(
+            "another replica with this server id has taken over the dump",
+            server=place,
+            fix="Is it another capture of this source? If not, declare another `server_id`.",
+        )
     if code == _MASTER_FATAL:
-        if "same server" in answer:
-            return Fenced("another replica with this server id has taken over the dump", server=place, answer=answer)
         return Terminal(
             "the server cannot go on from capture's position",
             server=place,

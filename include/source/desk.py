@@ -5,7 +5,7 @@ Which ids were dealt with stands in the answers, which are written in the same K
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from include.clock import Clock
@@ -15,7 +15,7 @@ from include.log.requests import Answer, Request
 from include.log.topics import source_answers, source_requests
 from include.source.state import CaptureState, Job
 
-__all__ = ["Desk", "Taken", "answers_by_id"]
+__all__ = ["Desk", "Taken", "answers_by_id", "full_names"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,10 +39,10 @@ class Desk:
 
     def take(self, state: CaptureState, tables: Mapping[str, int]) -> Taken | None:
         """New requests since `state.requests_next`, None without any. `tables`: those that can be asked for."""
-        begin, end = self._reader.begin_offsets(self._topic)[0], self._reader.end_offsets(self._topic)[0]
-        start = max(begin, state.requests_next)
-        if start >= end:
+        end = self._reader.end_offsets(self._topic)[0]
+        if end <= state.requests_next:
             return None
+        start = max(self._reader.begin_offsets(self._topic)[0], state.requests_next)
         answers: list[Answer] = []
         jobs = list(state.jobs)
         for record in self._reader.read(self._topic, 0, start, end):
@@ -69,7 +69,7 @@ class Desk:
             return None, None
         if request.kind != "snapshot":
             return self._refuse(request.id, f"capture does not carry out requests of kind {request.kind}"), None
-        wanted, unknown = _full_names(request.tables, tables)
+        wanted, unknown = full_names(request.tables, tables)
         if unknown:
             return self._refuse(request.id, f"no captured tables: {', '.join(unknown)}"), None
         return Answer(request.id, "accepted", self._clock.now_us()), Job(request.id, wanted, gap=False)
@@ -91,7 +91,7 @@ def answers_by_id(reader: LogReader, name: str) -> dict[str, Answer]:
     return found
 
 
-def _full_names(asked: tuple[str, ...], tables: Mapping[str, int]) -> tuple[tuple[str, ...], list[str]]:
+def full_names(asked: tuple[str, ...], tables: Collection[str]) -> tuple[tuple[str, ...], list[str]]:
     """Full names of the tables asked for (all without any), and those that are not captured."""
     if not asked:
         return tuple(sorted(tables)), []

@@ -32,7 +32,7 @@ Mode = Literal["stream", "snapshot", "anew"]
 from now on, whatever was captured before (after a purged binlog)."""
 
 _FIRST_PAUSE_S: Final = 0.5
-_LONGEST_PAUSE_S: Final = 15.0
+_LONGEST_PAUSE_S: Final = 5.0
 _REPORT_EVERY_S: Final = 0.5
 # A capture that never reached its servers says so and ends; one that did waits for them as long as it takes.
 _FIRST_PATIENCE_S: Final = 60.0
@@ -52,7 +52,7 @@ class Reporter(Watcher):
         self._asked_s -= 1
         self._reported_s -= 1
         self._stop = False
-        self._rows = self._transactions = 0
+        self._rows = self._transactions = self.commits = 0
 
     def stop_requested(self) -> bool:
         """The guardian's stop file (looked for five times a second), or a signal."""
@@ -64,6 +64,7 @@ class Reporter(Watcher):
 
     def on_commit(self, group: Group, *, caught_up: bool) -> None:
         """Count and show it."""
+        self.commits += 1
         self._rows += group.rows
         self._transactions += group.transactions
         self.metrics.count("lyrebird_rows_total", group.rows)
@@ -121,7 +122,7 @@ class Capture:
     def run(self, mode: Mode = "stream", tables: tuple[str, ...] = (), id_: str = "") -> str:
         """Run to the end; says in a few words how it ended: `stopped`, `done`, or `already done`."""
         while True:
-            began_s = self._clock.monotonic_s()
+            commits = self._reporter.commits
             try:
                 return self._once(mode, tables, id_)
             except Transient as error:
@@ -129,7 +130,7 @@ class Capture:
                     return "stopped"
                 if not self._reached and self._clock.monotonic_s() - self._started_s >= self._patience_s:
                     raise
-                self._wait(error, began_s)
+                self._wait(error, lasted=self._reporter.commits > commits)
 
     def _once(self, mode: Mode, tables: tuple[str, ...], id_: str) -> str:
         refuse(self._source, preflight(self._source))
@@ -148,8 +149,8 @@ class Capture:
         finally:
             session.close()
 
-    def _wait(self, error: Transient, began_s: float) -> None:
-        if self._clock.monotonic_s() - began_s > 4 * _LONGEST_PAUSE_S:
+    def _wait(self, error: Transient, *, lasted: bool) -> None:
+        if lasted:
             self._pause_s, self._attempt = _FIRST_PAUSE_S, 0
         self._attempt += 1
         log.warning("capture of %s pauses for %.1f s: %s", self._name, self._pause_s, error)

@@ -11,6 +11,7 @@ An error in 3–5 ends the session; the next one begins at 1 and re-reads what w
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 from typing import Any, Final
 
@@ -23,7 +24,7 @@ from include.source.checkpoint import read_checkpoint
 from include.source.commit import Committer
 from include.source.connection import Dump, connect, dump, query
 from include.source.definition import SourceDefinition
-from include.source.desk import Desk
+from include.source.desk import Desk, full_names
 from include.source.encode import Encoders
 from include.source.ports import LogPorts, Watcher, ensure_topics
 from include.source.replicator import Replicator
@@ -78,8 +79,7 @@ class Session:
     def first_snapshot(self, tables: tuple[str, ...] = ()) -> bool:
         """Read the captured tables anew from now on; False when a stop request came before the end.
 
-        With `tables` the others are owed: replication reads them first. After an earlier try or lineage every table
-        gets a floor, so that rows which only that one saw go away.
+        With `tables` the others are owed: replication reads them first. After an earlier try every table gets a floor.
         """
         again = self._checkpoint.last is not None
         before = self._state()
@@ -126,7 +126,7 @@ class Session:
         core = self._begin(last.position, self._state())
         self._take_up_new_tables(core)
         if extra is not None:
-            tables = tuple(_chosen(extra.tables, dict.fromkeys(core.state.tables)))
+            tables = tuple(_chosen(extra.tables, core.state.tables))
             core.state = replace(core.state, jobs=(*core.state.jobs, replace(extra, tables=tables)))
         self._dump = dump(self._source, self._source.replica_id(self._name), str(last.position.gtids))
         self._packets = Packets(self._dump, self._source)
@@ -215,8 +215,7 @@ class Session:
 
     @property
     def _core(self) -> Replicator:
-        if self._replicator is None:
-            raise Terminal("the session has not begun", source=self._name)
+        assert self._replicator is not None  # noqa: S101 - every way here has passed _begin
         return self._replicator
 
     def _take_requests(self, core: Replicator) -> None:
@@ -292,16 +291,11 @@ class Session:
         return rows
 
 
-def _chosen(tables: tuple[str, ...], found: dict[str, Any]) -> list[str]:
+def _chosen(asked: tuple[str, ...], tables: Collection[str]) -> list[str]:
     """Full names of the tables asked for, all without any; raises `SettingsError` for one that is not captured."""
-    if not tables:
-        return list(found)
-    out: list[str] = []
-    for name in tables:
-        full = [each for each in found if name in (each, each.partition(".")[2])]
-        if not full:
-            raise SettingsError(
-                "no such table is captured", table=name, allowed=sorted(found), fix="Correct --tables or the source."
-            )
-        out += full
-    return out
+    found, unknown = full_names(asked, tables)
+    if unknown:
+        raise SettingsError(
+            "no such table is captured", tables=unknown, allowed=sorted(tables), fix="Correct --tables or the source."
+        )
+    return list(found)
