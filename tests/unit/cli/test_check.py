@@ -54,7 +54,12 @@ def test_a_section_that_no_stage_reads_is_refused_by_name(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("file", "old", "new", "path"),
     [
-        ("documents.yaml", "application: assemble_orders", "application: assemble_order", "assembled_order.application"),
+        (
+            "documents.yaml",
+            "application: assemble_orders",
+            "application: assemble_order",
+            "assembled_order.application",
+        ),
         ("indexes.yaml", "application: index_orders", "application: index_order", "orders.application"),
         ("documents.yaml", "source: shop", "source: shops", "assembled_order"),
         ("audits.yaml", "index: orders", "index: order", "assembled_order.index"),
