@@ -10,7 +10,7 @@ from pathlib import Path
 
 from include.clock import Clock
 from include.errors import Transient
-from include.settings.environment import PROJECT_ROOT, environment
+from include.settings.environment import PROJECT_ROOT, deployment_folder, environment, state_folder
 from supervision.guardian import EXIT_TAKEN
 from supervision.run_folder import RunFolder
 
@@ -33,6 +33,9 @@ def application_environment(given: Mapping[str, str] = os.environ) -> dict[str, 
     for name in ("LYREBIRD_RUN", "LYREBIRD_TOKEN", "LYREBIRD_LEASH"):
         names.pop(name, None)
     names.update(environment(names))
+    # On a cluster the driver imports the library from the zip that it ships: its own path says nothing of the project.
+    names.setdefault("LYREBIRD_DEPLOYMENT", str(deployment_folder(names)))
+    names.setdefault("LYREBIRD_STATE", str(state_folder(names)))
     names["PYTHONPATH"] = str(PROJECT_ROOT)
     names["PYTHONUNBUFFERED"] = "1"
     names.setdefault("PYSPARK_PYTHON", sys.executable)
