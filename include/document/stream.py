@@ -93,7 +93,7 @@ def run(application: str, deployment: Deployment, *, keep_session: bool = False)
             application=application,
             run_folder=run_folder,
             metrics=metrics,
-            trigger_s=0.2,
+            trigger_s=0.4,
             keep_session=keep_session,
         )
     finally:

@@ -44,7 +44,7 @@ from include.settings.environment import state_folder
 __all__ = ["Indexing", "Prepared", "build", "require_index", "run_application"]
 
 _OUTAGE_S = 600.0
-_TRIGGER_S = 0.2
+_TRIGGER_S = 0.4
 _TASKS = 2
 
 

@@ -123,7 +123,9 @@ def conf_for_master(master: str, *, memory: str, cores: int, names: Mapping[str,
         # A laptop's address changes with its network; nothing here listens to the outside.
         conf |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
     if master.startswith("local"):
-        return conf
+        # Driver and tasks share one small JVM with short tasks: the optimising compiler and parallel collectors would
+        # take more of a small machine's cores than they give back.
+        return {**conf, "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"}
     # A standalone master gives all its cores to the first application that sets no limit.
     conf |= {"spark.cores.max": str(cores), "spark.executor.memory": memory}
     if python := names.get("PYSPARK_PYTHON"):

@@ -30,7 +30,7 @@ from include.local.stack import Stack
 
 __all__ = ["Demo", "Summary"]
 
-_SEARCH_EVERY_S = 0.1
+_SEARCH_EVERY_S = 0.2
 _FIGURES_EVERY_S = 1.0
 _MEMORY_EVERY_S = 10.0
 _SEARCHED_AT_ONCE = 500

@@ -52,7 +52,7 @@ def prepare(site: Site, row: Service) -> tuple[Launch, ...]:
     accounts.give(folder, site.account)
     environment = site.server_environment(
         ES_JAVA_HOME=str(java.home),
-        ES_JAVA_OPTS="-Xms256m -Xmx256m",
+        ES_JAVA_OPTS="-Xms256m -Xmx256m -XX:TieredStopAtLevel=1",
         ES_TMPDIR=str(folder / "tmp"),
         ES_PATH_CONF=str(config),
     )

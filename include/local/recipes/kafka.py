@@ -94,7 +94,7 @@ def prepare(site: Site, row: Service) -> tuple[Launch, ...]:
         if made.returncode != 0:
             said = " | ".join((made.stdout + made.stderr).strip().splitlines()[-4:])
             raise Terminal(f"Kafka's storage could not be formatted: {said}", fix=f"Look at {properties}.")
-    heap = ["-Xms160m", "-Xmx160m", "-XX:+UseSerialGC"]
+    heap = ["-Xms160m", "-Xmx160m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
     return (
         Launch(
             name="kafka",
