@@ -52,13 +52,20 @@ class Indexing:
     """`on_batch` of the running application. One process at a time; a second one is fenced."""
 
     def __init__(
-        self, plan: WorkerPlan, settlement: Settlement, patience: Patience, metrics: Metrics, topic: str
+        self,
+        plan: WorkerPlan,
+        settlement: Settlement,
+        patience: Patience,
+        metrics: Metrics,
+        topic: str,
+        clock: Clock | None = None,
     ) -> None:
         self._plan = plan
         self._settlement = settlement
         self._patience = patience
         self._metrics = metrics
         self._topic = topic
+        self._clock = clock or SystemClock()
 
     def on_batch(self, rows: DataFrame, batch: BatchPlan) -> Mapping[str, Any]:
         """Index a batch whole, waiting for a server that is away; may be called again with the same batch."""
@@ -84,7 +91,10 @@ class Indexing:
         self._metrics.count("lyrebird_set_aside_total", counts["dead"], self._topic)
         self._metrics.count("lyrebird_retries_total", counts["retries"], "bulk")
         if progress.complete is not None:
-            self._metrics.set("lyrebird_position_commit_seconds", progress.complete.commit_us / 1e6, self._topic)
+            commit_us = progress.complete.commit_us
+            self._metrics.set("lyrebird_position_commit_seconds", commit_us / 1e6, self._topic)
+            age_s = max(0.0, (self._clock.now_us() - commit_us) / 1e6)
+            self._metrics.set("lyrebird_lag_seconds", age_s, self._topic)
         return counts
 
 
@@ -160,7 +170,7 @@ def build(
         topic_ids=progress.topic_ids or None,
         options={name: str(value) for name, value in options.items()},
     )
-    return Prepared(Indexing(plan, settlement, patience, metrics, definition.topic), rows)
+    return Prepared(Indexing(plan, settlement, patience, metrics, definition.topic, clock), rows)
 
 
 def run_application(application: str, deployment: Deployment) -> None:
