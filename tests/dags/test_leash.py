@@ -62,6 +62,7 @@ def test_a_task_that_is_killed_takes_everything_along(tmp_path: Path) -> None:
         work = pids(tmp_path / "pids")
         os.kill(process.pid, signal.SIGKILL)
         eventually(lambda: all(map(gone, work)), "their end")
+        assert all(map(gone, work))
 
 
 def test_status_and_output_are_the_commands_own() -> None:
