@@ -25,6 +25,7 @@ path.data: {folder}/data
 path.logs: {folder}/logs
 xpack.security.enabled: false
 cluster.routing.allocation.disk.threshold_enabled: false
+action.auto_create_index: false
 """
 
 
