@@ -1,4 +1,4 @@
-"""pyspark and pyspark-client unpack into one folder: they must be of one version, and no file overwritten by another."""
+"""pyspark and its client unpack into one folder: one version for both, and no file overwritten by the other."""
 
 from __future__ import annotations
 
