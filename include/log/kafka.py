@@ -93,7 +93,9 @@ class KafkaReader:
             refused = next((each.error for each in found if each.error is not None), None)
             if refused is None:
                 return {each.partition: each.offset for each in found if each.offset >= 0}
-            if not refused.retriable() or self._clock.monotonic_s() > until_s:
+            # librdkafka does not count it among the retriable errors of a single partition.
+            waits = refused.retriable() or refused.code() == KafkaError.UNSTABLE_OFFSET_COMMIT
+            if not waits or self._clock.monotonic_s() > until_s:
                 raise self._connection.error(refused, "read committed offsets", group=group, topic=topic)
             self._clock.sleep(0.02)
 
