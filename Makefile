@@ -21,7 +21,7 @@ $(STAMP): requirements.txt include/cli/launcher.sh
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 	  || { echo "error: Python 3.11 or newer is needed; this is $$($(PYTHON) --version). Set PYTHON=..." >&2; exit 1; }
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	# As wheels, so that pip notes a digest of each file: a test compares pyspark with what was meant to be installed.
+	@# As wheels, so that pip notes a digest of each file: a test compares pyspark with what was meant to be installed.
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --use-pep517 --requirement requirements.txt
 	install -m 755 include/cli/launcher.sh $(BIN)/lyrebird
 	touch $(STAMP)
