@@ -140,8 +140,9 @@ def test_killing_the_guardian_kills_the_application(folder: RunFolder) -> None:
 
 def test_a_new_generation_first_ends_what_the_old_one_left_behind(folder: RunFolder) -> None:
     start(folder, "child")
-    eventually((folder.path / "child").exists, "the child")
-    child = int((folder.path / "child").read_text())
+    note = folder.path / "child"
+    eventually(lambda: note.exists() and bool(note.read_text()), "the child")
+    child = int(note.read_text())
     run = folder.observe().run
     assert run is not None
     os.kill(run.guardian_pid, signal.SIGKILL)
