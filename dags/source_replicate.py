@@ -24,6 +24,7 @@ from include.settings.names import declared
 from supervision.alerts import default_args
 from supervision.first_tasks import check_replication
 from supervision.operator import StreamingOperator
+from supervision.params import source_param
 from supervision.refusing import refusing
 
 deployment = Deployment.load()
@@ -41,13 +42,7 @@ with DAG(
         deployment.one("alerts", Alerts), run_next="lyrebird capture status --source {{ params.source }}"
     ),
     params={
-        "source": Param(
-            SOURCES[0],
-            type="string",
-            enum=SOURCES,
-            title="Source",
-            description="The source of the deployment files that is captured.",
-        ),
+        "source": source_param(SOURCES, "that is captured"),
         "unless_running": Param(
             False,
             type="boolean",

@@ -30,6 +30,7 @@ from supervision.budget import RestartBudget
 from supervision.command import LyrebirdOperator
 from supervision.first_tasks import choose_snapshot
 from supervision.operator import StreamingOperator
+from supervision.params import source_param
 from supervision.refusing import refusing
 
 deployment = Deployment.load()
@@ -47,13 +48,7 @@ with DAG(
         deployment.one("alerts", Alerts), run_next="lyrebird capture status --source {{ params.source }}"
     ),
     params={
-        "source": Param(
-            SOURCES[0],
-            type="string",
-            enum=SOURCES,
-            title="Source",
-            description="The source of the deployment files whose tables are copied.",
-        ),
+        "source": source_param(SOURCES, "whose tables are copied"),
         "tables": Param(
             [],
             type="array",
