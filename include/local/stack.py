@@ -223,8 +223,9 @@ class Stack:
         patience_s = _SUPERVISOR_ENDS_WITHIN_S
         with lock(self._records.supervisor_lock, self._clock, patience_s=patience_s) as ended:
             holder = self._records.supervisor_process()
-            if not ended and holder is not None:
-                process.stop([(holder, 0.0)], self._clock)
+            if holder is not None and process.alive(holder):
+                # A supervisor that ends gives up its lock moments before it is gone.
+                process.stop([(holder, _SUPERVISOR_ENDS_WITHIN_S if ended else 0.0)], self._clock)
         self._records.stop_file.unlink(missing_ok=True)
 
     def _stop(self, names: Iterable[str], longest_grace_s: float = 3600.0) -> list[str]:
