@@ -48,7 +48,7 @@ def check(deployment: Deployment) -> dict[str, list[str]]:
     from include.index.definition import declared_indexes, mapping_of
     from include.settings.applications import Alerts, Application
     from include.settings.connections import Cluster, Elasticsearch, Kafka, ObjectStore, Registry
-    from include.source.definition import SourceDefinition
+    from include.source.definition import declared_sources
 
     for section in deployment.values:
         if section not in SECTIONS:
@@ -68,7 +68,7 @@ def check(deployment: Deployment) -> dict[str, list[str]]:
     for topic, document in documents.items():
         _known(deployment, ("documents", topic, "application"), document.application, "applications")
     return {
-        "sources": sorted(deployment.section("sources", SourceDefinition)),
+        "sources": sorted(declared_sources(deployment)),
         "documents": sorted(documents),
         "indexes": sorted(indexes),
         "applications": sorted(applications),

@@ -2,31 +2,38 @@
 
 from __future__ import annotations
 
-import fnmatch
+import functools
 import zlib
-from typing import Annotated
+from typing import Annotated, Literal, Self
 
-from pydantic import Field, StringConstraints
+from pydantic import BeforeValidator, Field, PrivateAttr
 
 from include.errors import SettingsError
 from include.record.version import MAX_EPOCH
 from include.settings.deployment import Deployment, Strict
+from include.source.policy import Origin, Policy, TableFilter, Verdict
 
-__all__ = ["SourceDefinition", "load_source"]
+__all__ = ["SourceDefinition", "declared_sources", "load_source"]
 
-Pattern = Annotated[str, StringConstraints(pattern=r"^[^.]+(\.[^.]+)?$")]
+
+def _listed_empty(value: object) -> object:
+    """`table:` with nothing after it is an entry without keys."""
+    return {} if value is None else value
 
 
 class SourceDefinition(Strict):
-    """One server and what is captured of it. Table names are `table` or `database.table`; `*` and `?` are wildcards."""
+    """One server and what is captured of it. Table names are `table` or `database.table`."""
 
     host: str = Field(description="the server's address")
     port: int = Field(ge=1, le=65535, description="its port")
     user: str = Field(description="account with REPLICATION SLAVE, BINLOG MONITOR and SELECT")
     password: str = Field(repr=False, description="its password")
     databases: list[str] = Field(min_length=1, description="databases that are captured")
-    tables: list[Pattern] = Field(default=["*"], min_length=1, description="tables of them that are captured")
-    exclude: list[Pattern] = Field(default=[], description="tables that are not, whatever `tables` says")
+    filter_policy: Verdict = Field(default="accept", description="whether tables pass that no entry of `filter` names")
+    filter: dict[str, Annotated[TableFilter, BeforeValidator(_listed_empty)]] = Field(
+        default={}, description="table or pattern -> passed or dropped, without which columns, behind which masks"
+    )
+    mask_salt: str = Field(default="", repr=False, description="goes before every value that is hashed; a secret")
     partition_by: dict[str, list[str]] = Field(
         default={}, description="table -> columns whose values choose the partition, instead of the key"
     )
@@ -41,19 +48,28 @@ class SourceDefinition(Strict):
     transaction_bytes: int = Field(
         default=268_435_456, ge=1, description="largest source transaction that is taken; a larger one stops the source"
     )
+    unreadable: Literal["table", "source"] = Field(
+        default="table", description="what stops when rows cannot be read: their table (set aside), or the source"
+    )
     heartbeat_s: float = Field(default=0.5, gt=0, le=30, description="the server says so often that it is idle")
     silence_s: float = Field(default=10, gt=0, description="without a word for so long the connection is made anew")
 
+    _origin: Origin = PrivateAttr(default_factory=Origin)
+
+    @functools.cached_property
+    def policy(self) -> Policy:
+        """Filters and masks, resolved; raises `SettingsError` for contradictions (a loaded source has none)."""
+        return Policy.declared(
+            self.filter_policy, self.filter, self.databases, self.mask_salt, self.partition_by, self._origin
+        )
+
     def captures(self, database: str, table: str) -> bool:
         """Whether rows of this table are captured."""
-        if database not in self.databases:
-            return False
-        return _matches(self.tables, database, table) and not _matches(self.exclude, database, table)
+        return self.policy.of(database, table).passes
 
     def partition_columns(self, database: str, table: str) -> tuple[str, ...]:
         """Columns that choose the partition; empty = the key."""
-        found = self.partition_by.get(f"{database}.{table}", self.partition_by.get(table, []))
-        return tuple(found)
+        return self.policy.partition_columns(database, table)
 
     def partitions_of(self, database: str, table: str) -> int:
         """Partitions that the table's topic is made with."""
@@ -63,15 +79,29 @@ class SourceDefinition(Strict):
         """The id that this capture has as a replica: declared, else the same for a source's name everywhere."""
         return self.server_id or 0x4000_0000 | zlib.crc32(name.encode()) >> 2
 
+    def declared_at(self, origin: Origin) -> Self:
+        """The same source, whose errors and explanations name file and line; raises as `policy` does."""
+        found = self.model_copy()
+        found._origin = origin  # noqa: SLF001 - an instance of this class
+        # Raises now, not at the first question.
+        _ = found.policy
+        return found
+
     @property
     def place(self) -> str:
         """`host:port`."""
         return f"{self.host}:{self.port}"
 
 
+def declared_sources(deployment: Deployment) -> dict[str, SourceDefinition]:
+    """All sources by name; raises `SettingsError` with file, line and path of what is wrong in one of them."""
+    sources = deployment.section("sources", SourceDefinition)
+    return {name: source.declared_at(Origin(deployment, ("sources", name))) for name, source in sources.items()}
+
+
 def load_source(deployment: Deployment, name: str) -> SourceDefinition:
     """The source of that name; raises `SettingsError` with the names that there are."""
-    sources = deployment.section("sources", SourceDefinition)
+    sources = declared_sources(deployment)
     if name not in sources:
         raise SettingsError(
             "no such source",
@@ -81,7 +111,3 @@ def load_source(deployment: Deployment, name: str) -> SourceDefinition:
             fix="Declare it in section `sources`, or give one of these with --source.",
         )
     return sources[name]
-
-
-def _matches(patterns: list[str], database: str, table: str) -> bool:
-    return any(fnmatch.fnmatchcase(f"{database}.{table}" if "." in pattern else table, pattern) for pattern in patterns)

@@ -6,9 +6,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from include.errors import Terminal
+from include.errors import SettingsError, Terminal
 from include.source.connection import connect, query
 from include.source.definition import SourceDefinition
+from include.source.policy_checks import TableColumns, findings
 from include.source.tables import TableInfo, load_tables
 from include.source.values import charset_decoder
 
@@ -56,14 +57,14 @@ def preflight(source: SourceDefinition) -> list[Finding]:
             return [Finding("server", f"is {version}, not MariaDB", "Only MariaDB 11.4 is captured by this release.")]
         found = [*_variables(ask), *_grants(ask), *_databases(ask, source)]
         tables, _ = load_tables(ask, source.databases, source.captures)
-        found += _tables(tables, source)
+        found += [*_tables(tables, source), *_policy(tables, source)]
         marks = ", ".join(["%s"] * len(source.databases))
         cascades = ask(_CASCADES.format(marks), *source.databases)
         found += [
             Finding(
                 f"{row[0]}.{row[1]}",
                 f"foreign key {row[2]} changes rows by cascade, which MariaDB does not log",
-                "Make it RESTRICT, or leave the table out of the source's `tables`.",
+                "Make it RESTRICT, or drop the table in the source's `filter`.",
             )
             for row in cascades
             if source.captures(row[0], row[1])
@@ -118,9 +119,22 @@ def _databases(ask: Any, source: SourceDefinition) -> list[Finding]:
     ]
 
 
+def _policy(tables: Mapping[tuple[str, str], TableInfo], source: SourceDefinition) -> list[Finding]:
+    found: list[Finding] = []
+    if not source.policy.whole:
+        # Decoders take no policy: what is listed would leave as it is.
+        aside = "Drop those tables whole, or take the columns off the list."
+        found.append(Finding("filter", "leaves out or masks columns, and capture would send them", aside))
+    asked = {name: TableColumns(tuple(info.columns), info.key) for name, info in tables.items()}
+    for error in findings(source.policy, asked):
+        problem = str(SettingsError(error.message, **{k: v for k, v in error.details.items() if k != "path"}))
+        found.append(Finding(error.details["path"], problem, error.fix))
+    return found
+
+
 def _tables(tables: Mapping[tuple[str, str], TableInfo], source: SourceDefinition) -> list[Finding]:
     found: list[Finding] = []
-    aside = "Leave the table out of the source's `tables`, or change it."
+    aside = "Drop the table in the source's `filter`, or change it."
     for name, info in tables.items():
         table = ".".join(name)
         if info.engine.lower() != "innodb":

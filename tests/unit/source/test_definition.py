@@ -32,6 +32,7 @@ def test_the_shop_is_declared_with_orders_partitioned_by_order_id(tmp_path: Path
     assert shop.port == 23306
     assert shop.partition_columns("shop", "orders") == ("order_id",)
     assert (shop.partitions_of("shop", "orders"), shop.partitions_of("shop", "users")) == (4, 1)
+    assert shop.captures("shop", "any_table")
     assert "secret" not in repr(shop)
 
 
@@ -48,19 +49,16 @@ def test_an_unknown_source_is_refused_with_the_list(tmp_path: Path) -> None:
         load_source(Deployment.load(tmp_path, SHOP), "shpo")
 
 
-@pytest.mark.parametrize(
-    ("tables", "exclude", "expected"),
-    [
-        (["*"], [], {"orders", "users", "audit_log"}),
-        (["orders", "users"], [], {"orders", "users"}),
-        (["shop.*"], ["audit_*"], {"orders", "users"}),
-        (["other.*"], [], set()),
-    ],
-)
-def test_patterns_choose_tables(tables: list[str], exclude: list[str], expected: set[str]) -> None:
-    source = made(tables=tables, exclude=exclude)
-    assert {name for name in ("orders", "users", "audit_log") if source.captures("shop", name)} == expected
-    assert not source.captures("mysql", "user")
+def test_without_a_policy_all_tables_of_the_databases_are_captured() -> None:
+    assert made().captures("shop", "orders")
+    assert not made().captures("mysql", "user")
+    assert made().policy.whole
+
+
+def test_questions_do_not_make_a_source_another_one() -> None:
+    asked = made()
+    assert asked.captures("shop", "orders")
+    assert asked == made()
 
 
 def test_the_replica_id_is_the_same_for_a_name_and_fits() -> None:
