@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 import click
 import orjson
 
+from include.cli.capture_options import json_option, source_option, tables_option
+from include.cli.capture_policy import show_policy
 from include.clock import SystemClock
 from include.errors import Fenced, SettingsError, Terminal
 
@@ -24,14 +26,13 @@ __all__ = ["command"]
 _FENCED_EXIT = 3
 _ANSWER_EVERY_S = 0.5
 
-source_option = click.option("--source", "name", required=True, help="Name of the source in the deployment files.")
-json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object, nothing else, on stdout.")
-tables_option = click.option("--tables", default="", help="Only these, with commas between: `orders,users`.")
-
 
 @click.group(name="capture", help="Copy a MySQL source into Kafka: run, snapshot, position.")
 def command() -> None:
     """Group of capture's commands."""
+
+
+command.add_command(show_policy)
 
 
 @command.command(name="run")

@@ -164,13 +164,17 @@ class Policy:
             return TablePolicy(database, table, passes=False, why=why)
         for rule in self.rules:
             if rule.pattern.matches(database, table):
-                text = rule.pattern.text
-                why = f"{'passed' if rule.passes else 'dropped'} by {self.origin.place(('filter', text))}"
-                return TablePolicy(database, table, rule.passes, why, text, rule.ignored, rule.masks)
+                return self.by(rule, database, table)
         place = self.origin.place(("filter_policy",))
         return TablePolicy(
             database, table, self.default == "accept", f"no entry of `filter` names it; {place} is {self.default}"
         )
+
+    def by(self, rule: Rule, database: str, table: str) -> TablePolicy:
+        """What becomes of a table that `rule` decides."""
+        text = rule.pattern.text
+        why = f"{'passed' if rule.passes else 'dropped'} by {self.origin.place(('filter', text))}"
+        return TablePolicy(database, table, rule.passes, why, text, rule.ignored, rule.masks)
 
     def partition_columns(self, database: str, table: str) -> tuple[str, ...]:
         """Columns that choose the partition; empty = the key."""

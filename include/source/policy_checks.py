@@ -15,7 +15,7 @@ from include.source.masks import MASKS, Null
 from include.source.patterns import TablePattern
 from include.source.policy import Policy
 
-__all__ = ["TableColumns", "check_columns", "check_key", "findings"]
+__all__ = ["TableColumns", "check_columns", "check_key", "findings", "table_findings"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,24 +94,31 @@ def check_columns(policy: Policy, table: tuple[str, str], columns: Sequence[Colu
             )
 
 
-def findings(policy: Policy, tables: Mapping[tuple[str, str], TableColumns]) -> list[SettingsError]:
-    """Everything wrong with the policy on a server with these tables, at most one each of columns and key a table.
+def table_findings(policy: Policy, name: tuple[str, str], table: TableColumns) -> list[SettingsError]:
+    """What `check_columns` and `check_key` refuse of one table."""
+    found = []
+    try:
+        check_columns(policy, name, table.columns)
+    except SettingsError as refused:
+        found.append(refused)
+    try:
+        check_key(policy, name, table.key)
+    except SettingsError as refused:
+        found.append(refused)
+    return found
 
-    Beside `check_columns` and `check_key`: an entry with wildcards that names a column which none of its tables has.
+
+def findings(policy: Policy, tables: Mapping[tuple[str, str], TableColumns]) -> list[SettingsError]:
+    """Everything wrong with the policy on a server with these tables.
+
+    Beside `table_findings` of each: an entry with wildcards that names a column which none of its tables has.
     """
     found: list[SettingsError] = []
     there: dict[str, set[str]] = {}
     for name, table in tables.items():
         entry = policy.of(*name).entry
         there.setdefault(entry, set()).update(column.name for column in table.columns)
-        try:
-            check_columns(policy, name, table.columns)
-        except SettingsError as refused:
-            found.append(refused)
-        try:
-            check_key(policy, name, table.key)
-        except SettingsError as refused:
-            found.append(refused)
+        found += table_findings(policy, name, table)
     for rule in policy.rules:
         entry = rule.pattern.text
         if rule.pattern.exact or entry not in there:

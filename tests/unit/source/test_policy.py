@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import itertools
 import pickle
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
 from include.errors import SettingsError
 from include.record.schema import Column
 from include.settings.deployment import Deployment
+from include.settings.environment import PROJECT_ROOT
 from include.source.definition import SourceDefinition, load_source
 from include.source.masks import Hash, KeepLast, Mask, Null
 from include.source.policy import Policy, TableFilter, Verdict
@@ -116,6 +119,18 @@ def test_the_example_of_the_documentation_does_what_it_says(tmp_path: Path) -> N
     assert users.masks == {"email": Hash(SALT), "birthday": Null(), "phone": KeepLast(3)}
     assert not source.policy.of("shop", "users").whole
     assert source.policy.of("shop", "orders").whole
+
+
+def test_the_example_of_the_readme_is_accepted(tmp_path: Path) -> None:
+    readme = (PROJECT_ROOT / "README.md").read_text("utf-8")
+    (example,) = [block for block in re.findall(r"```yaml\n(.*?)```", readme, re.DOTALL) if "filter_policy" in block]
+    server = "shop: {host: db, port: 1, user: u, password: p, "
+    values = yaml.safe_load(example)["sources"]["shop"] | {"mask_salt": SALT}
+    (tmp_path / "sources.yaml").write_text(f"sources:\n  {server}{yaml.safe_dump(values, default_flow_style=True)[1:]}")
+    source = load_source(Deployment.load(tmp_path, {}), "shop")
+    passing = [t for t in ("sessions", "users", "orders", "other") if source.captures("shop", t)]
+    assert passing == ["users", "orders"]
+    assert source.captures("archive", "other")
 
 
 def test_under_drop_a_listed_table_passes_without_its_ignored_columns(tmp_path: Path) -> None:
