@@ -1,0 +1,141 @@
+"""What columns may be besides their type: generated, invisible, versioned, many, strangely named, from MySQL 4."""
+
+from __future__ import annotations
+
+from tests.golden.case import Case, Step, both, mariadb, mysql
+from tests.servers.catalogue import Known
+
+__all__ = ["CASES", "OLD_DECIMAL"]
+
+OLD_DECIMAL = "t1dec102"
+"""The table of MySQL 4.1 that comes with MariaDB's test data: one column `a decimal(10,2)`."""
+
+
+def _generated(row: Known) -> tuple[Step, ...]:
+    stored = "PERSISTENT" if row.flavour == "mariadb" and not row.at_least(10, 2) else "STORED"
+    return (
+        f"""CREATE TABLE t (id int PRIMARY KEY, a int, v int AS (a * 2) VIRTUAL, s int AS (a + 1) {stored},
+        t varchar(20),
+        tv varchar(40) AS (CONCAT(t, '!')) VIRTUAL, ts varchar(40) AS (UPPER(t)) {stored}, z decimal(10,2)
+        AS (a / 4) VIRTUAL, last int)""",
+        "INSERT INTO t (id, a, t, last) VALUES (1, 10, 'ü', 1), (2, NULL, NULL, 2), (3, -3, '', 3)",
+        "UPDATE t SET a = a + 1 WHERE id <> 2",
+        "UPDATE t SET t = 'neu' WHERE id = 2",
+        "DELETE FROM t WHERE id = 3",
+    )
+
+
+def _wide(_: Known) -> tuple[Step, ...]:
+    columns = ", ".join(f"c{n} {('int', 'varchar(10)', 'smallint', 'bit(3)', 'date')[n % 5]}" for n in range(300))
+    odd = ", ".join(f"c{n}" for n in range(1, 300, 2))
+    values = ", ".join(("1", "'v'", "2", "5", "'2026-11-21'")[n % 5] for n in range(1, 300, 2))
+    return (
+        f"CREATE TABLE t (id int PRIMARY KEY, {columns})",
+        "INSERT INTO t (id) VALUES (1)",
+        f"INSERT INTO t (id, {odd}) VALUES (2, {values})",
+        "UPDATE t SET c299 = '2026-01-01', c0 = 7 WHERE id = 1",
+        "DELETE FROM t WHERE id = 2",
+    )
+
+
+_NAMES = (
+    "CREATE DATABASE `golden-2.ü`",
+    """CREATE TABLE `golden-2.ü`.`t.a b-ü` (`id` int PRIMARY KEY, `select` int, `a.b` int, `Ünïcödé` varchar(5),
+    `a``b` int, ` lead` int, `%s` int)""",
+    "INSERT INTO `golden-2.ü`.`t.a b-ü` VALUES (1, 2, 3, 'ü', 5, 6, 7)",
+    "UPDATE `golden-2.ü`.`t.a b-ü` SET `a.b` = 30, `%s` = NULL",
+    f"CREATE TABLE `{'n' * 64}` (`{'c' * 64}` int PRIMARY KEY)",
+    f"INSERT INTO `{'n' * 64}` VALUES (1)",
+    "CREATE TABLE `日本` (`列` int PRIMARY KEY, `UPPER` int, `1` int, `@1` int)",
+    "INSERT INTO `日本` VALUES (1, 2, 3, 4)",
+    "DROP DATABASE `golden-2.ü`",
+)
+
+CASES = [
+    Case("generated", both((), (8,)), _generated),
+    Case("wide", both(), _wide),
+    Case("names", both(), _NAMES),
+    Case(
+        "invisible",
+        both((10, 11), (8,)),
+        (
+            """CREATE TABLE t (id int PRIMARY KEY, a int INVISIBLE DEFAULT 7, b varchar(10), c datetime(3) INVISIBLE,
+            d int)""",
+            "INSERT INTO t VALUES (1, 'one', 10), (2, NULL, NULL)",
+            "INSERT INTO t (id, a, b, c) VALUES (3, 8, 'three', '2026-11-21 01:02:03.004')",
+            "UPDATE t SET a = a + 1",
+            "DELETE FROM t WHERE id = 2",
+        ),
+    ),
+    Case(
+        "versioned",
+        mariadb(10, 11),
+        (
+            "SET timestamp = 1767225600.25",
+            "CREATE TABLE implicit (id int PRIMARY KEY, v varchar(10)) WITH SYSTEM VERSIONING",
+            """CREATE TABLE explicit (id int PRIMARY KEY, v varchar(10), b timestamp(6) GENERATED ALWAYS AS ROW START,
+            e timestamp(6) GENERATED ALWAYS AS ROW END INVISIBLE, w int, PERIOD FOR SYSTEM_TIME (b,
+            e)) WITH SYSTEM VERSIONING""",
+            """CREATE TABLE parts (id int PRIMARY KEY, v varchar(10),
+            x int WITHOUT SYSTEM VERSIONING) WITH SYSTEM VERSIONING""",
+            "INSERT INTO implicit VALUES (1, 'one'), (2, 'two')",
+            "INSERT INTO explicit (id, v, w) VALUES (1, 'one', 1), (2, 'two', 2)",
+            "INSERT INTO parts VALUES (1, 'one', 1)",
+            "SET timestamp = 1767225601.5",
+            "UPDATE implicit SET v = 'uno' WHERE id = 1",
+            "UPDATE explicit SET v = 'uno' WHERE id = 1",
+            "UPDATE parts SET x = 2",
+            "UPDATE parts SET v = 'uno'",
+            "SET timestamp = 1767225602.75",
+            "UPDATE implicit SET id = 20 WHERE id = 2",
+            "DELETE FROM implicit WHERE id = 1",
+            "DELETE FROM explicit WHERE id = 2",
+            "REPLACE INTO explicit (id, v, w) VALUES (1, 'eins', 5)",
+            "DELETE HISTORY FROM implicit",
+        ),
+    ),
+    Case(
+        "versioned-transactions",
+        mariadb(10, 11),
+        (
+            """CREATE TABLE t (id int PRIMARY KEY, v varchar(10), b bigint unsigned GENERATED ALWAYS AS ROW START,
+            e bigint unsigned GENERATED ALWAYS AS ROW END, PERIOD FOR SYSTEM_TIME (b, e)) WITH SYSTEM VERSIONING""",
+            "INSERT INTO t (id, v) VALUES (1, 'one'), (2, 'two')",
+            "UPDATE t SET v = 'uno' WHERE id = 1",
+            "DELETE FROM t WHERE id = 2",
+        ),
+    ),
+    Case(
+        "application-periods",
+        mariadb(10, 11),
+        (
+            """CREATE TABLE t (id int, b date, e date, v int, PERIOD FOR valid (b, e), PRIMARY KEY (id,
+            valid WITHOUT OVERLAPS))""",
+            "INSERT INTO t VALUES (1, '2026-01-01', '2026-12-31', 5)",
+            "UPDATE t FOR PORTION OF valid FROM '2026-03-01' TO '2026-04-01' SET v = 6",
+            "DELETE FROM t FOR PORTION OF valid FROM '2026-06-01' TO '2026-07-01'",
+        ),
+    ),
+    Case(
+        "generated-key",
+        mysql(8),
+        (
+            "SET sql_generate_invisible_primary_key = ON",
+            "CREATE TABLE t (a int, b varchar(10))",
+            "INSERT INTO t VALUES (1, 'one'), (1, 'one'), (NULL, NULL)",
+            "UPDATE t SET b = 'neu' WHERE a = 1",
+            "DELETE FROM t WHERE a IS NULL",
+        ),
+    ),
+    Case(
+        "old-decimal",
+        lambda row: row.name in {"mariadb-10.2", "mariadb-10.11", "mariadb-11.4", "mysql-5.6"},
+        (
+            f"INSERT INTO {OLD_DECIMAL} VALUES (1.50), (-1234567.89), (0), (NULL), (99999999.99), (-9999999.99)",
+            f"UPDATE {OLD_DECIMAL} SET a = 2.25 WHERE a = 1.50",
+            f"DELETE FROM {OLD_DECIMAL} WHERE a = 0",
+            f"UPDATE {OLD_DECIMAL} SET a = NULL WHERE a < 0",
+        ),
+        files=True,
+    ),
+]

@@ -1,0 +1,189 @@
+"""Records cases on real servers: `python -m tests.golden.record SERVER|all [CASE…]`; see README.md here."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterable
+from contextlib import ExitStack
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+import pymysql
+
+from include.clock import SystemClock
+from include.errors import LyrebirdError
+from tests.golden.case import DATABASE, Case, Fails, In
+from tests.golden.cases import cases_of
+from tests.golden.cases.columns import OLD_DECIMAL
+from tests.golden.observer import Observer
+from tests.golden.recording import FOLDER, Change, Recording, Statement
+from tests.golden.whole import require_whole
+from tests.servers import SERVERS, Server, known, running
+from tests.servers.fetch import fetch
+
+__all__ = ["main", "record"]
+
+_SQL_LIMIT = 400
+_VARIABLES = (
+    "binlog_format",
+    "binlog_row_image",
+    "binlog_row_metadata",
+    "binlog_checksum",
+    "log_bin_compress",
+    "gtid_mode",
+    "mysql56_temporal_format",
+    "sql_mode",
+    "version_comment",
+)
+_STD_DATA = Path("root/usr/share/mysql/mysql-test/std_data/old_decimal")
+
+
+def record(server: Server, case: Case) -> Recording:
+    """Run one case on a running server. Its own database is made anew, others of earlier cases are dropped.
+
+    pymysql's errors when a statement is refused that should not be, ValueError when one is not that should be, or when
+    the file is not whole.
+    """
+    row = known(server.name)
+    with ExitStack() as stack:
+        admin = stack.enter_context(server.connect(charset="utf8mb4"))
+        _clear(admin)
+        if case.files:
+            _copy_old_table(server, admin)
+        for sql in case.restore:
+            stack.callback(_run, admin, sql)
+        for sql in case.setup:
+            _run(admin, sql)
+        observer = Observer(server)
+        stack.callback(observer.close)
+        _run(admin, "FLUSH BINARY LOGS")
+        file, _ = _place(admin, row.flavour)
+        before, variables = _gtid(observer, server), dict(observer.ask(_variables()))
+        sessions: dict[str, Any] = {}
+        statements: list[Statement] = []
+        changes: list[Change] = observer.changes(-1)
+        for number, step in enumerate(case.steps(row)):
+            sql = step if isinstance(step, str) else step.sql
+            name = step.session if isinstance(step, In) else ""
+            if name not in sessions:
+                sessions[name] = stack.enter_context(server.connect(charset="utf8mb4", database=DATABASE))
+            error = step.error if isinstance(step, Fails) else None
+            _expect(sessions[name], sql, error)
+            statements.append(Statement(_short(sql), name, _place(admin, row.flavour)[1], error))
+            changes += observer.changes(number)
+        after = _gtid(observer, server)
+        _run(admin, "FLUSH BINARY LOGS")
+        data = (server.data / file).read_bytes()
+        require_whole(data)
+        used = {column["COLLATION_NAME"] for c in changes if c.description for column in c.description.columns}
+        return Recording(
+            server=server.name,
+            case=case.name,
+            version=server.version,
+            flavour=server.flavour,
+            variables={name: str(value) for name, value in variables.items()},
+            gtid=(before, after),
+            collations={n: names for n, names in observer.collations().items() if names[0] in used},
+            statements=tuple(statements),
+            changes=tuple(changes),
+            data=data,
+        )
+
+
+def _clear(admin: Any) -> None:
+    with admin.cursor() as cursor:
+        cursor.execute("SHOW DATABASES")
+        for (name,) in cursor.fetchall():
+            if name.startswith(DATABASE):
+                cursor.execute(f"DROP DATABASE `{name}`")
+        cursor.execute(f"CREATE DATABASE {DATABASE} CHARACTER SET utf8mb4")
+
+
+def _copy_old_table(server: Server, admin: Any) -> None:
+    """The table of MySQL 4.1 out of MariaDB's test data; it is not ours to keep in the project."""
+    source = fetch(known("mariadb-10.11"), SystemClock()) / _STD_DATA
+    for path in source.glob(f"{OLD_DECIMAL}.*"):
+        shutil.copyfile(path, server.data / DATABASE / path.name)
+    _run(admin, "FLUSH TABLES")
+
+
+def _run(connection: Any, sql: str) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(sql)
+        cursor.fetchall()
+
+
+def _expect(connection: Any, sql: str, error: int | None) -> None:
+    try:
+        _run(connection, sql)
+    except pymysql.MySQLError as said:
+        if error != said.args[0]:
+            raise
+    else:
+        if error is not None:
+            raise ValueError(f"{_short(sql)} should have been refused with {error}")
+
+
+def _place(admin: Any, flavour: str) -> tuple[str, int]:
+    with admin.cursor() as cursor:
+        try:
+            cursor.execute("SHOW MASTER STATUS" if flavour == "mariadb" else "SHOW BINARY LOG STATUS")
+        except pymysql.MySQLError:
+            # Before MySQL 8.2.
+            cursor.execute("SHOW MASTER STATUS")
+        file, position = cursor.fetchone()[:2]
+        return file, position
+
+
+def _gtid(observer: Observer, server: Server) -> str:
+    name = "gtid_binlog_pos" if server.flavour == "mariadb" else "global.gtid_executed"
+    return str(observer.ask(f"SELECT @@{name}")[0][0])
+
+
+def _variables() -> str:
+    return f"SHOW GLOBAL VARIABLES WHERE Variable_name IN ({', '.join(map(repr, _VARIABLES))})"
+
+
+def _short(sql: str) -> str:
+    text = " ".join(sql.split())
+    return text if len(text) <= _SQL_LIMIT else text[:_SQL_LIMIT] + "…"
+
+
+def _record_all(name: str, cases: Iterable[Case]) -> int:
+    """Record cases on one server after another that has the options they want; returns how many failed."""
+    failed = 0
+    for options, group in groupby(sorted(cases, key=lambda case: case.options), key=lambda case: case.options):
+        with tempfile.TemporaryDirectory() as folder, running(name, Path(folder), options) as server:
+            for case in group:
+                try:
+                    recording = record(server, case)
+                except (pymysql.MySQLError, ValueError) as error:
+                    failed += 1
+                    print(f"{name:14} {case.name}: {error}", file=sys.stderr)
+                    continue
+                recording.save(FOLDER)
+                print(f"{name:14} {case.name:28} {len(recording.data):7} bytes")
+    return failed
+
+
+def main(words: list[str]) -> int:
+    """Record; returns the exit code."""
+    if not words:
+        print("usage: python -m tests.golden.record SERVER|all [CASE…]", file=sys.stderr)
+        return 2
+    failed = 0
+    for name in [row.name for row in SERVERS] if words[0] == "all" else words[:1]:
+        try:
+            there = cases_of(name)
+            failed += _record_all(name, [there[case] for case in words[1:] or there if case in there])
+        except LyrebirdError as error:
+            print(f"error: {error}", file=sys.stderr)
+            failed += 1
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
