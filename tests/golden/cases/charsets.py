@@ -132,9 +132,9 @@ CASES = [
                 "utf8_unicode_520_nopad_ci",
                 "ucs2_nopad_bin",
                 "utf16le_nopad_bin",
-                "cp1251_nopad_bin",
+                "cp850_nopad_bin",
                 "utf32_unicode_nopad_ci",
-                "sjis_nopad_bin",
+                "utf8_nopad_bin",
             )
         ),
     ),

@@ -26,14 +26,14 @@ def _generated(row: Known) -> tuple[Step, ...]:
 
 
 def _wide(_: Known) -> tuple[Step, ...]:
-    columns = ", ".join(f"c{n} {('int', 'varchar(10)', 'smallint', 'bit(3)', 'date')[n % 5]}" for n in range(300))
-    odd = ", ".join(f"c{n}" for n in range(1, 300, 2))
-    values = ", ".join(("1", "'v'", "2", "5", "'2026-11-21'")[n % 5] for n in range(1, 300, 2))
+    columns = ", ".join(f"c{n} {('int', 'varchar(10)', 'smallint', 'bit(3)', 'date')[n % 5]}" for n in range(130))
+    odd = ", ".join(f"c{n}" for n in range(1, 130, 2))
+    values = ", ".join(("1", "'v'", "2", "5", "'2026-11-21'")[n % 5] for n in range(1, 130, 2))
     return (
         f"CREATE TABLE t (id int PRIMARY KEY, {columns})",
         "INSERT INTO t (id) VALUES (1)",
         f"INSERT INTO t (id, {odd}) VALUES (2, {values})",
-        "UPDATE t SET c299 = '2026-01-01', c0 = 7 WHERE id = 1",
+        "UPDATE t SET c129 = '2026-01-01', c0 = 7 WHERE id = 1",
         "DELETE FROM t WHERE id = 2",
     )
 

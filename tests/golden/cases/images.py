@@ -90,7 +90,6 @@ CASES = [
     ),
     _metadata("NO_LOG"),
     _metadata("MINIMAL"),
-    _metadata("FULL"),
     Case(
         "keys",
         both(),

@@ -22,8 +22,8 @@ CASES = [
             *_prepared("'first'", "INSERT INTO t VALUES (1, 'one')", "UPDATE t SET v = 'uno'"),
             "XA COMMIT 'first'",
             # The longest id that there is, with bytes that are no text, and a format of its own.
-            *_prepared(f"x'{'00FF' * 32}', x'{'27' * 64}', 4294967294", "INSERT INTO t VALUES (2, 'two')"),
-            f"XA COMMIT x'{'00FF' * 32}', x'{'27' * 64}', 4294967294",
+            *_prepared(f"x'{'00FF' * 32}', x'{'27' * 64}', 2147483646", "INSERT INTO t VALUES (2, 'two')"),
+            f"XA COMMIT x'{'00FF' * 32}', x'{'27' * 64}', 2147483646",
         ),
     ),
     Case(
