@@ -5,14 +5,16 @@ server stores but cannot convert raise `ValueError`, never a question mark; so d
 in utf8, ucs2 and utf32 but no UTF-8 holds.
 
 Why Python's codecs first: they are many times faster than a table walked in Python. A charset of several bytes is read
-by the codec nearest to it; only text with a character about which codec and server differ is walked.
+by the codec nearest to it, helped over what it does not know, and its characters are renamed after; only text with
+bytes that it should not know is walked.
 """
 
 from __future__ import annotations
 
 import codecs
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from functools import cache
 from typing import Final, Literal
 
@@ -153,9 +155,11 @@ def _chars(charset: str) -> str | None:
 
 
 def _utf8mb3(data: bytes) -> str:
-    if _FOUR_BYTES(data):
+    text = data.decode()
+    # Surrogate pairs stand for characters of four bytes; Python has no quicker look at the widest character.
+    if len(text.encode("utf-16-le")) != 2 * len(text):
         raise ValueError("a character of four bytes in utf8mb3")
-    return data.decode()
+    return text
 
 
 def _ucs2(data: bytes) -> str:
@@ -165,7 +169,6 @@ def _ucs2(data: bytes) -> str:
     return text
 
 
-_FOUR_BYTES: Final = re.compile(rb"[\xf0-\xff]").search
 _UNICODE_DECODERS: Final[dict[str, Callable[[bytes], str]]] = {
     "ucs2": _ucs2,
     "utf16": lambda data: data.decode("utf-16-be"),
@@ -181,16 +184,27 @@ def _multi_byte(charset: str) -> Callable[[bytes], str]:
     codec, lines = MULTI_BYTE[charset]
     other = dict(_exceptions(lines))
     size = _SIZES.get(charset, _two_bytes)
-    # Characters that the codec makes of bytes which the server reads otherwise.
-    doubtful = {data.decode(codec) for data in other if _is_character(data, codec)}
-    differs = re.compile(f"[{re.escape(''.join(sorted(doubtful)))}]").search if doubtful else lambda _text: None
+    renamed = {ord(theirs): char for data, theirs, char in _known_otherwise(codec, other) if _alone(codec, data, char)}
+    doubtful = {data: theirs for data, theirs, char in _known_otherwise(codec, other) if not _alone(codec, data, char)}
+    rename, doubt = _any_of(map(chr, renamed)), _any_of(doubtful.values())
+
+    def unknown_to_codec(error: UnicodeError) -> tuple[str, int]:
+        if not isinstance(error, UnicodeDecodeError):
+            raise error
+        piece = error.object[error.start : error.start + size(error.object, error.start)]
+        char = other.get(piece)
+        if not char:
+            raise error
+        return char, error.start + len(piece)
+
+    errors = f"lyrebird.{charset}"
+    codecs.register_error(errors, unknown_to_codec)
 
     def decode(data: bytes) -> str:
-        try:
-            text = data.decode(codec)
-        except UnicodeDecodeError:
+        text = data.decode(codec, errors)
+        if doubt is not None and doubt(text) and any(each in data for each in doubtful):
             return walk(data)
-        return walk(data) if differs(text) else text
+        return text.translate(renamed) if rename is not None and rename(text) else text
 
     def walk(data: bytes) -> str:
         out, at = [], 0
@@ -208,11 +222,23 @@ def _multi_byte(charset: str) -> Callable[[bytes], str]:
     return decode
 
 
-def _is_character(data: bytes, codec: str) -> bool:
-    try:
-        return len(data.decode(codec)) == 1
-    except UnicodeDecodeError:
-        return False
+def _known_otherwise(codec: str, other: dict[bytes, str]) -> Iterator[tuple[bytes, str, str]]:
+    """(sequence, the codec's character, the server's or "") where the codec has one."""
+    for data, char in other.items():
+        with suppress(UnicodeDecodeError):
+            if len(theirs := data.decode(codec)) == 1:
+                yield data, theirs, char
+
+
+def _alone(codec: str, data: bytes, char: str) -> bool:
+    """Whether the server has a character here, and the codec knows its own by these bytes."""
+    return bool(char) and data.decode(codec).encode(codec) == data
+
+
+def _any_of(chars: Iterable[str]) -> Callable[[str], object] | None:
+    """Finds the first of `chars` in a text; None for no characters."""
+    listed = re.escape("".join(sorted(chars)))
+    return re.compile(f"[{listed}]").search if listed else None
 
 
 def _exceptions(lines: str) -> Iterator[tuple[bytes, str]]:
