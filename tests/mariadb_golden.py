@@ -14,7 +14,8 @@ from include.record.schema import Column, TableSchema
 from include.source.binlog import Event, EventReader, EventType
 from include.source.events import Query, RowOp, TableMap
 from include.source.tables import TableInfo
-from include.source.transaction import Rows, SourceTransaction, TransactionBuilder
+from include.source.transaction import Rows, SourceTransaction
+from tests.made_binlog import builder
 
 FOLDER = Path(__file__).parent / "golden"
 SAID: dict[str, Any] = json.loads((FOLDER / "mariadb-types.json").read_text("utf-8"))
@@ -43,8 +44,8 @@ def sealed(data: bytes) -> bytes:
 
 
 def transactions() -> list[SourceTransaction]:
-    builder = TransactionBuilder(lambda database, table: database == "lyregold", 1 << 20)
-    found = (builder.on_event(event) for event in events())
+    made = builder(database="lyregold")
+    found = (made.on_event(event) for event in events())
     return [item for item in found if isinstance(item, SourceTransaction)]
 
 

@@ -1,65 +1,47 @@
-"""The binlog's outermost shape: packets, event headers, checksums. Nothing here knows rows.
+"""The binlog's outermost shape: packets, event headers, checksums, positions. Nothing here knows rows.
 
 Fail closed: an event passes when its type is one that carries no rows, or one that we decode; any other stops the
 source with its type and position, so that no row is passed over in silence.
+
+A header states its event's end in 32 bits, which wrap at 4 GiB, and MariaDB ≥ 11.4 states 0 inside of transactions.
+The reader keeps 64 bits: a ROTATE gives a file's first position in full, each event moves it by its own size, and a
+stated end then corrects it upwards to the next number that ends in those 32 bits. That is exact wherever an end is
+stated, as long as the server leaves out less than 4 GiB at once; where none is stated it is exact unless the server
+left something out (it leaves out ANNOTATE when a dump did not ask for it).
 """
 
 from __future__ import annotations
 
+import re
 import struct
-import zlib
-from dataclasses import dataclass
-from enum import IntEnum
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
+
+from isal import isal_zlib
 
 from include.errors import LyrebirdError, Terminal, Transient
+from include.record.gtid import Flavour
 from include.source.connection import error_of
 from include.source.definition import SourceDefinition
+from include.source.event_type import ADVICE, KINDS, EventType
+from include.source.format_description import DESCRIPTION_BYTES, FormatDescription, parse_format_description
 
 __all__ = ["Event", "EventReader", "EventType", "Packets"]
 
 _HEADER: Final = struct.Struct("<IBIIIH")
+_U32: Final = struct.Struct("<I")
 _ARTIFICIAL: Final = 0x20
-_CRC32: Final = 1
+_IN_USE: Final = 0x01
 _MOST: Final = 0xFFFFFF
+_FILE_NAME: Final = re.compile(rb"[^\0-\x1f\x7f/]+\.[0-9]+")
+_HEARTBEATS: Final = (EventType.HEARTBEAT, EventType.HEARTBEAT_V2)
 
 
-class EventType(IntEnum):
-    """The types that may stand in a binlog that we read; all others are refused."""
+class Event(NamedTuple):
+    """One event without its checksum.
 
-    QUERY = 2
-    STOP = 3
-    ROTATE = 4
-    FORMAT_DESCRIPTION = 15
-    XID = 16
-    TABLE_MAP = 19
-    WRITE_ROWS = 23
-    UPDATE_ROWS = 24
-    DELETE_ROWS = 25
-    HEARTBEAT = 27
-    ANNOTATE = 160
-    CHECKPOINT = 161
-    GTID = 162
-    GTID_LIST = 163
-
-
-_KNOWN: Final = frozenset(EventType)
-_ADVICE: Final = {
-    20: "The server writes rows in a form of before MySQL 5.1.",
-    21: "The server writes rows in a form of before MySQL 5.1.",
-    22: "The server writes rows in a form of before MySQL 5.1.",
-    26: "The server lost events (INCIDENT): run `lyrebird capture run --source … --snapshot --anew`.",
-    5: "Set binlog_format = ROW for every session.",
-    13: "Set binlog_format = ROW for every session.",
-    14: "Set binlog_format = ROW for every session.",
-    38: "XA transactions are not read.",
-    164: "Encrypted binlogs are not read: set encrypt_binlog = OFF.",
-} | dict.fromkeys(range(165, 172), "Compressed events are not read: set log_bin_compress = OFF.")
-
-
-@dataclass(frozen=True, slots=True)
-class Event:
-    """One event without its checksum; `file` is the binlog that it stands in, `timestamp` whole seconds UTC."""
+    `file` is the binlog that it stands in, `log_pos` the byte after it there (64 bits, see above), `size` its bytes
+    with header and checksum, `timestamp` whole seconds UTC; `flavour` whose bytes these are.
+    """
 
     type: EventType
     timestamp: int
@@ -69,6 +51,7 @@ class Event:
     artificial: bool
     body: bytes
     file: str
+    flavour: Flavour = "mariadb"
 
 
 class _Receiver(Protocol):
@@ -84,6 +67,7 @@ class Packets:
         self._connection = connection
         self._source = source
         self._buffer = bytearray()
+        self._at = 0
         self._parts: list[bytes] = []
 
     def next(self, timeout_s: float) -> bytes | None:
@@ -101,21 +85,31 @@ class Packets:
                 raise _cut(self._source, str(broken)) from broken
             if not more:
                 raise _cut(self._source, "connection closed")
+            del self._buffer[: self._at]
+            self._at = 0
             self._buffer += more
 
     def _take(self) -> bytes | None:
-        while len(self._buffer) >= 4:
-            length = int.from_bytes(self._buffer[:3], "little")
-            if len(self._buffer) < 4 + length:
+        buffer = self._buffer
+        while len(buffer) - self._at >= 4:
+            length = _U32.unpack_from(buffer, self._at)[0] & _MOST
+            start = self._at + 4
+            end = start + length
+            if len(buffer) < end:
                 return None
-            payload = bytes(self._buffer[4 : 4 + length])
-            del self._buffer[: 4 + length]
-            first = not self._parts
-            if first and payload[:1] == b"\xff":
-                raise _refusal(payload, self._source)
-            if first and payload[:1] == b"\xfe" and length < 9:
-                raise _cut(self._source, "the server ended the dump")
-            self._parts.append(payload[1:] if first else payload)
+            self._at = end
+            if self._parts:
+                payload = bytes(buffer[start:end])
+            else:
+                mark = buffer[start] if length else 0
+                if mark == 0xFF:
+                    raise _refusal(bytes(buffer[start:end]), self._source)
+                if mark == 0xFE and length < 9:
+                    raise _cut(self._source, "the server ended the dump")
+                payload = bytes(buffer[start + 1 : end])
+                if length < _MOST:
+                    return payload
+            self._parts.append(payload)
             if length < _MOST:
                 whole = b"".join(self._parts)
                 self._parts = []
@@ -124,55 +118,121 @@ class Packets:
 
 
 class EventReader:
-    """Turns events' bytes into `Event`s: header, checksum by each file's own description, allow-list of types."""
+    """Turns events' bytes into `Event`s: header, checksum by each file's own description, allow-list of types.
 
-    def __init__(self) -> None:
-        self.file = ""
-        self._checksum = True
+    `file` names the binlog until a ROTATE does. One reader serves one dump, or one file.
+    """
+
+    def __init__(self, file: str = "") -> None:
+        self.file = file
+        self._description = FormatDescription("", "mariadb", checksum=True, created=0)
+        self._end = 0
+
+    @property
+    def flavour(self) -> Flavour:
+        """Whose binlog it is; as the format description says, "mariadb" before one was read."""
+        return self._description.flavour
+
+    @property
+    def server_version(self) -> str:
+        """The version text of the server that wrote the binlog; empty before its format description."""
+        return self._description.server_version
 
     def parse(self, data: bytes) -> Event:
         """One event; raises `Terminal` for a type, size or checksum that is not right. Names type and position."""
         if len(data) < _HEADER.size:
             raise Terminal("binlog event is cut short", file=self.file, size=len(data))
-        timestamp, code, server_id, size, log_pos, flags = _HEADER.unpack_from(data)
-        if size != len(data):
-            raise Terminal("binlog event has another size than it says", file=self.file, pos=log_pos, type=code)
-        if code not in _KNOWN:
+        timestamp, code, server_id, size, stated, flags = _HEADER.unpack_from(data)
+        kind = KINDS[code]
+        if kind is None:
             raise Terminal(
                 "binlog event of a type that is not read",
                 type=code,
                 file=self.file,
-                pos=log_pos,
-                fix=_ADVICE.get(code, "Nothing was skipped; a newer release may read it."),
+                pos=stated,
+                fix=ADVICE.get(code, "Nothing was skipped; a newer release may read it."),
             )
-        kind = EventType(code)
+        if size != len(data):
+            raise Terminal("binlog event has another size than it says", file=self.file, pos=stated, type=code)
+        artificial = bool(flags & _ARTIFICIAL)
         if kind is EventType.FORMAT_DESCRIPTION:
-            if len(data) < _HEADER.size + 62:
-                raise Terminal("format description is cut short", file=self.file, pos=log_pos)
-            self._checksum = data[-5] == _CRC32
-        body = self._checked(data, kind, log_pos)
-        if kind is EventType.ROTATE:
-            if len(body) < 9:
-                raise Terminal("rotate event is cut short", file=self.file, pos=log_pos)
-            self.file = body[8:].decode("utf-8", "replace")
-        return Event(kind, timestamp, server_id, size, log_pos, bool(flags & _ARTIFICIAL), body, self.file)
+            body = self._described(data, stated)
+        elif kind is EventType.ROTATE:
+            return self._rotated(data, timestamp, server_id, stated, artificial)
+        else:
+            body = self._checked(data, kind, stated) if self._description.checksum else data[19:]
+        if stated and not artificial:
+            self._move(size, stated, kind)
+        elif not artificial and kind is not EventType.FORMAT_DESCRIPTION:
+            self._end += size
+        return Event(
+            kind, timestamp, server_id, size, self._end, artificial, body, self.file, self._description.flavour
+        )
 
-    def _checked(self, data: bytes, kind: EventType, log_pos: int) -> bytes:
-        always = kind is EventType.FORMAT_DESCRIPTION
-        if not self._checksum and not always:
-            return data[_HEADER.size :]
-        stated = int.from_bytes(data[-4:], "little")
-        if (self._checksum or not always) and len(data) < _HEADER.size + 4:
-            raise Terminal("binlog event is cut short", file=self.file, pos=log_pos, type=int(kind))
-        if self._checksum and zlib.crc32(data[:-4]) != stated:
+    def _move(self, size: int, stated: int, kind: EventType) -> None:
+        if kind in _HEARTBEATS:
+            # It tells a position and takes no room itself; a later one has passed what was not sent.
+            ahead = (stated - self._end) & 0xFFFFFFFF
+            self._end += ahead if ahead < 1 << 31 else 0
+            return
+        if not self._end:
+            self._end = stated
+            return
+        least = self._end + size
+        self._end = least + ((stated - least) & 0xFFFFFFFF)
+
+    def _described(self, data: bytes, stated: int) -> bytes:
+        if len(data) < DESCRIPTION_BYTES:
+            raise Terminal("format description is cut short", file=self.file, pos=stated)
+        found = parse_format_description(data, self.file)
+        if found.checksum:
+            flags = data[17] & ~_IN_USE
+            # The server takes back this flag when it closes the file, and leaves the checksum as it was.
+            self._verify(data[:17] + bytes((flags,)) + data[18:], EventType.FORMAT_DESCRIPTION, stated)
+        self._description = found
+        return data[19:-4] if found.footer else data[19:]
+
+    def _rotated(self, data: bytes, timestamp: int, server_id: int, stated: int, artificial: bool) -> Event:
+        kind = EventType.ROTATE
+        if artificial:
+            # It is made for this connection, with a checksum or without, whatever the file after it has. The name's
+            # own end tells: a checksum that fits is one, and a name without any ends in its number.
+            summed = len(data) >= 31 and isal_zlib.crc32(data[:-4]) == _U32.unpack_from(data, len(data) - 4)[0]
+        else:
+            summed = self._description.checksum
+        body = self._checked(data, kind, stated) if summed else data[19:]
+        if len(body) < 9:
+            raise Terminal("rotate event is cut short", file=self.file, pos=stated)
+        name = body[8:]
+        if not _FILE_NAME.fullmatch(name):
+            raise Terminal(
+                "rotate event fails its checksum or names no binlog file",
+                name=name.decode("utf-8", "backslashreplace"),
+                file=self.file,
+                pos=stated,
+                fix="Check the server's disk and the network; capture goes on from its last position when started.",
+            )
+        self.file = name.decode("utf-8", "replace")
+        self._end = int.from_bytes(body[:8], "little")
+        return Event(
+            kind, timestamp, server_id, len(data), self._end, artificial, body, self.file, self._description.flavour
+        )
+
+    def _checked(self, data: bytes, kind: EventType, stated: int) -> bytes:
+        if len(data) < _HEADER.size + 4:
+            raise Terminal("binlog event is cut short", file=self.file, pos=stated, type=int(kind))
+        self._verify(data, kind, stated)
+        return data[19:-4]
+
+    def _verify(self, data: bytes, kind: EventType, stated: int) -> None:
+        if isal_zlib.crc32(memoryview(data)[:-4]) != _U32.unpack_from(data, len(data) - 4)[0]:
             raise Terminal(
                 "binlog event fails its checksum",
                 type=int(kind),
                 file=self.file,
-                pos=log_pos,
+                pos=stated,
                 fix="Check the server's disk and the network; capture goes on from its last position when started.",
             )
-        return data[_HEADER.size : -4]
 
 
 def _refusal(payload: bytes, source: SourceDefinition) -> LyrebirdError:

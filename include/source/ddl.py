@@ -13,7 +13,7 @@ from typing import Final, Literal
 
 from include.errors import Terminal
 
-__all__ = ["Effect", "EffectKind", "control_word", "effects"]
+__all__ = ["Effect", "EffectKind", "effects"]
 
 EffectKind = Literal["truncate", "drop", "drop_database", "create", "alter", "reread", "rename"]
 """reread: rows vanish or appear without row events in a way that only a new snapshot shows (partitions)."""
@@ -49,24 +49,6 @@ class Effect:
     database: str
     table: str = ""
     to: tuple[str, str] | None = None
-
-
-def control_word(text: str) -> tuple[str, str] | None:
-    """(word, name) of BEGIN, COMMIT, ROLLBACK, ROLLBACK TO, SAVEPOINT, RELEASE, XA; None for any other text."""
-    words = text.strip().rstrip(";").split(None, 3)
-    first = words[0].upper() if words else ""
-    if first in ("BEGIN", "COMMIT", "XA") or (first == "START" and "TRANSACTION" in text.upper()):
-        return ("BEGIN" if first == "START" else first), ""
-    if first == "SAVEPOINT" and len(words) > 1:
-        return first, _plain(words[1])
-    if first == "RELEASE":
-        return first, ""
-    if first == "ROLLBACK":
-        rest = [word for word in words[1:] if word.upper() not in ("WORK", "TO", "SAVEPOINT")]
-        rest = " ".join(rest).split()
-        rest = [word for word in rest if word.upper() != "SAVEPOINT"]
-        return ("ROLLBACK TO", _plain(rest[-1])) if rest else ("ROLLBACK", "")
-    return None
 
 
 def effects(text: str, database: str) -> list[Effect]:

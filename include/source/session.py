@@ -11,8 +11,10 @@ An error in 3–5 ends the session; the next one begins at 1 and re-reads what w
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Collection
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, Final
 
 from include.clock import Clock
@@ -40,6 +42,8 @@ _POLL_S: Final = 0.25
 _REQUESTS_EVERY_S: Final = 1.0
 # The server stamps whole seconds, at a statement's start: what is committed now may carry a stamp of a second ago.
 _STAMP_US: Final = 1_000_000
+# What of a source transaction lies in memory while it waits for its commit; the rest lies on disk.
+_MEMORY_BYTES: Final = 64 << 20
 
 
 class Session:
@@ -131,7 +135,9 @@ class Session:
         self._dump = dump(self._source, self._source.replica_id(self._name), str(last.position.gtids))
         self._packets = Packets(self._dump, self._source)
         self._events = EventReader()
-        self._builder = TransactionBuilder(self._source.captures, self._source.transaction_bytes)
+        self._builder = TransactionBuilder(
+            self._source.captures, self._survives_rollback, _MEMORY_BYTES, Path(tempfile.gettempdir())
+        )
         self._heard_s = self._clock.monotonic_s()
         while not self._watcher.stop_requested():
             self._step(core)
@@ -152,6 +158,10 @@ class Session:
             self._name, self._source, self._catalog, self._encoders, self._clock, position, state
         )
         return self._replicator
+
+    def _survives_rollback(self, database: str, table: str) -> bool:
+        info = self._catalog.tables().get((database, table))
+        return info is not None and info.engine.lower() != "innodb"
 
     def _load(self) -> Any:
         connection = connect(self._source)

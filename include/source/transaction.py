@@ -1,173 +1,276 @@
 """Events → whole source transactions. Rows are no facts until their commit, so they wait here, still encoded.
 
-A MariaDB group: GTID, then rows and statements, then XID or QUERY COMMIT/ROLLBACK; a standalone group is GTID and one
-statement. Only InnoDB tables are captured, so rows before a ROLLBACK, or after a savepoint that is rolled back to,
-never existed. XA is refused.
+A group begins with a GTID event, where the server has GTIDs. MariaDB: its events follow up to XID, QUERY COMMIT or
+ROLLBACK or XA_PREPARE; or, standalone, one statement. MySQL: QUERY BEGIN or XA START, then the same ends; or a
+statement that stands alone. Without GTIDs: as MySQL's. What the log ends in the middle of never comes out.
+
+Rolling back (to a savepoint, or all) cuts the rows of tables that can; those of tables that cannot stay. Statements
+stay too: a server logs one inside of a rolled back group only if it took effect. A prepared XA transaction leaves
+the group that it was logged in without rows, waits under its name, and comes out in the group of its XA COMMIT.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
 
 from include.errors import Terminal
 from include.record.position import BinlogPosition
-from include.source.binlog import Event, EventType
-from include.source.ddl import control_word
-from include.source.events import (
-    Gtid,
-    Query,
-    RowOp,
-    TableMap,
-    parse_gtid,
-    parse_query,
-    parse_rows_head,
-    parse_table_map,
-)
+from include.source.binlog import Event
+from include.source.boundary import Boundary, boundary
+from include.source.compression import payload_events
+from include.source.event_type import EventType
+from include.source.events import Query, parse_heartbeat, parse_prepare, parse_query, parse_statement_text
+from include.source.gtid_event import Xid, parse_gtid
+from include.source.open_group import OpenGroup, SurvivesRollback
+from include.source.statement import Statement
+from include.source.step import Heartbeat, Prepared, Rows, SourceTransaction
 
-__all__ = ["Heartbeat", "Rows", "SourceTransaction", "TransactionBuilder"]
+__all__ = ["Heartbeat", "Prepared", "Rows", "SourceTransaction", "TransactionBuilder"]
 
-_ROWS = (EventType.WRITE_ROWS, EventType.UPDATE_ROWS, EventType.DELETE_ROWS)
-_QUIET = (EventType.STOP, EventType.ANNOTATE, EventType.CHECKPOINT, EventType.GTID_LIST)
-
-
-@dataclass(frozen=True, slots=True)
-class Rows:
-    """Rows of one table that one event carries, not yet decoded."""
-
-    table: TableMap
-    op: RowOp
-    body: bytes
-
-
-@dataclass(frozen=True, slots=True)
-class SourceTransaction:
-    """A committed transaction; `end` is the byte after it, `commit_us` the server's stamp (whole seconds)."""
-
-    gtid: str
-    server_id: int
-    end: BinlogPosition
-    commit_us: int
-    steps: tuple[Rows | Query, ...]
-    size_bytes: int
-
-
-@dataclass(frozen=True, slots=True)
-class Heartbeat:
-    """The server says that nothing stands in its binlog after `at`."""
-
-    at: BinlogPosition
-
-
-@dataclass
-class _Open:
-    gtid: Gtid
-    server_id: int
-    steps: list[Rows | Query] = field(default_factory=list)
-    marks: dict[str, int] = field(default_factory=dict)
-    size: int = 0
+_ANEW: Final = "Read everything anew: `lyrebird capture run --source … --snapshot --anew`."
+_CREATED: Final = slice(52, 56)
 
 
 class TransactionBuilder:
-    """Fed event by event; `captures(database, table)` decides once per table map whose rows are kept."""
+    """Fed event by event. After an error it is of no use: start anew from the last whole transaction.
 
-    def __init__(self, captures: Callable[[str, str], bool], largest_bytes: int) -> None:
-        self._captures = captures
-        self._largest = largest_bytes
-        self._open: _Open | None = None
-        self._maps: dict[int, TableMap | None] = {}
+    `captures(database, table)` chooses whose rows are kept, asked once for each new table map;
+    `survives_rollback(database, table)` tells engines that keep what is rolled back, asked at rollbacks only. Steps of
+    a transaction beyond about `memory_bytes` lie in a file without a name in `spill_folder`.
+    """
+
+    def __init__(
+        self,
+        captures: Callable[[str, str], bool],
+        survives_rollback: SurvivesRollback,
+        memory_bytes: int,
+        spill_folder: Path,
+    ) -> None:
+        self._survives = survives_rollback
+        self._memory_bytes, self._folder = memory_bytes, spill_folder
+        self._open: OpenGroup | None = None
+        self._statement = Statement(captures)
+        self._prepared: dict[Xid, OpenGroup] = {}
+        self._actions = self._table()
+
+    @property
+    def prepared(self) -> tuple[Prepared, ...]:
+        """XA transactions that wait, the oldest first."""
+        return tuple(Prepared(xid, group.start, group.gtid) for xid, group in self._prepared.items())
+
+    @property
+    def unfinished(self) -> BinlogPosition | None:
+        """Where the group begins that has not ended; None between groups."""
+        return self._open.start if self._open else None
+
+    def on_reconnect(self) -> None:
+        """A new connection begins after the last whole transaction: what was open will come again."""
+        self._open = None
+        self._statement.forget()
 
     def on_event(self, event: Event) -> SourceTransaction | Heartbeat | None:
         """What the event completes, if anything; raises `Terminal` for what is not understood."""
-        kind = event.type
-        if kind is EventType.HEARTBEAT:
-            file = event.body.decode("utf-8", "replace")
-            return None if self._open else Heartbeat(BinlogPosition(file or event.file, event.log_pos))
-        if kind in (EventType.FORMAT_DESCRIPTION, EventType.ROTATE):
-            self._maps.clear()
-            return None
-        if kind in _QUIET:
-            return None
-        if kind is EventType.GTID:
-            self._on_gtid(event)
-            return None
-        opened = self._open
-        if opened is None:
-            raise Terminal(
-                "an event stands outside of a transaction", type=kind.name, file=event.file, pos=event.log_pos
-            )
-        opened.size += event.size
-        if opened.size > self._largest:
-            raise Terminal(
-                "a transaction is larger than capture takes",
-                gtid=opened.gtid.text,
-                allowed=f"{self._largest} bytes",
-                fix="Raise `transaction_bytes` of the source, with memory to match.",
-            )
-        if kind is EventType.TABLE_MAP:
-            found = parse_table_map(event)
-            self._maps[found.table_id] = found if self._captures(found.database, found.table) else None
-            return None
-        if kind in _ROWS:
-            self._on_rows(event, opened)
-            return None
-        return self._close(event) if kind is EventType.XID else self._on_query(parse_query(event), event, opened)
+        return self._actions[event.type](event)
+
+    def _table(self) -> list[Callable[[Event], SourceTransaction | Heartbeat | None]]:
+        actions: list[Callable[[Event], SourceTransaction | Heartbeat | None]] = [self._on_rowless] * 256
+        for kind in EventType:
+            if "_ROWS" in kind.name:
+                actions[kind] = self._on_rows
+        actions[EventType.TABLE_MAP] = self._on_map
+        actions[EventType.ANNOTATE] = actions[EventType.ROWS_QUERY] = self._on_text
+        actions[EventType.QUERY] = actions[EventType.QUERY_COMPRESSED] = self._on_query
+        actions[EventType.XID] = self._on_commit
+        actions[EventType.XA_PREPARE] = self._on_prepare
+        actions[EventType.TRANSACTION_PAYLOAD] = self._on_payload
+        actions[EventType.FORMAT_DESCRIPTION] = self._on_description
+        actions[EventType.HEARTBEAT] = actions[EventType.HEARTBEAT_V2] = self._on_heartbeat
+        for kind in (EventType.GTID, EventType.MYSQL_GTID, EventType.ANONYMOUS_GTID, EventType.TAGGED_GTID):
+            actions[kind] = self._on_gtid
+        return actions
+
+    def _on_rowless(self, _event: Event) -> None:
+        """STOP, ROTATE, lists of GTIDs and the like say nothing of transactions."""
+
+    def _on_heartbeat(self, event: Event) -> Heartbeat | None:
+        return None if self._open else Heartbeat(parse_heartbeat(event))
+
+    def _on_description(self, event: Event) -> None:
+        # A server that died inside of a group rolled it back when it came up again and began this file.
+        if self._open is not None and not any(event.body[_CREATED]):
+            raise self._misplaced("a transaction has no end", event)
+        self._open = None
+        self._statement.forget()
 
     def _on_gtid(self, event: Event) -> None:
-        gtid = parse_gtid(event)
         if self._open is not None:
-            raise Terminal("a transaction has no end", gtid=self._open.gtid.text, file=event.file, pos=event.log_pos)
-        if gtid.xa:
-            raise Terminal(
-                "XA transactions are not read",
-                gtid=gtid.text,
-                fix="Use plain transactions on the captured server, or wait for the release that reads them.",
-            )
-        self._open = _Open(gtid, event.server_id)
-        self._maps.clear()
+            raise self._misplaced("a transaction has no end", event)
+        gtid = parse_gtid(event)
+        start = BinlogPosition(event.file, max(event.log_pos - event.size, 0))
+        self._open = OpenGroup(gtid, event.server_id, start, self._memory_bytes, self._folder)
+        self._statement.clear()
 
-    def _on_rows(self, event: Event, opened: _Open) -> None:
-        head = parse_rows_head(event)
-        if head.table_id not in self._maps:
-            raise Terminal("rows of a table that no map names", table_id=head.table_id, gtid=opened.gtid.text)
-        table = self._maps[head.table_id]
-        if table is not None:
-            opened.steps.append(Rows(table, head.op, head.body))
-        if head.end_of_statement:
-            self._maps.clear()
+    def _on_map(self, event: Event) -> None:
+        self._begun(event)
+        self._statement.on_map(event)
 
-    def _on_query(self, query: Query, event: Event, opened: _Open) -> SourceTransaction | None:
-        control = control_word(query.text)
-        if control is None:
+    def _on_rows(self, event: Event) -> None:
+        opened = self._begun(event)
+        rows = self._statement.on_rows(event)
+        if rows is not None:
+            opened.steps.append(rows)
+        if self._statement.orphans:
+            opened.orphans |= self._statement.orphans
+            self._statement.orphans = {}
+
+    def _on_text(self, event: Event) -> None:
+        self._statement.text = parse_statement_text(event)
+
+    def _on_commit(self, event: Event) -> SourceTransaction:
+        return self._close(self._begun(event), event)
+
+    def _on_prepare(self, event: Event) -> SourceTransaction:
+        xid, one_phase = parse_prepare(event)
+        opened = self._begun(event)
+        return self._close(opened, event) if one_phase else self._prepare(opened, xid, event)
+
+    def _on_payload(self, event: Event) -> SourceTransaction | None:
+        whole: SourceTransaction | None = None
+        for inner in payload_events(event):
+            if whole is not None:
+                raise self._misplaced("an event follows the end of its transaction", inner)
+            found = self.on_event(inner)
+            whole = found if isinstance(found, SourceTransaction) else None
+        return whole
+
+    def _on_query(self, event: Event) -> SourceTransaction | None:
+        query = parse_query(event)
+        bound = boundary(query.text)
+        opened = self._open
+        if opened is None or not opened.begun:
+            return self._first(query, bound, opened, event)
+        if opened.thread is None:
+            opened.thread = query.thread
+        if bound is None:
             opened.steps.append(query)
-            return self._close(event) if opened.gtid.standalone else None
-        word, name = control
-        if word == "SAVEPOINT":
-            opened.marks[name] = len(opened.steps)
-        elif word == "ROLLBACK TO":
-            if name not in opened.marks:
-                raise Terminal("a rollback to a savepoint that was not set", gtid=opened.gtid.text, savepoint=name)
-            del opened.steps[opened.marks[name] :]
-        elif word == "ROLLBACK":
-            opened.steps.clear()
-            return self._close(event)
-        elif word == "COMMIT":
-            return self._close(event)
-        elif word == "XA":
-            raise Terminal("XA transactions are not read", gtid=opened.gtid.text)
+            return None
+        word = bound.word
+        if word == "commit":
+            return self._close(opened, event)
+        if word == "rollback":
+            self._statement.clear()
+            opened.roll_back(self._survives)
+            return self._close(opened, event)
+        if word == "savepoint":
+            opened.set_savepoint(bound.name)
+        elif word == "rollback_to":
+            opened.roll_back_to(bound.name, self._survives)
+        elif word in ("xa_prepare", "xa_commit", "xa_rollback"):
+            return self._end_xa(bound, opened, event)
+        elif word in ("begin", "xa_start") and len(opened.steps):
+            raise self._misplaced("a transaction begins inside of another", event)
         return None
 
-    def _close(self, event: Event) -> SourceTransaction:
-        opened = self._open
+    def _first(
+        self, query: Query, bound: Boundary | None, opened: OpenGroup | None, event: Event
+    ) -> SourceTransaction | None:
+        """A statement where no group is, or where one's BEGIN is due."""
+        alone = opened is None
         if opened is None:
-            raise Terminal("an end of a transaction without its start", file=event.file, pos=event.log_pos)
+            start = BinlogPosition(event.file, max(event.log_pos - event.size, 0))
+            opened = OpenGroup(None, event.server_id, start, self._memory_bytes, self._folder)
+        opened.thread = query.thread if opened.thread is None else opened.thread
+        if bound is None:
+            if not opened.no_effect:
+                opened.steps.append(query)
+            return self._close(opened, event)
+        if bound.word in ("begin", "xa_start") and not opened.standalone:
+            opened.begun = True
+            self._open = opened
+            if alone:
+                self._statement.clear()
+            return None
+        if bound.word in ("xa_commit", "xa_rollback"):
+            return self._end_xa(bound, opened, event)
+        if alone or bound.word not in ("commit", "rollback"):
+            raise self._misplaced("a statement bounds a transaction that has not begun", event)
+        return self._close(opened, event)
+
+    def _end_xa(self, bound: Boundary, opened: OpenGroup, event: Event) -> SourceTransaction:
+        xid = bound.xid
+        assert xid is not None  # noqa: S101 - `boundary` gives XA statements their name
+        if bound.word == "xa_prepare":
+            return self._prepare(opened, xid, event)
+        if len(opened.steps):
+            # A server that logs XA transactions whole, at their commit.
+            if bound.word == "xa_rollback":
+                opened.roll_back(self._survives)
+            return self._close(opened, event)
+        waiting = self._prepared.pop(xid, None)
+        if waiting is None:
+            if bound.word == "xa_rollback":
+                return self._close(opened, event)
+            raise Terminal(
+                "an XA transaction is committed that was prepared before capture began to read",
+                xid=str(xid),
+                gtid=opened.gtid,
+                file=event.file,
+                pos=event.log_pos,
+                fix=_ANEW,
+            )
+        if bound.word == "xa_rollback":
+            waiting.roll_back(self._survives)
+        opened.steps, opened.orphans = waiting.steps, waiting.orphans
+        if waiting.thread is not None:
+            opened.thread = waiting.thread
+        return self._close(opened, event)
+
+    def _prepare(self, opened: OpenGroup, xid: Xid, event: Event) -> SourceTransaction:
+        if xid in self._prepared:
+            raise self._misplaced(f"XA transaction {xid} is prepared a second time", event)
+        self._statement.end()
+        opened.orphans |= self._statement.orphans
+        self._prepared[xid] = opened
         self._open = None
-        self._maps.clear()
+        self._statement.clear()
+        end = BinlogPosition(event.file, event.log_pos)
+        return SourceTransaction(opened.gtid, opened.server_id, end, _commit_us(opened, event), (), 0, opened.thread)
+
+    def _close(self, opened: OpenGroup, event: Event) -> SourceTransaction:
+        statement = self._statement
+        statement.end()
+        orphans = opened.orphans | statement.orphans if statement.orphans else opened.orphans
+        self._open = None
+        statement.clear()
         return SourceTransaction(
-            opened.gtid.text,
+            opened.gtid,
             opened.server_id,
             BinlogPosition(event.file, event.log_pos),
-            event.timestamp * 1_000_000,
-            tuple(opened.steps),
-            opened.size,
+            _commit_us(opened, event),
+            opened.finished(),
+            opened.steps.size_bytes,
+            opened.thread,
+            tuple(orphans),
         )
+
+    def _begun(self, event: Event) -> OpenGroup:
+        opened = self._open
+        if opened is None or not opened.begun:
+            raise self._misplaced("an event stands outside of a transaction", event)
+        return opened
+
+    def _misplaced(self, what: str, event: Event) -> Terminal:
+        return Terminal(
+            what,
+            type=event.type.name,
+            file=event.file,
+            pos=event.log_pos,
+            gtid=self._open.gtid if self._open else "",
+            fix="Start capture again, from the last whole transaction; a binlog file is read from its beginning.",
+        )
+
+
+def _commit_us(opened: OpenGroup, event: Event) -> int:
+    return event.timestamp * 1_000_000 if opened.commit_us is None else opened.commit_us

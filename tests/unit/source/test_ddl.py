@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from include.errors import Terminal
-from include.source.ddl import Effect, control_word, effects
+from include.source.ddl import Effect, effects
 
 
 @pytest.mark.parametrize(
@@ -55,20 +55,3 @@ def test_a_statement_has_these_effects(text: str, expected: list[Effect]) -> Non
 def test_rows_changed_by_a_statement_as_text_stop_the_source(text: str) -> None:
     with pytest.raises(Terminal, match="binlog_format = ROW"):
         effects(text, "shop")
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("BEGIN", ("BEGIN", "")),
-        ("COMMIT", ("COMMIT", "")),
-        ("ROLLBACK", ("ROLLBACK", "")),
-        ("ROLLBACK TO `a`", ("ROLLBACK TO", "a")),
-        ("ROLLBACK WORK TO SAVEPOINT a", ("ROLLBACK TO", "a")),
-        ("SAVEPOINT `a`", ("SAVEPOINT", "a")),
-        ("XA END X'01'", ("XA", "")),
-        ("TRUNCATE t", None),
-    ],
-)
-def test_words_that_steer_a_transaction_are_known(text: str, expected: tuple[str, str] | None) -> None:
-    assert control_word(text) == expected

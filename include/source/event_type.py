@@ -1,0 +1,70 @@
+"""The types of events that are read, and what to do about those that are not."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import Final
+
+__all__ = ["ADVICE", "KINDS", "EventType"]
+
+
+class EventType(IntEnum):
+    """The types that may stand in a binlog that we read; all others are refused.
+
+    Without rows, and passed: STOP, IGNORABLE, PREVIOUS_GTIDS, TRANSACTION_CONTEXT, VIEW_CHANGE, CHECKPOINT,
+    GTID_LIST. Every other one is decoded.
+    """
+
+    QUERY = 2
+    STOP = 3
+    ROTATE = 4
+    FORMAT_DESCRIPTION = 15
+    XID = 16
+    TABLE_MAP = 19
+    WRITE_ROWS = 23
+    UPDATE_ROWS = 24
+    DELETE_ROWS = 25
+    HEARTBEAT = 27
+    IGNORABLE = 28
+    ROWS_QUERY = 29
+    WRITE_ROWS_V2 = 30
+    UPDATE_ROWS_V2 = 31
+    DELETE_ROWS_V2 = 32
+    MYSQL_GTID = 33
+    ANONYMOUS_GTID = 34
+    PREVIOUS_GTIDS = 35
+    TRANSACTION_CONTEXT = 36
+    VIEW_CHANGE = 37
+    XA_PREPARE = 38
+    PARTIAL_UPDATE_ROWS = 39
+    TRANSACTION_PAYLOAD = 40
+    HEARTBEAT_V2 = 41
+    TAGGED_GTID = 42
+    ANNOTATE = 160
+    CHECKPOINT = 161
+    GTID = 162
+    GTID_LIST = 163
+    QUERY_COMPRESSED = 165
+    WRITE_ROWS_COMPRESSED = 166
+    UPDATE_ROWS_COMPRESSED = 167
+    DELETE_ROWS_COMPRESSED = 168
+    WRITE_ROWS_COMPRESSED_V2 = 169
+    UPDATE_ROWS_COMPRESSED_V2 = 170
+    DELETE_ROWS_COMPRESSED_V2 = 171
+
+
+_STATEMENT: Final = "Set binlog_format = ROW for every session, then read the tables anew: --snapshot --anew."
+KINDS: Final[tuple[EventType | None, ...]] = tuple(
+    EventType(code) if code in frozenset(map(int, EventType)) else None for code in range(256)
+)
+"""The type of each code from 0 to 255; None: refused."""
+ADVICE: Final[dict[int, str]] = {
+    1: "The binlog is of a server before MySQL 5.0.",
+    **dict.fromkeys((5, 13, 14), _STATEMENT),
+    **dict.fromkeys((*range(6, 13), 17, 18), "LOAD DATA was logged as a statement. " + _STATEMENT),
+    **dict.fromkeys((20, 21, 22), "The server writes rows in a form of before MySQL 5.1."),
+    26: "The server lost events (INCIDENT): run `lyrebird capture run --source … --snapshot --anew`.",
+    164: "Encrypted binlogs are not read: set encrypt_binlog = OFF.",
+    172: "MariaDB split a large rows event: raise binlog_row_event_fragment_threshold.",
+}
+"""The next step where a code is refused for a reason that is known."""

@@ -1,0 +1,81 @@
+"""What comes out of a binlog: transactions, of rows that one event carries and of statements; heartbeats."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Protocol
+
+from include.record.position import BinlogPosition
+from include.source.events import Query, RowOp
+from include.source.gtid_event import Xid
+from include.source.table_map import TableMap
+
+__all__ = ["Heartbeat", "Prepared", "Rows", "SourceTransaction", "Step", "Steps"]
+
+
+@dataclass(slots=True)
+class Rows:
+    """Rows of one table that one event carries, not yet decoded. Not to be changed.
+
+    `body` begins with the width and is not compressed; `partial`: after images may hold differences of JSON documents;
+    `query` is the statement's text, where the server logged it. (Not frozen: making one costs a third.)
+    """
+
+    table: TableMap
+    op: RowOp
+    body: bytes
+    partial: bool = False
+    query: str | None = None
+
+
+Step = Rows | Query
+
+
+class Steps(Protocol):
+    """Steps in the order of the binlog; may lie on disk. Each `iter` begins at the first."""
+
+    def __iter__(self) -> Iterator[Step]: ...
+
+    def __len__(self) -> int: ...
+
+
+@dataclass(frozen=True, slots=True)
+class SourceTransaction:
+    """A committed transaction, or a group that left nothing (no steps), which moves the position all the same.
+
+    Attributes:
+        gtid: "" when the server has none.
+        end: the byte after it.
+        commit_us: the server's stamp, µs UTC; whole seconds where the server has no better one.
+        steps: captured rows and all statements; may lie on disk, can be iterated again.
+        size_bytes: bytes of `steps`.
+        thread: id of the connection, None where the server does not log it.
+        orphans: captured tables that a map announced without any rows: a cascade that the log does not show, or a
+            trigger that did nothing.
+    """
+
+    gtid: str
+    server_id: int
+    end: BinlogPosition
+    commit_us: int
+    steps: Steps
+    size_bytes: int
+    thread: int | None = None
+    orphans: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Heartbeat:
+    """The server says that nothing stands in its binlog after `at`."""
+
+    at: BinlogPosition
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """An XA transaction that waits for its XA COMMIT; who starts anew must read from `start`, before its group."""
+
+    xid: Xid
+    start: BinlogPosition
+    gtid: str
