@@ -26,7 +26,7 @@ from tests.servers.fetch import fetch
 
 __all__ = ["main", "record"]
 
-_SQL_LIMIT = 400
+_SQL_LIMIT = 160
 _VARIABLES = (
     "binlog_format",
     "binlog_row_image",
@@ -35,7 +35,6 @@ _VARIABLES = (
     "log_bin_compress",
     "gtid_mode",
     "mysql56_temporal_format",
-    "sql_mode",
 )
 _STD_DATA = Path("root/usr/share/mysql/mysql-test/std_data/old_decimal")
 

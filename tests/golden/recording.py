@@ -33,7 +33,7 @@ DESCRIBED = (
     "EXTRA",
     "GENERATION_EXPRESSION",
 )
-"""What is kept of information_schema.columns, besides TABLE_SCHEMA and TABLE_NAME."""
+"""What is kept of information_schema.columns, besides TABLE_SCHEMA and TABLE_NAME; in the files, in this order."""
 _SCHEMA = DESCRIBED[:8]
 _HEX_LIMIT = 40
 
@@ -143,7 +143,6 @@ class Recording:
             "variables": self.variables,
             "gtid": self.gtid,
             "collations": {str(number): names for number, names in sorted(self.collations.items())},
-            "described": DESCRIBED,
             "statements": [[s.sql, s.session, s.end, s.error] for s in self.statements],
             "changes": [_change_to_json(change) for change in self.changes],
         }
@@ -175,7 +174,7 @@ def load(server: str, case: str, folder: Path = FOLDER) -> Recording:
         gtid=tuple(value["gtid"]),
         collations={int(number): tuple(names) for number, names in value["collations"].items()},
         statements=tuple(Statement(*cells) for cells in value["statements"]),
-        changes=tuple(_change(cells, value["described"]) for cells in value["changes"]),
+        changes=tuple(_change(cells) for cells in value["changes"]),
         data=place.with_suffix(".binlog").read_bytes(),
     )
 
@@ -204,11 +203,11 @@ def _change_to_json(change: Change) -> dict[str, Any]:
     return value
 
 
-def _change(value: dict[str, Any], described: list[str]) -> Change:
+def _change(value: dict[str, Any]) -> Change:
     description = None
     if "columns" in value:
         description = Description(
-            columns=tuple(dict(zip(described, cells, strict=True)) for cells in value["columns"]),
+            columns=tuple(dict(zip(DESCRIBED, cells, strict=True)) for cells in value["columns"]),
             key_parts=tuple(tuple(part) for part in value["key_parts"]),
             engine=value["engine"],
             collation=value["collation"],

