@@ -1,7 +1,9 @@
 """Makes `include/source/charset_tables.py` from the mappings that `record_charsets.py` wrote to a folder a server.
 
-Where servers differ, the first folder that knows a sequence wins, and the difference is printed. `ruff format` then
-puts the file into shape.
+Where servers differ, the first folder that knows a sequence wins, and the difference is printed (those recorded here
+do not differ). `ruff format` then puts the file into shape.
+
+    PYTHONPATH=. .venv/bin/python tests/golden/make_charset_tables.py FOLDER…
 """
 
 from __future__ import annotations

@@ -1,8 +1,13 @@
 """Records `charsets-<server>.json` from a real server: every collation's charset, every character's bytes.
 
-Each sequence of bytes is given to the server as text of the charset. It is a character of the charset when the server
-keeps it as one; its Unicode is what the server converts it to, none when that is the question mark of what it cannot.
-See README.md here.
+Each sequence of bytes is stored in a column of the charset. It is a character when the server keeps it as one; its
+Unicode is what the server converts it to, none when that is the sign for what it cannot convert. A charset of several
+bytes is recorded as a digest of its characters for each first byte. With a folder, all characters go there too, one
+file a charset, from which `make_charset_tables.py` makes the tables of `include/source`:
+
+    PYTHONPATH=. .venv/bin/python tests/golden/record_charsets.py mysql-9.7 [FOLDER]
+
+MariaDB 10.2.11 and 10.11 gave the same characters as 11.4.5, and no id of a collation that 11.4.5 has otherwise.
 """
 
 from __future__ import annotations
