@@ -7,7 +7,8 @@ file a charset, from which `make_charset_tables.py` makes the tables of `include
 
     PYTHONPATH=. .venv/bin/python tests/golden/record_charsets.py mysql-9.7 [FOLDER]
 
-MariaDB 10.2.11 and 10.11 gave the same characters as 11.4.5, and no id of a collation that 11.4.5 has otherwise.
+MariaDB 10.2.11 and 10.11 gave the same characters as 11.4.5, MySQL 5.6.21 (without gb18030) as 9.7, and no collation of
+theirs has another charset there.
 """
 
 from __future__ import annotations
