@@ -18,6 +18,7 @@ from include.errors import LyrebirdError
 from tests.golden.case import DATABASE, Case, Fails, In
 from tests.golden.cases import cases_of
 from tests.golden.cases.columns import OLD_DECIMAL
+from tests.golden.matrix import recorded_on
 from tests.golden.observer import Observer
 from tests.golden.recording import FOLDER, Change, Recording, Statement
 from tests.golden.whole import require_whole
@@ -175,7 +176,7 @@ def main(words: list[str]) -> int:
     failed = 0
     for name in [row.name for row in SERVERS] if words[0] == "all" else words[:1]:
         try:
-            there = cases_of(name)
+            there = cases_of(name) if words[1:] else recorded_on(name)
             failed += _record_all(name, [there[case] for case in words[1:] or there if case in there])
         except LyrebirdError as error:
             print(f"error: {error}", file=sys.stderr)

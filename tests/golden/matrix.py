@@ -1,0 +1,82 @@
+"""Which cases are recorded on which server, so that the folder stays small."""
+
+from __future__ import annotations
+
+from tests.golden.case import Case
+from tests.golden.cases import cases_of
+
+__all__ = ["recorded_on"]
+
+_EVERYWHERE = ("cascades", "savepoints-mixed", "statements-logged", "xa-commit", "xa-interleaved")
+_SOME = {
+    "mariadb-10.1": (
+        "altered-between",
+        "binaries",
+        "bits",
+        "checksum-crc32",
+        "checksum-none",
+        "datetimes",
+        "decimals",
+        "enums",
+        "floats",
+        "generated",
+        "geometries",
+        "integers",
+        "old-temporals",
+        "sets",
+        "times-edge",
+        "timestamps",
+        "triggers",
+        "varchars",
+        *_EVERYWHERE,
+    ),
+    "mariadb-10.11": (
+        "application-periods",
+        "collations-uca1400",
+        "compressed-columns",
+        "compressed-events",
+        "generated",
+        "image-minimal-generated",
+        "invisible",
+        "json-text",
+        "metadata-minimal",
+        "metadata-no-log",
+        "old-decimal",
+        "old-temporals",
+        "sequences",
+        "uuid-inet",
+        "versioned",
+        "versioned-transactions",
+        "xa-savepoint",
+        *_EVERYWHERE,
+    ),
+    "mariadb-11.8": (
+        "chars",
+        "charsets-wide",
+        "compressed-columns",
+        "generated",
+        "image-full-nodup",
+        "image-minimal-generated",
+        "image-mixed",
+        "invisible",
+        "metadata-minimal",
+        "old-temporals",
+        "sets",
+        "timestamps",
+        "timestamps-2106",
+        "uuid-inet",
+        "vectors",
+        "versioned",
+        *_EVERYWHERE,
+    ),
+}
+"""Servers between the oldest and the newest: what differs there, and a few of each kind. Others have every case."""
+_LARGE = ("many-events", "charsets-one-byte")
+_LARGE_ON = ("mariadb-11.4", "mysql-9.7")
+
+
+def recorded_on(server: str) -> dict[str, Case]:
+    """The cases that are recorded on that server, by name."""
+    there = cases_of(server)
+    names = _SOME.get(server) or [name for name in there if name not in _LARGE or server in _LARGE_ON]
+    return {name: there[name] for name in names}
