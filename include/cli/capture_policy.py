@@ -66,7 +66,7 @@ def show_policy(name: str, explained: str | None, as_json: bool) -> None:
     else:
         lines = _explained(reports) if explained is not None else [_listed(reports)]
         if silent:
-            lines.append(f"the server was not asked, so this is what the deployment files tell: {silent}")
+            lines.append(f"this is what the deployment files alone tell, as the server does not: {silent}")
         elif tables is None:
             lines.append("the server was not asked: no column is needed to tell")
         if unused:

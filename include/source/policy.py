@@ -132,6 +132,8 @@ class Policy:
     databases: tuple[str, ...]
     partition_by: Mapping[str, Sequence[str]] = field(default_factory=dict)
     origin: Origin = field(default_factory=Origin)
+    # Asked for every column of every table at a start.
+    _known: dict[tuple[str, str], TablePolicy] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @classmethod
     def declared(
@@ -159,6 +161,12 @@ class Policy:
 
     def of(self, database: str, table: str) -> TablePolicy:
         """What becomes of this table, and which line decided it; the table need not exist."""
+        found = self._known.get((database, table))
+        if found is None:
+            found = self._known[database, table] = self._of(database, table)
+        return found
+
+    def _of(self, database: str, table: str) -> TablePolicy:
         if database not in self.databases:
             why = f"its database is not among {self.origin.place(('databases',))}"
             return TablePolicy(database, table, passes=False, why=why)
@@ -255,7 +263,8 @@ def _refuse_idle(rules: Sequence[Rule], databases: Sequence[str], origin: Origin
             )
         before = [other.pattern for other in rules[:i]]
         if all(covers([b.table for b in before if b.matches_database(d)], pattern.table) for d in meant):
-            hidden_by = [b.text for b in before if any(b.matches_database(d) for d in meant)]
+            near = [b for b in before if any(b.matches_database(d) for d in meant)]
+            hidden_by = [b.text for b in near if covers([b.table], pattern.table)] or [b.text for b in near]
             raise origin.error(
                 ("filter", pattern.text),
                 "the entry can never apply: others decide every table that it names",

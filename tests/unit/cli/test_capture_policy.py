@@ -116,7 +116,10 @@ def test_a_dropped_table_is_explained_without_the_server(run: Run) -> None:
 def test_without_an_answer_the_named_tables_are_shown_and_the_reason(run: Run) -> None:
     result = run(None)
     assert result.exit_code == 0
-    assert "this is what the deployment files tell: the server does not answer" in result.output
+    assert (
+        "this is what the deployment files alone tell, as the server does not: the server does not answer"
+        in result.output
+    )
     found = run.json(None)
     named = {each["table"]: (each["passes"], each["known"]) for each in found["tables"]}
     assert named == {
