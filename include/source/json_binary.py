@@ -11,7 +11,7 @@ Partial updates in place leave gaps, but never change the order: keys and values
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from json.encoder import encode_basestring
 from typing import Final
 
@@ -23,14 +23,14 @@ MOST_DEPTH: Final = 100
 """Containers inside of each other, at most: the server's own limit."""
 
 _Put = Callable[[str], None]
-_STRING, _DOUBLE, _OPAQUE, _LITERAL = 12, 11, 15, 4
+_LITERAL, _INT16, _DOUBLE, _STRING, _OPAQUE = 4, 5, 11, 12, 15
 _LITERALS: Final = ("null", "true", "false")
 _COUNT_AND_SIZE: Final = (struct.Struct("<HH"), struct.Struct("<II"))
 _ENTRY: Final = (struct.Struct("<BH"), struct.Struct("<BI"))
 _NAME: Final = (struct.Struct("<HH"), struct.Struct("<IH"))
 _FIXED: Final = {
     kind: struct.Struct("<" + code)
-    for kind, code in ((5, "h"), (6, "H"), (7, "i"), (8, "I"), (9, "q"), (10, "Q"), (_DOUBLE, "d"))
+    for kind, code in ((_INT16, "h"), (6, "H"), (7, "i"), (8, "I"), (9, "q"), (10, "Q"), (_DOUBLE, "d"))
 }
 _ROOM: Final = 1 << 18
 
@@ -101,16 +101,38 @@ def _container(data: bytes, kind: int, at: int, end: int, depth: int, put: _Put)
         names, low = _NAMES[wide].put_before(data, at, count, end)
     else:
         names = ("[",) + (", ",) * (count - 1)
-    for name, (each, value) in zip(names, entries, strict=True):
-        put(name)
-        if 3 < each < 7 or (wide and 6 < each < 9):
-            put(_inline(each, value))
-            continue
-        if at + value < low:
-            raise ValueError(f"a JSON value at byte {at + value} lies over what ends at {low}")
-        low = _value(data, each, at + value, end, depth, put)
+    _members(data, at, low, end, zip(names, entries, strict=True), wide, depth, put)
     put("}" if kind < 2 else "]")
     return end
+
+
+def _members(
+    data: bytes,
+    at: int,
+    low: int,
+    end: int,
+    members: Iterable[tuple[str, tuple[int, int]]],
+    wide: int,
+    depth: int,
+    put: _Put,
+) -> None:
+    """Put each of (what stands before it, its entry) of the container at `at`; its values begin at `low` or later."""
+    for name, (kind, value) in members:
+        put(name)
+        # First what is most often there, without calls.
+        if kind == _INT16 and value < 0x8000:
+            put(str(value))
+        elif _LITERAL <= kind <= 6 or (wide and 6 < kind < 9):
+            put(_inline(kind, value))
+        elif (start := at + value) < low:
+            raise ValueError(f"a JSON value at byte {start} lies over what ends at {low}")
+        elif kind == _STRING and (size := data[start]) < 0x80:
+            low = start + 1 + size
+            if low > end:
+                raise ValueError(f"a JSON value ends at byte {low}, its container at {end}")
+            put(encode_basestring(data[start + 1 : low].decode()))
+        else:
+            low = _value(data, kind, start, end, depth, put)
 
 
 def _inline(kind: int, value: int) -> str:
@@ -119,7 +141,7 @@ def _inline(kind: int, value: int) -> str:
         return _literal(value & 0xFF)
     if kind < 7:
         value &= 0xFFFF
-        return str(value - 0x10000 if kind == 5 and value > 0x7FFF else value)
+        return str(value - 0x10000 if kind == _INT16 and value > 0x7FFF else value)
     return str(value - 0x100000000 if kind == 7 and value > 0x7FFFFFFF else value)
 
 
@@ -170,8 +192,8 @@ class _Names:
         shape = self._known.get(entries)
         if shape is None:
             shape = (*self._extent(entries, count), {})
-            self._remember(len(entries))
-            self._known[entries] = shape
+            if self._remembers(len(entries)):
+                self._known[entries] = shape
         first, last, texts = shape
         if at + last > end:
             raise ValueError(f"the keys of a JSON object end at byte {at + last}, it ends at {end}")
@@ -179,8 +201,8 @@ class _Names:
         found = texts.get(keys)
         if found is None:
             found = self._texts(entries, keys, first)
-            self._remember(len(keys) + len(entries))
-            texts[keys] = found
+            if self._remembers(len(keys) + len(entries)):
+                texts[keys] = found
         return found, at + last
 
     def _extent(self, entries: bytes, count: int) -> tuple[int, int]:
@@ -203,11 +225,15 @@ class _Names:
             before = key
         return tuple(texts)
 
-    def _remember(self, size: int) -> None:
+    def _remembers(self, size: int) -> bool:
+        """Whether there is room for so many bytes; all is forgotten when it was full."""
+        if size > _ROOM // 16:
+            return False
         self._room -= size
         if self._room < 0:
             self._known.clear()
             self._room = _ROOM
+        return True
 
 
 _NAMES: Final = (_Names(0), _Names(1))
