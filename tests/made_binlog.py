@@ -46,7 +46,7 @@ def table_map_body(
 ) -> bytes:
     return (
         struct.pack("<IHH", table_id, 0, 1)
-        + b"".join(bytes((len(name),)) + name.encode() + b"\0" for name in (database, table))
+        + b"".join(bytes((len(name),)) + name + b"\0" for name in (database.encode(), table.encode()))
         + bytes((len(types),))
         + types
         + bytes((len(metas),))

@@ -144,16 +144,18 @@ class EventReader:
             raise Terminal("binlog event is cut short", file=self.file, size=len(data))
         timestamp, code, server_id, size, stated, flags = _HEADER.unpack_from(data)
         kind = KINDS[code]
+        # Where the server states no end, the last event's is the nearest place that is known.
+        stated_or_last = stated or self._end
         if kind is None:
             raise Terminal(
                 "binlog event of a type that is not read",
                 type=code,
                 file=self.file,
-                pos=stated,
+                pos=stated_or_last,
                 fix=ADVICE.get(code, "Nothing was skipped; a newer release may read it."),
             )
         if size != len(data):
-            raise Terminal("binlog event has another size than it says", file=self.file, pos=stated, type=code)
+            raise Terminal("binlog event has another size than it says", file=self.file, pos=stated_or_last, type=code)
         artificial = bool(flags & _ARTIFICIAL)
         if kind is EventType.FORMAT_DESCRIPTION:
             body = self._described(data, stated)
@@ -220,7 +222,7 @@ class EventReader:
 
     def _checked(self, data: bytes, kind: EventType, stated: int) -> bytes:
         if len(data) < _HEADER.size + 4:
-            raise Terminal("binlog event is cut short", file=self.file, pos=stated, type=int(kind))
+            raise Terminal("binlog event is cut short", file=self.file, pos=stated or self._end, type=int(kind))
         self._verify(data, kind, stated)
         return data[19:-4]
 
@@ -230,7 +232,7 @@ class EventReader:
                 "binlog event fails its checksum",
                 type=int(kind),
                 file=self.file,
-                pos=stated,
+                pos=stated or self._end,
                 fix="Check the server's disk and the network; capture goes on from its last position when started.",
             )
 

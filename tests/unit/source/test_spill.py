@@ -1,0 +1,110 @@
+"""A sequence that lies on disk is the sequence that does not."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from tempfile import gettempdir
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from include.errors import Terminal
+from include.source.events import Query
+from include.source.spill import Spill
+from include.source.step import Rows, Step
+from include.source.table_map import TableMap
+
+FOLDER = Path(gettempdir())
+TABLES = [TableMap(n, "shop", f"t{n}", b"\x03", (0,), (False,)) for n in range(3)]
+
+steps = st.one_of(
+    st.builds(
+        Rows,
+        st.sampled_from(TABLES),
+        st.sampled_from(["c", "u", "d"]),
+        st.binary(max_size=60),
+        st.booleans(),
+        st.sampled_from([None, "", "INSERT", "ü🜚"]),
+    ),
+    st.builds(Query, st.integers(0, 2**32 - 1), st.text(max_size=5), st.text(max_size=20)),
+)
+
+
+@given(
+    st.lists(st.one_of(steps, st.just("mark"), st.integers(0, 5)), max_size=60),
+    st.sampled_from([0, 300, 1000, 1 << 20]),
+)
+def test_a_spilled_sequence_equals_a_list(actions: list[Any], memory_bytes: int) -> None:
+    spill, model, marks = Spill(memory_bytes, FOLDER), list[Step](), list[Any]()
+    for action in actions:
+        if action == "mark":
+            marks.append((spill.mark(), len(model)))
+        elif isinstance(action, int):
+            if action < len(marks):
+                mark, at = marks[action]
+                assert list(spill.after(mark)) == model[at:]
+                spill.cut(mark)
+                del model[at:], marks[action + 1 :]
+        else:
+            spill.append(action)
+            model.append(action)
+        assert len(spill) == len(model)
+    assert list(spill) == model == list(spill)
+    assert spill.size_bytes == sum(len(s.body) if isinstance(s, Rows) else len(s.text) for s in model)
+
+
+def test_large_steps_and_many_pieces_come_back_whole() -> None:
+    spill = Spill(0, FOLDER)
+    bodies = [os.urandom(size) for size in (3 << 20, 1, (1 << 20) - 9, 1 << 20, 0, 70_000)]
+    for body in bodies:
+        spill.append(Rows(TABLES[0], "c", body))
+    assert spill.on_disk
+    assert [step.body for step in spill if isinstance(step, Rows)] == bodies
+
+
+def test_two_readers_do_not_disturb_each_other_or_the_writer() -> None:
+    spill = Spill(0, FOLDER)
+    for number in range(3):
+        spill.append(Query(number, "", "x"))
+    first, second = iter(spill), iter(spill)
+    assert [next(first), next(second), next(first)] == [Query(0, "", "x"), Query(0, "", "x"), Query(1, "", "x")]
+    spill.append(Query(3, "", "x"))
+    assert len(list(spill)) == 4
+    assert [step.thread for step in second if isinstance(step, Query)] == [1, 2]
+
+
+def test_nothing_is_left_in_the_folder(tmp_path: Path) -> None:
+    spill = Spill(0, tmp_path)
+    assert not spill.on_disk
+    spill.append(Query(1, "", "x" * 3_000_000))
+    assert list(tmp_path.iterdir()) == []
+    fd = spill._fd
+    os.fstat(fd)
+    del spill
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        os.fstat(fd)
+
+
+def test_a_small_sequence_touches_no_disk() -> None:
+    spill = Spill(1000, Path("/nowhere"))
+    spill.append(Query(1, "", "x"))
+    assert list(spill) == [Query(1, "", "x")]
+
+
+def test_a_folder_that_is_not_there_is_named_with_what_to_do() -> None:
+    with pytest.raises(Terminal, match=r"folder='/nowhere'.*answer='No such file or directory'.*Make room"):
+        Spill(0, Path("/nowhere")).append(Query(1, "", "x"))
+
+
+def test_a_full_disk_stops_the_source_and_names_size_and_folder(monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_values: Any) -> int:
+        raise OSError(28, "No space left on device")
+
+    spill = Spill(0, FOLDER)
+    spill.append(Rows(TABLES[0], "c", b"x" * 1000))
+    monkeypatch.setattr(os, "pwrite", full)
+    with pytest.raises(Terminal, match=r"does not fit on disk.*size_bytes=2001\d+, answer='No space left.*before this"):
+        spill.append(Rows(TABLES[0], "c", b"x" * 2_000_000))
