@@ -1,11 +1,12 @@
-"""Which cases are recorded on which server, so that the folder stays small."""
+"""Which cases are recorded on which server, so that the folder stays small. Run as a program, it prints a table."""
 
 from __future__ import annotations
 
 from tests.golden.case import Case
-from tests.golden.cases import cases_of
+from tests.golden.cases import CASES, cases_of
+from tests.servers.catalogue import SERVERS
 
-__all__ = ["recorded_on"]
+__all__ = ["as_markdown", "recorded_on"]
 
 _EVERYWHERE = ("cascades", "savepoints-mixed", "statements-logged", "xa-commit", "xa-interleaved")
 _SOME = {
@@ -80,3 +81,17 @@ def recorded_on(server: str) -> dict[str, Case]:
     there = cases_of(server)
     names = _SOME.get(server) or [name for name in there if name not in _LARGE or server in _LARGE_ON]
     return {name: there[name] for name in names}
+
+
+def as_markdown() -> str:
+    """The table of README.md: a row a case, a column a server."""
+    recorded = {row.name: recorded_on(row.name) for row in SERVERS}
+    lines = [f"| case | {' | '.join(recorded)} |", "|---" * (len(recorded) + 1) + "|"]
+    for name in dict.fromkeys(case.name for case in CASES):
+        marks = ("x" if name in there else "" for there in recorded.values())
+        lines += [f"| {name} | {' | '.join(marks)} |"]
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    print(as_markdown(), end="")

@@ -68,7 +68,8 @@ def running(
     """Fetch if need be, start, yield, stop. A `folder` that was used before is started again with its data.
 
     Row binlog with full images (and metadata where the server can), GTIDs on where the version is used so (not MySQL
-    5.6), no TLS on MariaDB (`--ssl` turns it on); `options` come last and win. Terminal, with the last lines of the server's log, when it does not come up.
+    5.6), no TLS on MariaDB (`--ssl` turns it on); `options` come last and win. Terminal, with the last lines of the
+    server's log, when it does not come up.
     """
     clock = clock or SystemClock()
     row = known(name)

@@ -10,7 +10,7 @@ from itertools import pairwise
 import pytest
 
 from tests.golden.cases import CASES
-from tests.golden.matrix import recorded_on
+from tests.golden.matrix import as_markdown, recorded_on
 from tests.golden.recording import FOLDER, Recording, load, names
 from tests.golden.whole import require_whole
 from tests.servers.catalogue import SERVERS
@@ -110,3 +110,7 @@ def test_a_flipped_or_missing_byte_is_noticed(server: str) -> None:
     for cut in range(1, len(data) - 4):
         with pytest.raises(ValueError, match=r"bytes at|ends|magic"):
             require_whole(data[:-cut])
+
+
+def test_readme_shows_the_matrix() -> None:
+    assert as_markdown() in (FOLDER / "README.md").read_text("utf-8")
