@@ -136,9 +136,14 @@ def conf_for_master(master: str, *, memory: str, cores: int, names: Mapping[str,
 def packed_library(package: Path, folder: Path) -> Path:
     """Zip a package for the executors; the same content gives the same file, which is then made only once.
 
-    Old zips stay: executors of a running application may still fetch theirs.
+    Old zips stay: executors of a running application may still fetch theirs. What `make setup` compiled stays here: no
+    executor needs it, and it fits this machine alone.
     """
-    files = sorted(path for path in package.rglob("*") if path.is_file() and "__pycache__" not in path.parts)
+    files = sorted(
+        path
+        for path in package.rglob("*")
+        if path.is_file() and "__pycache__" not in path.parts and path.suffix != ".so"
+    )
     digest = hashlib.sha256()
     for path in files:
         digest.update(str(path.relative_to(package)).encode() + b"\0" + path.read_bytes() + b"\0")

@@ -1,0 +1,53 @@
+"""The compiled row decoders (Cython), where `make setup` could build them and `LYREBIRD_NATIVE` is not `0`.
+
+Equal to the Python ones (`images`, `encode`) byte by byte, and never the judge: events that they do not take or cannot
+read go to those.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+from typing import TYPE_CHECKING, Final
+
+from include.source.layout import Layout
+from include.source.native.program import by_of, keys_of, ops_of
+from include.source.shape import Image
+
+if TYPE_CHECKING:
+    from include.source.native import _decoder
+
+__all__ = ["WHY_NOT", "decoder_of", "envelope_of"]
+
+
+def _why_not() -> str:
+    if os.environ.get("LYREBIRD_NATIVE") == "0":
+        return "LYREBIRD_NATIVE is 0"
+    try:
+        importlib.import_module("include.source.native._decoder")
+    except ImportError as error:
+        return "not built" if isinstance(error, ModuleNotFoundError) else f"cannot be loaded: {error}"
+    return ""
+
+
+WHY_NOT: Final = _why_not()
+"""Why the compiled decoders are not there; empty when they are."""
+
+
+def decoder_of(layout: Layout) -> _decoder.Decoder | None:
+    """The compiled decoder of a layout; None where there is none, or for a layout that Python decodes."""
+    ops = None if WHY_NOT else ops_of(layout)
+    if ops is None:
+        return None
+    from include.source.native._decoder import Decoder
+
+    return Decoder(ops, keys_of(layout), by_of(layout), layout.shape.dates, Image)
+
+
+def envelope_of(key_head: bytes, value_head: bytes, partitions: int) -> _decoder.Envelope | None:
+    """What a table's envelopes share, for `Decoder.records`; None where nothing is compiled."""
+    if WHY_NOT:
+        return None
+    from include.source.native._decoder import Envelope
+
+    return Envelope(key_head, value_head, partitions)

@@ -1,0 +1,55 @@
+"""The compiled half of `include.source.native`: bytes of binlog events → bytes of Avro.
+
+A column is told as `(code, size, a, b, data, open)`: what its bytes are (the codes: `op.pxi`), how many (or how many
+its length takes), two numbers, what the code needs beside them, and for a compressed value the function that opens it.
+Python functions are given bytes and may raise anything; what they raise is not seen by the caller.
+
+Methods return None for an event that is not for them, or that holds what no server writes: the Python decoders take it.
+None is also the answer to a call from within a call. Not for use from several threads.
+"""
+
+from collections.abc import Sequence
+
+from include.record.change import Op
+from include.source.events import RowOp
+from include.source.images import Pair
+from include.source.shape import Image
+
+class Envelope:
+    """What the envelopes of one table share: the heads of keys and values (wire format), the topic's partitions."""
+
+    def __init__(self, key_head: bytes, value_head: bytes, partitions: int) -> None: ...
+
+class Decoder:
+    """Rows of one layout. `keys`: (index, whether it is a union in the key); `dates`: rows end with invalid dates.
+
+    Raises `ValueError` (also `KeyError`, `TypeError`, `OverflowError`) for columns that it cannot read.
+    """
+
+    def __init__(
+        self,
+        ops: list[tuple[str, int, int, int, object, object]],
+        keys: list[tuple[int, bool]],
+        by: list[int],
+        dates: bool,
+        image_type: type[Image],
+    ) -> None: ...
+    def rows(self, op: RowOp, body: bytes) -> list[Pair] | None:
+        """As `Images.rows`, of events whose images hold all columns."""
+
+    def records(
+        self,
+        op: RowOp,
+        body: bytes,
+        envelope: Envelope,
+        middle: bytes,
+        thread: bytes,
+        made: bytes,
+        transaction: bytes | None,
+        row: int,
+        of_table: int,
+    ) -> Sequence[tuple[Op, bytes, int, bytes]] | None:
+        """(op, key, partition, value) of each record; the arguments between are the envelope's parts in its order.
+
+        `row` and `of_table` are those of the event's first row.
+        """

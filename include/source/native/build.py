@@ -1,0 +1,73 @@
+"""Builds the compiled row decoders beside their source: `python include/source/native/build.py [FOLDER]`.
+
+Needs nothing but the standard library and Cython. Never an error: where they cannot be built, the Python ones do the
+same work more slowly, and one line says so.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tempfile
+from pathlib import Path
+from typing import Final
+
+__all__ = ["build"]
+
+SOURCE: Final = Path(__file__).with_name("_decoder.pyx")
+_FLAGS: Final = ("-O3", "-fwrapv", "-fPIC", "-fvisibility=hidden", "-DNDEBUG", "-w")
+
+
+def build(folder: Path) -> str:
+    """Build into `folder`; returns a line for a person. An older library is replaced in one step, or goes."""
+    target = folder / f"_decoder{sysconfig.get_config_var('EXT_SUFFIX')}"
+    why_not = _made(target)
+    if not why_not:
+        return f"compiled row decoders: {target.name}"
+    target.unlink(missing_ok=True)
+    return f"note: the slower pure Python row decoders will be used: {why_not}; then `make setup`."
+
+
+def _made(target: Path) -> str:
+    """Why it could not be made, and what to do; empty when it was."""
+    compiler = _compiler()
+    if compiler is None:
+        return "no C compiler. Debian: apt-get install gcc libc6-dev"
+    headers = Path(sysconfig.get_paths()["include"])
+    if not (headers / "Python.h").is_file():
+        version = f"{sys.version_info.major}.{sys.version_info.minor}"
+        return f"no Python.h in {headers}. Debian: apt-get install python{version}-dev"
+    with tempfile.TemporaryDirectory() as name:
+        text, made = Path(name, "_decoder.c"), target.with_name(f".{target.name}.{os.getpid()}")
+        commands = [
+            [sys.executable, "-m", "cython", "-3", "-o", str(text), str(SOURCE)],
+            [*compiler, *_FLAGS, f"-I{headers}", str(text), "-o", str(made)],
+        ]
+        for command in commands:
+            done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - words of our own
+            if done.returncode:
+                made.unlink(missing_ok=True)
+                said = (done.stderr or done.stdout).strip().splitlines()[-1:] or [f"exit {done.returncode}"]
+                return f"{Path(command[0]).name} failed: {said[0]}. Mend that"
+        made.replace(target)
+    return ""
+
+
+def _compiler() -> list[str] | None:
+    """The command that makes a library of C, as this Python was built with; its compiler, else any that is there."""
+    words = shlex.split(sysconfig.get_config_var("LDSHARED") or "cc -shared")
+    found = next((path for each in (words[0], "cc", "gcc", "clang") if (path := shutil.which(each))), None)
+    return None if found is None else [found, *words[1:]]
+
+
+def main() -> None:
+    """Build, and say what came of it."""
+    sys.stdout.write(build(Path(sys.argv[1]) if len(sys.argv) > 1 else SOURCE.parent) + "\n")
+
+
+if __name__ == "__main__":
+    main()
