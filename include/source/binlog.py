@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import re
 import struct
-from typing import Final, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 from isal import isal_zlib
 
@@ -31,7 +31,10 @@ _HEADER: Final = struct.Struct("<IBIIIH")
 _U32: Final = struct.Struct("<I")
 _ARTIFICIAL: Final = 0x20
 _IN_USE: Final = 0x01
+_LEAST: Final = _HEADER.size + 4
 _MOST: Final = 0xFFFFFF
+# The CRC32 of anything followed by its own CRC32.
+_FITS: Final = 0x2144DF1C
 _FILE_NAME: Final = re.compile(rb"[^\0-\x1f\x7f/]+\.[0-9]+")
 _HEARTBEATS: Final = (EventType.HEARTBEAT, EventType.HEARTBEAT_V2)
 
@@ -156,19 +159,29 @@ class EventReader:
             )
         if size != len(data):
             raise Terminal("binlog event has another size than it says", file=self.file, pos=stated_or_last, type=code)
-        artificial = bool(flags & _ARTIFICIAL)
+        description = self._description
         if kind is EventType.FORMAT_DESCRIPTION:
             body = self._described(data, stated)
+            description = self._description
         elif kind is EventType.ROTATE:
-            return self._rotated(data, timestamp, server_id, stated, artificial)
+            return self._rotated(data, timestamp, server_id, stated, bool(flags & _ARTIFICIAL))
+        elif description.checksum:
+            if size < _LEAST or isal_zlib.crc32(data) != _FITS:
+                raise self._unsummed(kind, size, stated)
+            body = data[19:-4]
         else:
-            body = self._checked(data, kind, stated) if self._description.checksum else data[19:]
-        if stated and not artificial:
+            body = data[19:]
+        if flags & _ARTIFICIAL:
+            pass
+        elif stated:
             self._move(size, stated, kind)
-        elif not artificial and kind is not EventType.FORMAT_DESCRIPTION:
+        elif kind is not EventType.FORMAT_DESCRIPTION:
             self._end += size
-        return Event(
-            kind, timestamp, server_id, size, self._end, artificial, body, self.file, self._description.flavour
+        artificial = bool(flags & _ARTIFICIAL)
+        # Through tuple's own constructor, as an event is made for each few hundred bytes of binlog.
+        return tuple.__new__(
+            Event,
+            (kind, timestamp, server_id, size, self._end, artificial, body, self.file, description.flavour),
         )
 
     def _move(self, size: int, stated: int, kind: EventType) -> None:
@@ -190,7 +203,8 @@ class EventReader:
         if found.checksum:
             flags = data[17] & ~_IN_USE
             # The server takes back this flag when it closes the file, and leaves the checksum as it was.
-            self._verify(data[:17] + bytes((flags,)) + data[18:], EventType.FORMAT_DESCRIPTION, stated)
+            if isal_zlib.crc32(data[:17] + bytes((flags,)) + data[18:]) != _FITS:
+                raise self._unsummed(EventType.FORMAT_DESCRIPTION, len(data), stated)
         self._description = found
         return data[19:-4] if found.footer else data[19:]
 
@@ -199,10 +213,12 @@ class EventReader:
         if artificial:
             # It is made for this connection, with a checksum or without, whatever the file after it has. The name's
             # own end tells: a checksum that fits is one, and a name without any ends in its number.
-            summed = len(data) >= 31 and isal_zlib.crc32(data[:-4]) == _U32.unpack_from(data, len(data) - 4)[0]
+            summed = isal_zlib.crc32(data) == _FITS
         else:
             summed = self._description.checksum
-        body = self._checked(data, kind, stated) if summed else data[19:]
+            if summed and isal_zlib.crc32(data) != _FITS:
+                raise self._unsummed(kind, len(data), stated)
+        body = data[19:-4] if summed else data[19:]
         if len(body) < 9:
             raise Terminal("rotate event is cut short", file=self.file, pos=stated)
         name = body[8:]
@@ -220,21 +236,15 @@ class EventReader:
             kind, timestamp, server_id, len(data), self._end, artificial, body, self.file, self._description.flavour
         )
 
-    def _checked(self, data: bytes, kind: EventType, stated: int) -> bytes:
-        if len(data) < _HEADER.size + 4:
-            raise Terminal("binlog event is cut short", file=self.file, pos=stated or self._end, type=int(kind))
-        self._verify(data, kind, stated)
-        return data[19:-4]
-
-    def _verify(self, data: bytes, kind: EventType, stated: int) -> None:
-        if isal_zlib.crc32(memoryview(data)[:-4]) != _U32.unpack_from(data, len(data) - 4)[0]:
-            raise Terminal(
-                "binlog event fails its checksum",
-                type=int(kind),
-                file=self.file,
-                pos=stated or self._end,
-                fix="Check the server's disk and the network; capture goes on from its last position when started.",
-            )
+    def _unsummed(self, kind: EventType, size: int, stated: int) -> Terminal:
+        place: dict[str, Any] = {"type": int(kind), "file": self.file, "pos": stated or self._end}
+        if size < _LEAST:
+            return Terminal("binlog event is cut short", **place)
+        return Terminal(
+            "binlog event fails its checksum",
+            **place,
+            fix="Check the server's disk and the network; capture goes on from its last position when started.",
+        )
 
 
 def _refusal(payload: bytes, source: SourceDefinition) -> LyrebirdError:

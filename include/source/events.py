@@ -98,14 +98,19 @@ def bits(data: bytes, count: int) -> list[int]:
 
 def parse_query(event: Event) -> Query:
     """A QUERY event, compressed or not."""
-    reader = BodyReader(event)
-    thread, _seconds, database_size, _error, status = _QUERY.unpack(reader.take(13))
-    collation = _client_collation(reader.take(status))
-    database = reader.take(database_size)
-    if reader.take(1) != b"\0":
-        raise reader.cut("the name of its database does not end")
-    text = inflate(reader) if event.type is EventType.QUERY_COMPRESSED else reader.rest()
-    return Query(thread, database.decode("utf-8", "replace"), _text(text, collation, event.flavour))
+    body = event.body
+    if len(body) < _QUERY.size:
+        raise BodyReader(event).cut()
+    thread, _seconds, database_size, _error, status_size = _QUERY.unpack_from(body)
+    start = _QUERY.size + status_size
+    end = start + database_size
+    if len(body) <= end or body[end]:
+        raise BodyReader(event).cut("the name of its database does not end")
+    raw = body[end + 1 :]
+    if event.type is EventType.QUERY_COMPRESSED:
+        raw = inflate(BodyReader(event, raw))
+    text = raw.decode("ascii") if raw.isascii() else _text(raw, body[_QUERY.size : start], event.flavour)
+    return Query(thread, body[start:end].decode("utf-8", "replace"), text)
 
 
 def parse_rows_head(event: Event) -> RowsHead:
@@ -176,9 +181,10 @@ def _client_collation(status: bytes) -> int | None:
     return None
 
 
-def _text(data: bytes, collation: int | None, flavour: Flavour) -> str:
+def _text(data: bytes, status: bytes, flavour: Flavour) -> str:
     """A statement in its client's charset. It only informs, so what is no text there is shown, not refused."""
-    if not data.isascii() and collation is not None:
+    collation = _client_collation(status)
+    if collation is not None:
         charset = charset_of(collation, flavour)
         if charset is not None and charset != "binary":
             with suppress(ValueError):

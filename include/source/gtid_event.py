@@ -10,6 +10,7 @@ import struct
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Final
 
 from include.errors import Terminal
@@ -20,8 +21,13 @@ from include.source.event_type import EventType
 __all__ = ["Gtid", "Xid", "parse_gtid", "parse_xid"]
 
 _STANDALONE, _GROUP_COMMIT, _XA_PREPARED, _XA_COMPLETED = 0x01, 0x02, 0x40, 0x80
+_MORE: Final = _GROUP_COMMIT | _XA_PREPARED | _XA_COMPLETED
+_PLAIN: Final = struct.Struct("<QIB6s")
+_PADDING: Final = bytes(6)
 _ENGINES, _START_ALTER, _COMMIT_ALTER, _ROLLBACK_ALTER, _THREAD = 0x01, 0x02, 0x04, 0x08, 0x10
+_MYSQL: Final = struct.Struct("<B16sQ")
 _LOGICAL_CLOCK: Final = 2
+_STAMP_AT: Final = _MYSQL.size + 17
 _HAS_ORIGINAL: Final = 1 << 55
 _LAST_KNOWN: Final = 11
 
@@ -61,12 +67,9 @@ class Gtid:
 
 def parse_gtid(event: Event) -> Gtid:
     """Any of the four; raises `Terminal` for one that says more than is understood."""
-    reader = BodyReader(event)
     if event.type is EventType.GTID:
-        return _mariadb(reader)
-    if event.type is EventType.TAGGED_GTID:
-        return _tagged(reader)
-    return _mysql(reader)
+        return _mariadb(event)
+    return _tagged(BodyReader(event)) if event.type is EventType.TAGGED_GTID else _mysql(event)
 
 
 def parse_xid(reader: BodyReader, size_bytes: int) -> Xid:
@@ -77,7 +80,14 @@ def parse_xid(reader: BodyReader, size_bytes: int) -> Xid:
     return Xid(form, reader.take(gtrid), reader.take(bqual))
 
 
-def _mariadb(reader: BodyReader) -> Gtid:
+def _mariadb(event: Event) -> Gtid:
+    body = event.body
+    if len(body) == _PLAIN.size and body[13:] == _PADDING and not body[12] & _MORE:
+        # What nearly every group begins with.
+        sequence, domain, flags, _ = _PLAIN.unpack(body)
+        standalone = bool(flags & _STANDALONE)
+        return Gtid(f"{domain}-{event.server_id}-{sequence}", standalone, not standalone)
+    reader = BodyReader(event)
     sequence, domain, flags = struct.unpack("<QIB", reader.take(13))
     if flags & _GROUP_COMMIT:
         reader.take(8)
@@ -92,7 +102,7 @@ def _mariadb(reader: BodyReader) -> Gtid:
     thread = reader.integer(4) if more & _THREAD else None
     standalone = bool(flags & _STANDALONE)
     return Gtid(
-        f"{domain}-{reader.event.server_id}-{sequence}",
+        f"{domain}-{event.server_id}-{sequence}",
         standalone,
         begun=not standalone,
         no_effect=bool(more & (_START_ALTER | _ROLLBACK_ALTER)),
@@ -100,22 +110,28 @@ def _mariadb(reader: BodyReader) -> Gtid:
     )
 
 
-def _mysql(reader: BodyReader) -> Gtid:
-    reader.take(1)
-    sid, number = uuid.UUID(bytes=reader.take(16)), reader.integer(8)
+def _mysql(event: Event) -> Gtid:
+    body = event.body
+    if len(body) < _MYSQL.size:
+        raise BodyReader(event).cut()
+    _flags, sid, number = _MYSQL.unpack_from(body)
     commit_us = None
     # 5.6 ends here, 5.7 after the logical clock.
-    if reader.left and reader.integer(1) == _LOGICAL_CLOCK and reader.left > 16:
-        reader.take(16)
-        stamp = reader.integer(7)
-        if stamp & _HAS_ORIGINAL:
-            reader.take(7)
+    if len(body) > _STAMP_AT and body[_MYSQL.size] == _LOGICAL_CLOCK:
+        stamp = int.from_bytes(body[_STAMP_AT : _STAMP_AT + 7], "little")
+        if len(body) < _STAMP_AT + (14 if stamp & _HAS_ORIGINAL else 7):
+            raise BodyReader(event).cut()
         commit_us = stamp & ~_HAS_ORIGINAL
-    if reader.event.type is EventType.ANONYMOUS_GTID:
-        return Gtid("", standalone=False, begun=False, commit_us=commit_us)
+    if event.type is EventType.ANONYMOUS_GTID:
+        return Gtid("", False, False, False, commit_us)
     if number == 0:
-        raise reader.cut("its number is 0")
-    return Gtid(f"{sid}:{number}", standalone=False, begun=False, commit_us=commit_us)
+        raise BodyReader(event).cut("its number is 0")
+    return Gtid(f"{_uuid_text(sid)}:{number}", False, False, False, commit_us)
+
+
+@lru_cache(maxsize=256)
+def _uuid_text(sid: bytes) -> str:
+    return str(uuid.UUID(bytes=sid))
 
 
 def _tagged(reader: BodyReader) -> Gtid:
@@ -141,7 +157,7 @@ def _tagged(reader: BodyReader) -> Gtid:
         fields[number] = _FIELDS[number](reader)
         last = number
     try:
-        sid, number, tag = uuid.UUID(bytes=fields[1]), fields[2], fields[3].decode("ascii")
+        sid, number, tag = _uuid_text(fields[1]), fields[2], fields[3].decode("ascii")
     except (KeyError, UnicodeDecodeError) as missing:
         raise reader.cut("it has no uuid, number or tag") from missing
     if number <= 0 or not tag.isidentifier() or tag != tag.lower():

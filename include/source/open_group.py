@@ -7,9 +7,10 @@ from pathlib import Path
 
 from include.errors import Terminal
 from include.record.position import BinlogPosition
+from include.source.binlog import Event
 from include.source.gtid_event import Gtid
 from include.source.spill import Mark, Spill
-from include.source.step import Rows, Step, Steps
+from include.source.step import Rows, Step
 
 __all__ = ["OpenGroup", "SurvivesRollback"]
 
@@ -18,13 +19,14 @@ SurvivesRollback = Callable[[str, str], bool]
 
 
 class OpenGroup:
-    """`start` is the byte before the group, `begun` whether its BEGIN has passed (or none is due).
+    """`begun` says whether its BEGIN has passed, or none is due.
 
     `thread` is the connection's id and `commit_us` the commit time, None while they are not known. `orphans` are tables
     of which a map went by without rows.
     """
 
     __slots__ = (
+        "_first",
         "_folder",
         "_marks",
         "_memory_bytes",
@@ -35,26 +37,30 @@ class OpenGroup:
         "orphans",
         "server_id",
         "standalone",
-        "start",
         "steps",
         "thread",
     )
 
-    def __init__(
-        self, gtid: Gtid | None, server_id: int, start: BinlogPosition, memory_bytes: int, folder: Path
-    ) -> None:
+    def __init__(self, gtid: Gtid | None, first: Event, memory_bytes: int, folder: Path) -> None:
+        """`first` is the event that it begins with."""
         self.gtid = gtid.text if gtid else ""
         self.standalone = gtid is not None and gtid.standalone
         self.begun = gtid is not None and gtid.begun
         self.no_effect = gtid is not None and gtid.no_effect
         self.commit_us = gtid.commit_us if gtid else None
         self.thread = gtid.thread if gtid else None
-        self.server_id = server_id
-        self.start = start
+        self.server_id = first.server_id
+        self._first = first.file, first.log_pos - first.size
         self.steps = Spill(memory_bytes, folder)
         self.orphans: dict[tuple[str, str], None] = {}
         self._marks: dict[str, tuple[Mark, int]] = {}
         self._memory_bytes, self._folder = memory_bytes, folder
+
+    @property
+    def start(self) -> BinlogPosition:
+        """The byte before the group."""
+        file, pos = self._first
+        return BinlogPosition(file, max(pos, 0))
 
     def set_savepoint(self, name: str) -> None:
         """SAVEPOINT; an older one of this name is gone."""
@@ -84,10 +90,6 @@ class OpenGroup:
         self._cut(Mark(0, 0, 0, 0, None, 0), survives)
         self._marks.clear()
         self.orphans.clear()
-
-    def finished(self) -> Steps:
-        """The steps, when no more will come: a tuple where all are in memory."""
-        return self.steps if self.steps.on_disk else tuple(self.steps)
 
     def _cut(self, mark: Mark, survives: SurvivesRollback) -> None:
         kept = Spill(self._memory_bytes, self._folder)

@@ -22,7 +22,7 @@ from typing import Final
 
 from include.errors import Terminal
 from include.source.events import Query, RowOp
-from include.source.step import Rows, Step
+from include.source.step import Rows, Step, Steps
 from include.source.table_map import TableMap
 
 __all__ = ["Mark", "Spill"]
@@ -79,6 +79,10 @@ class Spill:
     def on_disk(self) -> bool:
         """Whether some of the steps are not in memory."""
         return self._count > len(self._held)
+
+    def finished(self) -> Steps:
+        """The steps, when no more will come: a tuple where all are in memory."""
+        return self if self.on_disk else tuple(self._held)
 
     def append(self, step: Step) -> None:
         """Add a step at the end."""

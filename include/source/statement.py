@@ -49,6 +49,11 @@ class Statement:
         self.text: str | None = None
         self.orphans: dict[tuple[str, str], None] = {}
 
+    @property
+    def open(self) -> bool:
+        """Whether maps are valid, so that the statement has not ended."""
+        return bool(self._maps)
+
     def forget(self) -> None:
         """A file or connection begins: ids mean other tables, and maps may be another server's."""
         self.clear()

@@ -108,9 +108,8 @@ class TransactionBuilder:
         if self._open is not None:
             raise self._misplaced("a transaction has no end", event)
         gtid = parse_gtid(event)
-        start = BinlogPosition(event.file, max(event.log_pos - event.size, 0))
-        self._open = OpenGroup(gtid, event.server_id, start, self._memory_bytes, self._folder)
-        self._statement.clear()
+        self._open = OpenGroup(gtid, event, self._memory_bytes, self._folder)
+        self._statement.text = None
 
     def _on_map(self, event: Event) -> None:
         self._begun(event)
@@ -179,8 +178,7 @@ class TransactionBuilder:
         """A statement where no group is, or where one's BEGIN is due."""
         alone = opened is None
         if opened is None:
-            start = BinlogPosition(event.file, max(event.log_pos - event.size, 0))
-            opened = OpenGroup(None, event.server_id, start, self._memory_bytes, self._folder)
+            opened = OpenGroup(None, event, self._memory_bytes, self._folder)
         opened.thread = query.thread if opened.thread is None else opened.thread
         if bound is None:
             if not opened.no_effect:
@@ -240,19 +238,20 @@ class TransactionBuilder:
 
     def _close(self, opened: OpenGroup, event: Event) -> SourceTransaction:
         statement = self._statement
-        statement.end()
-        orphans = opened.orphans | statement.orphans if statement.orphans else opened.orphans
+        if statement.open:
+            statement.end()
+            opened.orphans |= statement.orphans
+            statement.clear()
         self._open = None
-        statement.clear()
         return SourceTransaction(
             opened.gtid,
             opened.server_id,
             BinlogPosition(event.file, event.log_pos),
             _commit_us(opened, event),
-            opened.finished(),
+            opened.steps.finished(),
             opened.steps.size_bytes,
             opened.thread,
-            tuple(orphans),
+            tuple(opened.orphans),
         )
 
     def _begun(self, event: Event) -> OpenGroup:
