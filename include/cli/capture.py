@@ -163,10 +163,13 @@ def check_source(name: str, as_json: bool) -> None:
 
     _, source = _source(name)
     found = preflight(source)
-    findings = [{"place": each.place, "problem": each.problem, "fix": each.fix} for each in found]
-    lines = [f"{each.place}: {each.problem}. {each.fix}" for each in found] or [f"{source.place} can be captured"]
+    findings = [{"level": each.level, "place": each.place, "problem": each.problem, "fix": each.fix} for each in found]
+    refused = any(each.level == "refuse" for each in found)
+    lines = [f"{each.level}: {each.place} {each.problem}. {each.fix}" for each in found]
+    if not refused:
+        lines.append(f"{source.place} can be captured")
     _print({"source": name, "server": source.place, "findings": findings}, as_json, "\n".join(lines))
-    if found:
+    if refused:
         sys.exit(1)
 
 

@@ -89,7 +89,7 @@ def _tables(source: SourceDefinition) -> tuple[dict[tuple[str, str], TableColumn
             def ask(sql: str, *values: Any) -> list[tuple[Any, ...]]:
                 return query(connection, source, sql, *values)
 
-            tables, _ = load_tables(ask, source.databases, lambda _database, _table: True)
+            tables = load_tables(ask, source.databases, lambda _database, _table: True)
         finally:
             connection.close()
     except (Transient, Terminal) as refused:

@@ -8,6 +8,8 @@ Both are immutable here; `parse(str(x)) == x`.
 from __future__ import annotations
 
 import re
+import struct
+import uuid
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
@@ -124,6 +126,21 @@ class MysqlGtidSet:
             if rest:
                 left[source] = rest
         return MysqlGtidSet(left)
+
+    def encode(self) -> bytes:
+        """As COM_BINLOG_DUMP_GTID and PREVIOUS_GTIDS carry it; interval ends are exclusive there."""
+        tagged = any(":" in source for source in self.seen)
+        count = len(self.seen)
+        head = struct.pack("<Q", count) if not tagged else bytes((1,)) + struct.pack("<Q", count)[:6] + bytes((1,))
+        parts = [head]
+        for source, intervals in sorted(self.seen.items()):
+            sid, _, tag = source.partition(":")
+            parts.append(uuid.UUID(sid).bytes)
+            if tagged:
+                parts.append(bytes((len(tag) << 1,)) + tag.encode())
+            parts.append(struct.pack("<Q", len(intervals)))
+            parts += [struct.pack("<QQ", a, b + 1) for a, b in intervals]
+        return b"".join(parts)
 
 
 GtidSet = MariadbGtidSet | MysqlGtidSet

@@ -69,6 +69,15 @@ class SourcePosition:
     binlog: BinlogPosition
     commit_us: int
 
+    def covers(self, other: SourcePosition) -> bool:
+        """Whether all up to `other` is up to here too: by GTIDs where they are kept, else by file and byte.
+
+        Without GTIDs both have to be of one server.
+        """
+        if str(self.gtids) or str(other.gtids):
+            return self.gtids.contains(other.gtids)  # type: ignore[arg-type]
+        return self.binlog >= other.binlog
+
     def to_json(self) -> dict[str, Any]:
         """Plain values, as resolved records and `--json` carry them."""
         return {

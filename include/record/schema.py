@@ -11,11 +11,18 @@ The same description makes the schema of snapshot rows and of streamed rows, so 
 | float; double | float; double |
 | char, varchar, text, enum, set | string |
 | binary, varbinary, blob | bytes |
+| bit(1) to bit(63); bit(64) | long; bytes, decimal(20, 0) |
 | date | int, date |
 | datetime | long, local-timestamp-micros |
 | timestamp | long, timestamp-micros |
-| time | long, microseconds (`lyrebird.time-micros`: may be negative or over a day) |
+| time | long, microseconds (`lyrebird.type` `time-micros`: may be negative or over a day) |
 | json | string, connect name `io.debezium.data.Json` |
+| uuid; inet4, inet6 | string, uuid; string |
+| geometry and its kinds | bytes: SRID in 4 bytes little-endian, then WKB (`lyrebird.type` `geometry`) |
+| vector | array of float |
+
+A zero or impossible date, datetime or timestamp (`2026-02-31`, year 0) has no number: its field is null, and the row's
+last field `_invalid` maps the column's name to the text that the server shows. Only tables with such columns have it.
 
 Each field of a row is nullable with default null, as DDL may take it away (design.md §4, compatibility NONE).
 """
@@ -30,16 +37,28 @@ from typing import Any, Final
 
 from include.errors import Terminal
 
-__all__ = ["Column", "TableSchema", "avro_name"]
+__all__ = ["DATES", "GEOMETRIES", "Column", "TableSchema", "avro_name"]
 
 _INT: Final = {"tinyint", "smallint", "mediumint", "year"}
 _STRING: Final = {"char", "varchar", "tinytext", "text", "mediumtext", "longtext", "enum", "set"}
 _BYTES: Final = {"binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob"}
+GEOMETRIES: Final = frozenset(
+    {
+        "geometry", "point", "linestring", "polygon", "multipoint", "multilinestring", "multipolygon",
+        "geometrycollection", "geomcollection",
+    }
+)  # fmt: skip
+DATES: Final = frozenset({"date", "datetime", "timestamp"})
+_DECIMAL_64: Final[dict[str, Any]] = {"type": "bytes", "logicalType": "decimal", "precision": 20, "scale": 0}
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column as `information_schema` tells it; `type` is DATA_TYPE in lower case (`int`, `varchar`, …)."""
+    """One column as `information_schema` tells it; `type` is DATA_TYPE in lower case (`int`, `varchar`, …).
+
+    `digits` are those of the seconds' fraction (DATETIME_PRECISION); `length` is the number in BIT(n), BINARY(n), in
+    characters CHAR(n) and VARCHAR(n), and the dimension of VECTOR(n), 0 where it does not matter.
+    """
 
     name: str
     type: str
@@ -48,6 +67,8 @@ class Column:
     scale: int | None = None
     charset: str | None = None
     labels: tuple[str, ...] = ()
+    digits: int = 0
+    length: int = 0
 
     def avro(self) -> dict[str, Any] | str:
         """The type of a value that is not null; raises `Terminal` for a type that is not read yet."""
@@ -56,7 +77,9 @@ class Column:
         if self.type == "int" or (self.type == "bigint" and not self.unsigned):
             return "long"
         if self.type == "bigint":
-            return {"type": "bytes", "logicalType": "decimal", "precision": 20, "scale": 0}
+            return dict(_DECIMAL_64)
+        if self.type == "bit":
+            return "long" if self.length < 64 else dict(_DECIMAL_64)
         if self.type == "decimal":
             return {
                 "type": "bytes",
@@ -72,6 +95,10 @@ class Column:
             "timestamp": {"type": "long", "logicalType": "timestamp-micros"},
             "time": {"type": "long", "lyrebird.type": "time-micros"},
             "json": {"type": "string", "connect.name": "io.debezium.data.Json"},
+            "uuid": {"type": "string", "logicalType": "uuid"},
+            "inet4": "string",
+            "inet6": "string",
+            "vector": {"type": "array", "items": "float"},
         }
         if self.type in simple:
             return simple[self.type]
@@ -79,11 +106,13 @@ class Column:
             return "string"
         if self.type in _BYTES:
             return "bytes"
+        if self.type in GEOMETRIES:
+            return {"type": "bytes", "lyrebird.type": "geometry"}
         raise Terminal(
             "column type is not supported",
             column=self.name,
             type=self.type,
-            fix="Leave the table out of the source's `tables`, or drop the column from it.",
+            fix="Drop the table in the source's `filter`, or ignore the column there.",
         )
 
 
@@ -91,13 +120,15 @@ class Column:
 class TableSchema:
     """A table: its columns in ordinal order and the columns that make its key.
 
-    `key` is the primary key, else a unique key of not-null columns, else all columns.
+    `key` is the primary key, else a unique key of not-null columns, else all columns; only these last may be
+    `nullable`, and are so in the key's schema too.
     """
 
     database: str
     table: str
     columns: tuple[Column, ...]
     key: tuple[str, ...]
+    nullable: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
         names = {column.name for column in self.columns}
@@ -114,10 +145,23 @@ class TableSchema:
     def fingerprint(self) -> str:
         """Changes exactly when columns or key change; 16 hex digits."""
         text = json.dumps(
-            [[c.name, c.type, c.unsigned, c.precision, c.scale, c.charset, c.labels] for c in self.columns]
-            + [list(self.key)]
+            [
+                [c.name, c.type, c.unsigned, c.precision, c.scale, c.charset, c.labels, c.digits, c.length]
+                for c in self.columns
+            ]
+            + [list(self.key), sorted(self.nullable)]
         )
         return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+    @property
+    def invalid_field(self) -> str:
+        """Name of the row's field of texts that are no dates; empty when no column can hold one."""
+        if not any(column.type in DATES for column in self.columns):
+            return ""
+        name, taken = "_invalid", {avro_name(column.name) for column in self.columns}
+        while name in taken:
+            name += "_"
+        return name
 
     def column(self, name: str) -> Column:
         """The column of that name; raises `KeyError`."""
@@ -131,8 +175,11 @@ class TableSchema:
         return ".".join(("cdc", avro_name(source), avro_name(self.database), avro_name(self.table)))
 
     def key_avro(self, source: str) -> dict[str, Any]:
-        """Schema of the record's key: the key's fields, not nullable, in key order."""
-        fields = [{"name": avro_name(name), "type": self.column(name).avro()} for name in self.key]
+        """Schema of the record's key: the key's fields in key order."""
+        fields: list[dict[str, Any]] = []
+        for name in self.key:
+            kind = self.column(name).avro()
+            fields.append({"name": avro_name(name), "type": ["null", kind] if name in self.nullable else kind})
         return {
             "type": "record",
             "name": "Key",
@@ -142,11 +189,14 @@ class TableSchema:
 
     def envelope_avro(self, source: str) -> dict[str, Any]:
         """Schema of the record's value: Debezium's envelope around two images of the row."""
-        row = {
+        row: dict[str, Any] = {
             "type": "record",
             "name": "Value",
             "fields": [{"name": avro_name(c.name), "type": ["null", c.avro()], "default": None} for c in self.columns],
         }
+        if self.invalid_field:
+            texts = {"type": "map", "values": "string"}
+            row["fields"].append({"name": self.invalid_field, "type": ["null", texts], "default": None})
         return {
             "type": "record",
             "name": "Envelope",

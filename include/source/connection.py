@@ -16,14 +16,18 @@ from pymysql.constants import COMMAND
 from pymysql.cursors import Cursor
 
 from include.errors import Fenced, LyrebirdError, Terminal, Transient
+from include.record.gtid import MysqlGtidSet
+from include.record.position import SourcePosition
 from include.source.definition import SourceDefinition
+from include.source.server import Ask, Server, read_server
 
-__all__ = ["Dump", "connect", "dump", "error_of", "query"]
+__all__ = ["Dump", "connect", "dump", "error_of", "query", "server_of"]
 
 _DENIED = frozenset({1044, 1045, 1698})
 _NO_PRIVILEGE = frozenset({1142, 1143, 1227})
 _MASTER_FATAL = 1236
 _TABLE_CHANGED = 1412
+_BY_GTID = 4
 
 
 def connect(source: SourceDefinition, **options: Any) -> Connection[Cursor]:
@@ -55,6 +59,15 @@ def query(connection: Connection[Cursor], source: SourceDefinition, sql: str, *v
         raise error_of(refusal, source) from refusal
 
 
+def server_of(source: SourceDefinition) -> Server:
+    """What kind of server answers there; raises as `connect` does."""
+    connection = connect(source)
+    try:
+        return read_server(lambda sql, *values: query(connection, source, sql, *values))
+    finally:
+        connection.close()
+
+
 class Dump:
     """A running dump: bytes of packets, nothing else is ever said on this connection."""
 
@@ -76,27 +89,41 @@ class Dump:
         self._connection._force_close()  # type: ignore[attr-defined]  # noqa: SLF001 - a QUIT would not be read
 
 
-def dump(source: SourceDefinition, replica_id: int, gtids: str) -> Dump:
-    """Ask for the binlog after `gtids` (MariaDB's GTID position); what follows is packets of events.
+def dump(source: SourceDefinition, replica_id: int, position: SourcePosition) -> Dump:
+    """Ask for the binlog after `position`: by GTIDs where it has them, else by file and byte. Packets of events follow.
 
     A second dump under the same replica id ends the first one with error 1236. May block while connecting.
     """
     connection = connect(source)
+
+    def ask(sql: str, *values: Any) -> list[tuple[Any, ...]]:
+        return query(connection, source, sql, *values)
+
     try:
-        if not gtids and query(connection, source, "SELECT @@gtid_binlog_pos")[0][0]:
-            _refuse_purged_start(connection, source)
+        server = read_server(ask)
+        by_gtid = server.gtids and (str(position.gtids) != "" or not position.binlog.file)
+        if by_gtid and not str(position.gtids):
+            _refuse_purged_start(ask, source)
+        period = round(source.heartbeat_s * 1e9)
         for setting in (
-            "@master_binlog_checksum = @@global.binlog_checksum",
-            f"@master_heartbeat_period = {round(source.heartbeat_s * 1e9)}",
-            "@mariadb_slave_capability = 4",
-            "@slave_gtid_strict_mode = 1, @slave_gtid_ignore_duplicates = 0",
+            "@master_binlog_checksum = @@global.binlog_checksum, @source_binlog_checksum = @@global.binlog_checksum",
+            f"@master_heartbeat_period = {period}, @source_heartbeat_period = {period}",
             # A long snapshot keeps us from reading for minutes; the server must not give us up meanwhile.
             "SESSION net_write_timeout = 3600",
         ):
-            query(connection, source, f"SET {setting}")
-        query(connection, source, "SET @slave_connect_state = %s", gtids)
-        body = struct.pack("<IHI", 4, 0, replica_id)
-        connection._execute_command(COMMAND.COM_BINLOG_DUMP, body)  # type: ignore[attr-defined]  # noqa: SLF001
+            ask(f"SET {setting}")
+        if server.flavour == "mariadb":
+            ask("SET @mariadb_slave_capability = 4, @slave_gtid_strict_mode = 1, @slave_gtid_ignore_duplicates = 0")
+            if by_gtid:
+                ask("SET @slave_connect_state = %s", str(position.gtids))
+        command, body = COMMAND.COM_BINLOG_DUMP, struct.pack("<IHI", 4, 0, replica_id)
+        if by_gtid and isinstance(position.gtids, MysqlGtidSet):
+            command, encoded = COMMAND.COM_BINLOG_DUMP_GTID, position.gtids.encode()
+            body = struct.pack("<HIIQI", _BY_GTID, replica_id, 0, 4, len(encoded)) + encoded
+        elif not by_gtid:
+            at = position.binlog
+            body = struct.pack("<IHI", at.pos, 0, replica_id) + at.file.encode()
+        connection._execute_command(command, body)  # type: ignore[attr-defined]  # noqa: SLF001
     except pymysql.err.MySQLError as refusal:
         connection.close()
         raise error_of(refusal, source) from refusal
@@ -106,9 +133,9 @@ def dump(source: SourceDefinition, replica_id: int, gtids: str) -> Dump:
     return Dump(connection)
 
 
-def _refuse_purged_start(connection: Connection[Cursor], source: SourceDefinition) -> None:
+def _refuse_purged_start(ask: Ask, source: SourceDefinition) -> None:
     """Reading from the very beginning is right only while the first binlog file is there."""
-    first = str(query(connection, source, "SHOW BINARY LOGS")[0][0])
+    first = str(ask("SHOW BINARY LOGS")[0][0])
     if not first.endswith(".000001"):
         raise Terminal(
             "the binlog from which capture has to go on was purged",

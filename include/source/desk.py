@@ -6,7 +6,7 @@ Which ids were dealt with stands in the answers, which are written in the same K
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from include.clock import Clock
 from include.errors import InvalidRecord
@@ -44,20 +44,23 @@ class Desk:
             return None
         start = max(self._reader.begin_offsets(self._topic)[0], state.requests_next)
         answers: list[Answer] = []
-        jobs = list(state.jobs)
         for record in self._reader.read(self._topic, 0, start, end):
-            answer, job = self._judge(record, tables, {job.id for job in jobs})
+            answer, job = self._judge(record, tables, state)
             if answer is not None:
                 answers.append(answer)
             if job is not None:
-                jobs.append(job)
-        return Taken(CaptureState(state.version, state.snapshot, state.tables, tuple(jobs), end), tuple(answers))
+                state = replace(state, jobs=(*state.jobs, job))
+                if job.gap:
+                    state = state.without_aside(job.tables)
+        return Taken(replace(state, requests_next=end), tuple(answers))
 
     def close(self, id_: str) -> None:
         """The request is done: its id is not taken up again."""
         self._closed.add(id_)
 
-    def _judge(self, record: Record, tables: Mapping[str, int], open_ids: set[str]) -> tuple[Answer | None, Job | None]:
+    def _judge(
+        self, record: Record, tables: Mapping[str, int], state: CaptureState
+    ) -> tuple[Answer | None, Job | None]:
         if record.value is None:
             return None, None
         try:
@@ -65,14 +68,19 @@ class Desk:
         except InvalidRecord as error:
             id_ = (record.key or b"").decode("utf-8", "replace")
             return self._refuse(id_, f"not a request: {error.details.get('reason')} at offset {record.offset}"), None
-        if request.id in self._closed or request.id in open_ids:
+        if request.id in self._closed or request.id in {job.id for job in state.jobs}:
             return None, None
-        if request.kind != "snapshot":
+        if request.kind not in ("snapshot", "resume_table"):
             return self._refuse(request.id, f"capture does not carry out requests of kind {request.kind}"), None
-        wanted, unknown = full_names(request.tables, tables)
+        gap = request.kind == "resume_table"
+        # What a table set aside missed is known to nobody: its rows are read over the gap, and a floor ends it.
+        wanted, unknown = full_names(request.tables, state.aside if gap else tables)
         if unknown:
-            return self._refuse(request.id, f"no captured tables: {', '.join(unknown)}"), None
-        return Answer(request.id, "accepted", self._clock.now_us()), Job(request.id, wanted, gap=False)
+            what = "tables set aside" if gap else "captured tables"
+            return self._refuse(request.id, f"no {what}: {', '.join(unknown)}"), None
+        if not wanted:
+            return self._refuse(request.id, "no table is set aside"), None
+        return Answer(request.id, "accepted", self._clock.now_us()), Job(request.id, wanted, gap, asked=True)
 
     def _refuse(self, id_: str, note: str) -> Answer:
         self._closed.add(id_)

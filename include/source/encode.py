@@ -1,4 +1,4 @@
-"""Changes → bytes: one encoder for each description of a table, its topic made and its schemas registered.
+"""Row images → records: Debezium's envelope around Avro bytes that are already made (`shape.Image`).
 
 A topic is partitioned by its key as the Java client does it, or, where columns are declared for the table, by
 murmur2 over those columns' values, each as its bare Avro encoding (no wire header, no union), joined in the declared
@@ -7,76 +7,120 @@ order: registry ids have no part in it, so it is the same on every installation.
 
 from __future__ import annotations
 
-import io
-from collections.abc import Callable
-from typing import Any
-
-import fastavro
+from typing import Final
 
 from include.errors import Terminal
 from include.log.ports import SchemaRegistry, TopicAdmin
 from include.log.topics import change, document_spec
-from include.record.change import Change
-from include.record.codec import Encoder
+from include.record.change import Op
+from include.record.codec import frame
 from include.record.key import partition_of
-from include.record.schema import TableSchema, avro_name
-from include.source.decode import Image
+from include.record.schema import TableSchema
+from include.source.avro import NULL, long, long_piece, sized
 from include.source.definition import SourceDefinition
+from include.source.shape import Image
 
-__all__ = ["Encoders", "TableEncoder"]
+__all__ = ["Encoders", "Stamp", "TableEncoder"]
+
+_PRODUCT: Final = "lyrebird-0.2"
+_PRESENT: Final = b"\x02"
+_OPS: Final[dict[str, bytes]] = {op: sized(op.encode()) for op in "cudr"}
 
 
-class TableEncoder:
-    """Encodes rows of one table; `partition` is a pure function of an image and the topic's partitions."""
+def _text(value: str | None) -> bytes:
+    return NULL if value is None else _PRESENT + sized(value.encode())
+
+
+def _times(us: int) -> bytes:
+    """Nullable milliseconds, microseconds, nanoseconds."""
+    return long_piece(us // 1000) + long_piece(us) + long_piece(us * 1000)
+
+
+class Stamp:
+    """What the envelopes of one source transaction share: source block and times, as bytes.
+
+    Args of the constructor are the fields of `record.change.SourceBlock` that do not depend on the row; `made_us` is
+    when capture made the records.
+    """
 
     def __init__(
         self,
-        source: str,
-        schema: TableSchema,
-        key_id: int,
-        value_id: int,
-        partitions: int,
-        partition_columns: tuple[str, ...] = (),
+        *,
+        server_id: int,
+        file: str,
+        pos: int,
+        commit_us: int,
+        made_us: int,
+        gtid: str | None = None,
+        snapshot: str | None = None,
+        thread: int | None = None,
     ) -> None:
+        self.times = long(commit_us // 1000) + long_piece(commit_us) + long_piece(commit_us * 1000) + _text(snapshot)
+        self.place = long(server_id) + _text(gtid) + sized(file.encode()) + long(pos)
+        self.thread = NULL if thread is None else long_piece(thread)
+        self.made = _times(made_us)
+        self.transaction = None if gtid is None else _PRESENT + sized(gtid.encode())
+
+
+class TableEncoder:
+    """Encodes rows of one table; the partition is a pure function of an image and the topic's partitions."""
+
+    def __init__(self, source: str, schema: TableSchema, key_id: int, value_id: int, partitions: int) -> None:
         self.schema = schema
         self.key_id = key_id
         self.topic = change(source, schema.database, schema.table)
         self.partitions = partitions
-        self._key = Encoder(key_id, schema.key_avro(source))
-        self._value = Encoder(value_id, schema.envelope_avro(source))
-        self._key_fields = [(avro_name(name), name) for name in schema.key]
-        names = {column.name: avro_name(column.name) for column in schema.columns}
-        self._rename = names if any(name != avro for name, avro in names.items()) else None
-        self._by = _by_columns(schema, partition_columns) if partition_columns else None
+        self._key = frame(key_id, b"")
+        self._value = frame(value_id, b"")
+        self._who = sized(_PRODUCT.encode()) + sized(b"mysql") + sized(source.encode())
+        self._table = sized(schema.database.encode()) + _text(schema.table)
 
     def key(self, image: Image) -> bytes:
         """The record's key: the same bytes for equal key values, for ever."""
-        return self._key({field: image[name] for field, name in self._key_fields})
+        return self._key + image.key
 
-    def place(self, image: Image) -> tuple[bytes, bytes]:
-        """What makes the row's records go where they go; when an update changes it, the row has moved."""
-        key = self.key(image)
-        return key, self._by(image) if self._by else key
+    def moved(self, before: Image, after: Image) -> bool:
+        """Whether an update makes the row's records go elsewhere: another key or another partition's columns."""
+        return before.key != after.key or before.by != after.by
 
-    def address(self, image: Image) -> tuple[bytes, int]:
-        """The record's key and partition."""
-        key, by = self.place(image)
-        return key, partition_of(by, self.partitions)
+    def partition(self, image: Image) -> int:
+        """The record's partition."""
+        return partition_of(self._key + image.key if image.by is None else image.by, self.partitions)
 
-    def value(self, change_: Change) -> bytes:
-        """The envelope."""
-        envelope = change_.envelope()
-        if self._rename:
-            for side in ("before", "after"):
-                image = envelope[side]
-                envelope[side] = image and {self._rename[name]: value for name, value in image.items()}
-        return self._value(envelope)
+    def value(
+        self,
+        op: Op,
+        before: Image | None,
+        after: Image | None,
+        stamp: Stamp,
+        row: int = 0,
+        of_table: int = 0,
+        query: str | None = None,
+    ) -> bytes:
+        """The envelope; `row` counts rows in the source transaction from 0, `of_table` its table's rows from 1."""
+        return b"".join(
+            (
+                self._value,
+                NULL if before is None else _PRESENT + before.row,
+                NULL if after is None else _PRESENT + after.row,
+                self._who,
+                stamp.times,
+                self._table,
+                stamp.place,
+                long(row),
+                stamp.thread,
+                _text(query),
+                _OPS[op],
+                stamp.made,
+                NULL if stamp.transaction is None else stamp.transaction + long(row + 1) + long(of_table),
+            )
+        )
 
 
 class Encoders:
     """Makes and caches encoders; the first need of a table makes its topic and registers its schemas.
 
-    `key_ids` is what the last run knew: a table whose key columns changed since would mix two kinds of keys in one
+    `known_key_id` is what the last run knew: a table whose key columns changed since would mix two kinds of keys in one
     topic, so it is refused. Registering and making topics may block, raise `Transient`, and be done again.
     """
 
@@ -93,46 +137,17 @@ class Encoders:
         if cached is not None:
             return cached
         topic = change(self._name, schema.database, schema.table)
-        columns = self._source.partition_columns(schema.database, schema.table)
-        missing = [column for column in columns if column not in {c.name for c in schema.columns}]
-        if missing:
-            raise Terminal(
-                "a table is partitioned by columns that it does not have",
-                table=schema.full_name,
-                missing=missing,
-                fix="Correct `partition_by` of the source.",
-            )
         key_id = self._registry.register(f"{topic}-key", schema.key_avro(self._name), "NONE")
         if known_key_id and key_id != known_key_id:
             raise Terminal(
                 "the key columns of a table changed, and its topic holds keys of the old ones",
                 table=schema.full_name,
                 topic=topic,
-                fix="Put the key back, or leave the table out of the source's `tables`.",
+                fix="Put the key back, or drop the table in `filter`.",
             )
         value_id = self._registry.register(f"{topic}-value", schema.envelope_avro(self._name), "NONE")
         spec = document_spec(topic, self._source.partitions_of(schema.database, schema.table))
         made = self._admin.ensure(spec)
-        encoder = TableEncoder(self._name, schema, key_id, value_id, made.partitions, columns)
+        encoder = TableEncoder(self._name, schema, key_id, value_id, made.partitions)
         self._known[schema.full_name, schema.fingerprint] = encoder
         return encoder
-
-
-def _by_columns(schema: TableSchema, columns: tuple[str, ...]) -> Callable[[Image], bytes]:
-    types = [(name, fastavro.parse_schema(schema.column(name).avro())) for name in columns]
-
-    def by(image: Image) -> bytes:
-        out = io.BytesIO()
-        for name, kind in types:
-            value: Any = image[name]
-            if value is None:
-                raise Terminal(
-                    "a column that chooses the partition is null",
-                    table=schema.full_name,
-                    column=name,
-                    fix="Declare only columns that are NOT NULL in `partition_by` of the source.",
-                )
-            fastavro.schemaless_writer(out, kind, value)
-        return out.getvalue()
-
-    return by

@@ -2,34 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from include.errors import SettingsError, Terminal
 from include.source.connection import connect, query
 from include.source.definition import SourceDefinition
 from include.source.policy_checks import TableColumns, findings
-from include.source.tables import TableInfo, load_tables
-from include.source.values import charset_decoder
+from include.source.server import Ask, Server, read_server
+from include.source.tables import TableInfo, load_tables, shape_of, unlogged
 
-__all__ = ["Finding", "preflight", "refuse"]
+__all__ = ["Finding", "Level", "preflight", "refuse"]
 
-_WANTED: Final = {
-    "log_bin": ("1", "Start the server with --log-bin."),
-    "binlog_format": ("ROW", "SET GLOBAL binlog_format = ROW."),
-    "binlog_row_image": ("FULL", "SET GLOBAL binlog_row_image = FULL."),
-    "binlog_row_metadata": ("FULL", "SET GLOBAL binlog_row_metadata = FULL."),
-    "log_bin_compress": ("0", "SET GLOBAL log_bin_compress = OFF."),
-    "encrypt_binlog": ("0", "Start the server with --encrypt-binlog=OFF."),
-    "gtid_strict_mode": ("1", "SET GLOBAL gtid_strict_mode = 1."),
-}
-_GRANTS: Final = {
-    "REPLICATION SLAVE": ("REPLICATION SLAVE", "REPLICATION REPLICA"),
-    "BINLOG MONITOR": ("BINLOG MONITOR", "REPLICATION CLIENT"),
-}
+Level = Literal["refuse", "warn"]
+"""refuse: capture does not start; warn: it does, with what the finding says."""
+
+# As newer MariaDBs say it, and as all others do.
+_GRANTS: Final = (
+    ("REPLICATION SLAVE", "REPLICATION SLAVE", "REPLICATION REPLICA"),
+    ("BINLOG MONITOR", "REPLICATION CLIENT"),
+)
 _CASCADES: Final = """
-SELECT constraint_schema, table_name, constraint_name, delete_rule, update_rule
+SELECT constraint_schema, table_name, constraint_name, referenced_table_name
 FROM information_schema.referential_constraints
 WHERE constraint_schema IN ({}) AND (delete_rule IN ('CASCADE', 'SET NULL', 'SET DEFAULT')
                                      OR update_rule IN ('CASCADE', 'SET NULL', 'SET DEFAULT'))"""
@@ -37,46 +32,34 @@ WHERE constraint_schema IN ({}) AND (delete_rule IN ('CASCADE', 'SET NULL', 'SET
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Something that stands in the way; `place` is a variable, a grant or `table.column`."""
+    """Something that a person should know; `place` is a variable, a grant or `table.column`."""
 
     place: str
     problem: str
     fix: str
+    level: Level = "refuse"
 
 
 def preflight(source: SourceDefinition) -> list[Finding]:
-    """All that is wrong; empty = capture may start. Raises `Transient`, `Terminal` when the server cannot be asked."""
+    """What is wrong. Raises `Transient`, `Terminal` when the server cannot be asked."""
     connection = connect(source)
     try:
 
         def ask(sql: str, *values: Any) -> list[tuple[Any, ...]]:
             return query(connection, source, sql, *values)
 
-        version = str(ask("SELECT VERSION()")[0][0])
-        if "mariadb" not in version.lower():
-            return [Finding("server", f"is {version}, not MariaDB", "Only MariaDB 11.4 is captured by this release.")]
-        found = [*_variables(ask), *_grants(ask), *_databases(ask, source)]
-        tables, _ = load_tables(ask, source.databases, source.captures)
-        found += [*_tables(tables, source), *_policy(tables, source)]
-        marks = ", ".join(["%s"] * len(source.databases))
-        cascades = ask(_CASCADES.format(marks), *source.databases)
-        found += [
-            Finding(
-                f"{row[0]}.{row[1]}",
-                f"foreign key {row[2]} changes rows by cascade, which MariaDB does not log",
-                "Make it RESTRICT, or drop the table in the source's `filter`.",
-            )
-            for row in cascades
-            if source.captures(row[0], row[1])
-        ]
+        server = read_server(ask)
+        found = [*_variables(ask, server), *_grants(ask, server), *_databases(ask, source)]
+        tables = load_tables(ask, source.databases, source.captures)
+        found += [*_tables(tables, source, server), *_policy(tables, source), *_cascades(ask, source, server)]
         return found
     finally:
         connection.close()
 
 
 def refuse(source: SourceDefinition, findings: Iterable[Finding]) -> None:
-    """Raise `Terminal` with the first finding, if any, and the number of the others."""
-    found = list(findings)
+    """Raise `Terminal` with the first finding that refuses, if any, and the number of the others."""
+    found = [finding for finding in findings if finding.level == "refuse"]
     if found:
         first = found[0]
         more = f" ({len(found) - 1} more: `lyrebird capture check`)" if len(found) > 1 else ""
@@ -87,30 +70,65 @@ def refuse(source: SourceDefinition, findings: Iterable[Finding]) -> None:
         )
 
 
-def _variables(ask: Any) -> list[Finding]:
-    names = list(_WANTED)
-    values: Mapping[str, str] = dict(
-        zip(names, (str(v) for v in ask("SELECT " + ", ".join(f"@@global.{n}" for n in names))[0]), strict=True)
-    )
-    return [
-        Finding(name, f"is {values[name]}, not {wanted}", fix)
-        for name, (wanted, fix) in _WANTED.items()
-        if values[name].upper() != wanted
-    ]
+def _variables(ask: Ask, server: Server) -> Iterator[Finding]:
+    """Settings; a variable that an old server lacks says nothing."""
+
+    def of(name: str) -> str:
+        return (server.variable(ask, name) or "").upper()
+
+    if of("log_bin") != "ON":
+        yield Finding("log_bin", "is off", "Start the server with --log-bin.")
+    if of("binlog_format") not in ("ROW", ""):
+        yield Finding("binlog_format", f"is {of('binlog_format')}, not ROW", "SET GLOBAL binlog_format = ROW.")
+    if of("binlog_row_image") not in ("FULL", "FULL_NODUP", ""):
+        yield Finding("binlog_row_image", f"is {of('binlog_row_image')}", "SET GLOBAL binlog_row_image = FULL.")
+    if of("encrypt_binlog") == "ON":
+        yield Finding("encrypt_binlog", "is ON", "Start the server with --encrypt-binlog=OFF.")
+    metadata = of("binlog_row_metadata")
+    if metadata != "FULL":
+        fix = "SET GLOBAL binlog_row_metadata = FULL." if metadata else "Stop writes, or resume the table, at an ALTER."
+        problem = "the binlog does not name columns: information_schema does, as long as nobody alters a table"
+        yield Finding("binlog_row_metadata", f"is {metadata or 'not known here'}; {problem}", fix, "warn")
+    if server.flavour == "mariadb" and of("gtid_strict_mode") == "OFF":
+        problem = "is off: a write that numbers transactions anew stops the source"
+        yield Finding("gtid_strict_mode", problem, "SET GLOBAL gtid_strict_mode = 1.", "warn")
+    if not server.gtids:
+        problem = "is off: positions are bytes of this server's files, and capture cannot move to another server"
+        yield Finding("gtid_mode", problem, "Turn GTIDs on if the server can.", "warn")
 
 
-def _grants(ask: Any) -> list[Finding]:
+def _grants(ask: Ask, server: Server) -> list[Finding]:
     text = " ".join(str(row[0]).upper() for row in ask("SHOW GRANTS"))
     if "ALL PRIVILEGES ON *.*" in text:
         return []
+    old = server.flavour == "mysql" or server.version < (10, 5, 2)
     return [
-        Finding("account", f"lacks {name}", f"GRANT {name} ON *.* to it.")
-        for name, spellings in _GRANTS.items()
+        Finding("account", f"lacks {spellings[old]}", f"GRANT {spellings[old]} ON *.* to it.")
+        for spellings in _GRANTS
         if not any(spelling in text for spelling in spellings)
     ]
 
 
-def _databases(ask: Any, source: SourceDefinition) -> list[Finding]:
+def _cascades(ask: Ask, source: SourceDefinition, server: Server) -> Iterator[Finding]:
+    """Keys whose changes InnoDB makes by itself; MySQL logs them since 9.6, MariaDB leaves a trace since 10.2."""
+    if server.flavour == "mysql" and server.version >= (9, 6, 0):
+        return
+    traced = server.flavour == "mariadb" and server.version >= (10, 2, 0)
+    marks = ", ".join(["%s"] * len(source.databases))
+    for database, table, constraint, referenced in ask(_CASCADES.format(marks), *source.databases):
+        if not source.captures(database, table):
+            continue
+        shown = traced and referenced != table
+        what = "the table is read again after each" if shown else "nothing in the binlog tells that it happened"
+        yield Finding(
+            f"{database}.{table}",
+            f"foreign key {constraint} changes rows by cascade, which this server does not log: {what}",
+            "Make it RESTRICT, or drop the table in the source's `filter`.",
+            "warn" if shown else "refuse",
+        )
+
+
+def _databases(ask: Ask, source: SourceDefinition) -> list[Finding]:
     there = {str(row[0]) for row in ask("SHOW DATABASES")}
     return [
         Finding(f"database {name}", "is not there, or the account may not read it", "Create it, or GRANT SELECT on it.")
@@ -121,10 +139,6 @@ def _databases(ask: Any, source: SourceDefinition) -> list[Finding]:
 
 def _policy(tables: Mapping[tuple[str, str], TableInfo], source: SourceDefinition) -> list[Finding]:
     found: list[Finding] = []
-    if not source.policy.whole:
-        # Decoders take no policy: what is listed would leave as it is.
-        aside = "Drop those tables whole, or take the columns off the list."
-        found.append(Finding("filter", "leaves out or masks columns, and capture would send them", aside))
     asked = {name: TableColumns(tuple(info.columns), info.key) for name, info in tables.items()}
     for error in findings(source.policy, asked):
         problem = str(SettingsError(error.message, **{k: v for k, v in error.details.items() if k != "path"}))
@@ -132,28 +146,28 @@ def _policy(tables: Mapping[tuple[str, str], TableInfo], source: SourceDefinitio
     return found
 
 
-def _tables(tables: Mapping[tuple[str, str], TableInfo], source: SourceDefinition) -> list[Finding]:
+def _tables(tables: Mapping[tuple[str, str], TableInfo], source: SourceDefinition, server: Server) -> list[Finding]:
     found: list[Finding] = []
     aside = "Drop the table in the source's `filter`, or change it."
     for name, info in tables.items():
         table = ".".join(name)
-        if info.engine.lower() != "innodb":
-            found.append(Finding(table, f"is a table of {info.engine or 'no engine'}, not InnoDB", aside))
+        if not info.transactional:
+            problem = f"is a table of {info.engine or 'no engine'}: snapshots see it while it changes"
+            found.append(Finding(table, problem, "Snapshot it while nobody writes, or change its engine.", "warn"))
         if info.versioned:
             found.append(Finding(table, "is system-versioned", aside))
-        for column in info.columns:
-            try:
-                column.avro()
-                if column.charset is not None:
-                    charset_decoder(column.charset, table, column.name)
-            except Terminal as refused:
-                kind = column.charset if column.charset is not None and "set" in refused.message else column.type
-                found.append(Finding(f"{table}.{column.name}", f"{refused.message}: {kind}", aside))
         try:
-            info.schema()
+            shape_of(
+                name,
+                tuple(info.columns),
+                info.key,
+                frozenset(info.nullable),
+                unlogged(info, server),
+                source.policy.of(*name),
+            )
         except Terminal as refused:
-            if "key" in refused.message:
-                found.append(Finding(table, refused.message, refused.fix))
+            column = str(refused.details.get("column", ""))
+            found.append(Finding(f"{table}.{column}" if column else table, refused.message, refused.fix or aside))
         missing = [c for c in source.partition_columns(*name) if c not in {x.name for x in info.columns}]
         nullable = [c for c in source.partition_columns(*name) if c in info.nullable]
         found += [

@@ -2,37 +2,39 @@
 
 Versions are a dense sequence over all rows, control and resolved records of the source, so after a crash the same
 transactions from the last committed record give the same versions. A group is what one Kafka transaction carries;
-its resolved record takes the last number. `source.row` counts the captured tables' rows in a source transaction.
+its resolved record takes the last number. `source.row` counts the captured tables' rows in a source transaction. A
+table whose rows cannot be read is set aside, or stops the source.
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import Final
 
 from include.clock import Clock
 from include.errors import Terminal
 from include.log.control import Control, ControlKind
 from include.log.requests import Answer
 from include.log.topics import control, source_answers
-from include.record.change import Change, Op, SourceBlock, TransactionBlock
+from include.record.change import Op
 from include.record.position import BinlogPosition, SourcePosition
 from include.record.schema import TableSchema
 from include.record.version import pack
 from include.source.ddl import Effect, effects
-from include.source.decode import Image, RowDecoder
 from include.source.definition import SourceDefinition
-from include.source.encode import Encoders, TableEncoder
+from include.source.encode import Encoders, Stamp, TableEncoder
 from include.source.events import Query, TableMap
 from include.source.group import Group, Output
-from include.source.state import CaptureState
+from include.source.images import Images
+from include.source.shape import Image
+from include.source.state import Aside, CaptureState
 from include.source.tables import Catalog
 from include.source.transaction import Rows, SourceTransaction
 
 __all__ = ["Replicator"]
 
-_PRODUCT_VERSION: Final = "lyrebird-0.1"
+log = logging.getLogger(__name__)
 
 
 class Replicator:
@@ -58,10 +60,11 @@ class Replicator:
         self._catalog = catalog
         self._encoders = encoders
         self._clock = clock
-        self._tables: dict[TableMap, tuple[RowDecoder, TableEncoder]] = {}
+        self._tables: dict[TableMap, tuple[Images, TableEncoder]] = {}
         self._outputs: list[Output] = []
         self._number = state.version
         self._rows = self._transactions = 0
+        self._snapshot_stamp: tuple[SourcePosition, Stamp] | None = None
         self.size_bytes = 0
 
     @property
@@ -71,26 +74,38 @@ class Replicator:
 
     def on_transaction(self, transaction: SourceTransaction) -> None:
         """Take a transaction into the open group."""
-        gtids = self.position.gtids
-        after = gtids.add(transaction.gtid)
-        if after is gtids:
+        gtids, after = self.position.gtids, self.position.gtids
+        if transaction.gtid:
+            after = gtids.add(transaction.gtid)
+        if after is gtids and (transaction.gtid or transaction.end <= self.position.binlog):
             raise Terminal(
                 "the server sent a transaction that capture has already",
                 gtid=transaction.gtid,
-                position=str(gtids),
+                end=str(transaction.end),
+                position=str(gtids) or str(self.position.binlog),
                 fix="Was another server put in its place? Read it anew: `lyrebird capture run … --snapshot --anew`.",
             )
+        # Without GTIDs a transaction is known by where it ends.
+        name = transaction.gtid or str(transaction.end)
         row, counts = 0, dict[str, int]()
+        stamp = Stamp(
+            server_id=transaction.server_id,
+            file=transaction.end.file,
+            pos=transaction.end.pos,
+            commit_us=transaction.commit_us,
+            made_us=self._clock.now_us(),
+            gtid=name,
+            thread=transaction.thread,
+        )
         for step in transaction.steps:
             if isinstance(step, Query):
-                self._on_statement(step, transaction.gtid)
+                self._on_statement(step, name)
             else:
-                row = self._on_rows(step, transaction, row, counts)
+                row = self._on_rows(step, transaction, stamp, row, counts)
         self.position = SourcePosition(
-            "mariadb", after, transaction.end, max(self.position.commit_us, transaction.commit_us)
+            self.position.flavour, after, transaction.end, max(self.position.commit_us, transaction.commit_us)
         )
         self._transactions += 1
-        self.size_bytes += transaction.size_bytes
 
     def on_idle(self, at: BinlogPosition, until_us: int) -> None:
         """The server has nothing after `at`; all that was committed before `until_us` is here."""
@@ -98,14 +113,23 @@ class Replicator:
             return
         self.position = replace(self.position, binlog=at, commit_us=max(self.position.commit_us, until_us))
 
-    def on_snapshot_row(self, schema: TableSchema, image: Image, last: bool = False) -> None:
+    def on_snapshot_row(self, schema: TableSchema, image: Image) -> None:
         """A row that a snapshot at the present position read."""
-        encoder = self._encoder(schema)
-        block = self._block(
-            schema, 0, 0, self.position.binlog, self.position.commit_us, None, "last" if last else "true"
-        )
+        if self._snapshot_stamp is None or self._snapshot_stamp[0] is not self.position:
+            at = self.position
+            self._snapshot_stamp = (
+                at,
+                Stamp(
+                    server_id=0,
+                    file=at.binlog.file,
+                    pos=at.binlog.pos,
+                    commit_us=at.commit_us,
+                    made_us=self._clock.now_us(),
+                    snapshot="true",
+                ),
+            )
         self._rows += 1
-        self.size_bytes += self._put(encoder, "r", None, image, block, None)
+        self._put(self._encoder(schema), "r", None, image, self._snapshot_stamp[1])
 
     def on_answer(self, answer: Answer) -> None:
         """Say how far a request is, in the group's own transaction."""
@@ -145,52 +169,51 @@ class Replicator:
         self._outputs, self._rows, self._transactions, self.size_bytes = [], 0, 0, 0
         return group
 
-    def _on_rows(self, step: Rows, transaction: SourceTransaction, row: int, counts: dict[str, int]) -> int:
-        known = self._tables.get(step.table)
-        if known is None:
-            schema = self._catalog.schema(step.table)
-            known = RowDecoder(step.table, schema.columns), self._encoder(schema)
-            self._tables[step.table] = known
-        decoder, encoder = known
-        table = encoder.schema.full_name
+    def _on_rows(
+        self, step: Rows, transaction: SourceTransaction, stamp: Stamp, row: int, counts: dict[str, int]
+    ) -> int:
+        table = f"{step.table.database}.{step.table.table}"
+        if table in self.state.aside:
+            return row
+        try:
+            images, encoder = self._tables.get(step.table) or self._known(step.table)
+            pairs = images.rows(step.op, step.body, step.partial)
+        except Terminal as error:
+            self._set_aside(table, transaction, error)
+            return row
         if table not in self.state.tables:
             # Nobody saw it come into being: what it held before is not in the log.
             self.state = self.state.with_table(table, encoder.key_id).with_gap(
-                f"gap:{transaction.gtid}:{table}", [table]
+                f"gap:{transaction.gtid or transaction.end}:{table}", [table]
             )
-        for before, after in decoder.rows(step.op, step.body):
-            block = self._block(
-                encoder.schema,
-                row,
-                transaction.server_id,
-                transaction.end,
-                transaction.commit_us,
-                transaction.gtid,
-                None,
-            )
-            counts[table] = counts.get(table, 0) + 1
-            place = TransactionBlock(transaction.gtid, row + 1, counts[table])
-            self._change(encoder, before, after, block, place)
+        of_table = counts.get(table, 0)
+        for before, after in pairs:
+            of_table += 1
+            if before is None or after is None:
+                self._put(encoder, "c" if before is None else "d", before, after, stamp, row, of_table, step.query)
+            elif encoder.moved(before, after):
+                self._put(encoder, "d", before, None, stamp, row, of_table, step.query)
+                self._put(encoder, "c", None, after, stamp, row, of_table, step.query)
+            else:
+                self._put(encoder, "u", before, after, stamp, row, of_table, step.query)
             row += 1
-            self._rows += 1
+        counts[table] = of_table
+        self._rows += len(pairs)
         return row
 
-    def _change(
-        self,
-        encoder: TableEncoder,
-        before: Image | None,
-        after: Image | None,
-        block: SourceBlock,
-        place: TransactionBlock,
-    ) -> None:
-        if before is not None and after is not None:
-            if encoder.place(before) == encoder.place(after):
-                self._put(encoder, "u", before, after, block, place)
-            else:
-                self._put(encoder, "d", before, None, block, place)
-                self._put(encoder, "c", None, after, block, place)
-        else:
-            self._put(encoder, "c" if before is None else "d", before, after, block, place)
+    def _known(self, table: TableMap) -> tuple[Images, TableEncoder]:
+        layout = self._catalog.layout(table)
+        found = self._tables[table] = Images(layout), self._encoder(layout.shape.schema)
+        return found
+
+    def _set_aside(self, table: str, transaction: SourceTransaction, error: Terminal) -> None:
+        """A table that cannot be read is left out from here on, or stops the source, as declared."""
+        place = {"table": table, "gtid": transaction.gtid, "position": str(transaction.end)}
+        if self._source.unreadable == "source":
+            raise Terminal(error.message, fix=error.fix, **{**error.details, **place}) from error
+        log.error("table %s is set aside at %s: %s", table, transaction.end, error)
+        aside = Aside(transaction.gtid, str(transaction.end), str(error), self._clock.now_us())
+        self.state = self.state.with_aside(table, aside)
 
     def _put(
         self,
@@ -198,18 +221,20 @@ class Replicator:
         op: Op,
         before: Image | None,
         after: Image | None,
-        block: SourceBlock,
-        place: TransactionBlock | None,
-    ) -> int:
-        change = Change(op, before, after, block, self._clock.now_us(), place)
-        image = after if after is not None else before or {}
-        key, partition = encoder.address(image)
-        value = encoder.value(change)
+        stamp: Stamp,
+        row: int = 0,
+        of_table: int = 0,
+        query: str | None = None,
+    ) -> None:
+        image = after or before
+        assert image is not None  # noqa: S101 - every operation has a side
+        key, partition = encoder.key(image), encoder.partition(image)
+        value = encoder.value(op, before, after, stamp, row, of_table, query)
         version = self._next()
+        self.size_bytes += len(value)
         self._outputs.append(Output(encoder.topic, key, value, version, partition))
         if op == "d":
             self._outputs.append(Output(encoder.topic, key, None, version, partition))
-        return len(value)
 
     def _on_statement(self, query: Query, gtid: str) -> None:
         found = effects(query.text, query.database)
@@ -265,30 +290,6 @@ class Replicator:
         if table in self.state.tables:
             self.state = self.state.with_table(table, encoder.key_id)
         return encoder
-
-    def _block(
-        self,
-        schema: TableSchema,
-        row: int,
-        server_id: int,
-        at: BinlogPosition,
-        commit_us: int,
-        gtid: str | None,
-        snapshot: str | None,
-    ) -> SourceBlock:
-        return SourceBlock(
-            version=_PRODUCT_VERSION,
-            name=self.name,
-            db=schema.database,
-            table=schema.table,
-            server_id=server_id,
-            file=at.file,
-            pos=at.pos,
-            row=row,
-            ts_us=commit_us,
-            gtid=gtid,
-            snapshot=snapshot,
-        )
 
     def _next(self) -> int:
         self._number += 1

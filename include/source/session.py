@@ -24,7 +24,7 @@ from include.log.topics import source_resolved
 from include.source.binlog import EventReader, Packets
 from include.source.checkpoint import read_checkpoint
 from include.source.commit import Committer
-from include.source.connection import Dump, connect, dump, query
+from include.source.connection import Dump, connect, dump, query, server_of
 from include.source.definition import SourceDefinition
 from include.source.desk import Desk, full_names
 from include.source.encode import Encoders
@@ -52,6 +52,7 @@ class Session:
     def __init__(self, name: str, source: SourceDefinition, ports: LogPorts, clock: Clock, watcher: Watcher) -> None:
         """Steps 1 and 2."""
         self._name, self._source, self._ports, self._clock, self._watcher = name, source, ports, clock, watcher
+        server = server_of(source)
         ensure_topics(name, ports.admin)
         self._writer = ports.writer()
         self._dump: Dump | None = None
@@ -62,7 +63,7 @@ class Session:
             self.close()
             raise
         self._committer = Committer(name, self._writer, self._checkpoint, clock)
-        self._catalog = Catalog(self._load)
+        self._catalog = Catalog(self._load, server, source.policy)
         self._encoders = Encoders(name, source, ports.admin, ports.registry)
         self._replicator: Replicator | None = None
         self._group_since_s: float | None = None
@@ -95,7 +96,7 @@ class Session:
             core = self._begin(snapshot.position, state)
             floor = core.floor
             for info in found.values():
-                core.take_up(info.schema())
+                core.take_up(self._catalog.shape(info).schema)
             for table in before.tables:
                 if table not in found:
                     core.on_control("drop", table)
@@ -111,7 +112,7 @@ class Session:
             if owed:
                 core.state = core.state.with_gap("gap:first-snapshot", owed)
             for job in before.jobs:
-                if not job.gap:
+                if job.asked:
                     core.on_answer(Answer(job.id, "done", self._clock.now_us(), note="all tables were read anew"))
             self._commit()
         finally:
@@ -132,7 +133,7 @@ class Session:
         if extra is not None:
             tables = tuple(_chosen(extra.tables, core.state.tables))
             core.state = replace(core.state, jobs=(*core.state.jobs, replace(extra, tables=tables)))
-        self._dump = dump(self._source, self._source.replica_id(self._name), str(last.position.gtids))
+        self._dump = dump(self._source, self._source.replica_id(self._name), last.position)
         self._packets = Packets(self._dump, self._source)
         self._events = EventReader()
         self._builder = TransactionBuilder(
@@ -181,7 +182,7 @@ class Session:
             table = ".".join(name)
             if table not in core.state.tables:
                 new.append(table)
-                core.take_up(info.schema())
+                core.take_up(self._catalog.shape(info).schema)
         if new:
             core.state = core.state.with_gap(f"gap:new:{core.floor}", new)
 
@@ -242,13 +243,12 @@ class Session:
 
     def _carry_out(self, core: Replicator, job: Job) -> bool:
         """Read a job's tables at a coordinate that the stream is brought to exactly; False when asked to stop."""
-        asked = not job.gap
-        if asked:
+        if job.asked:
             core.on_answer(Answer(job.id, "running", self._clock.now_us()))
             self._commit()
         snapshot = self._snapshot_ahead(core)
         try:
-            while not core.position.gtids.contains(snapshot.position.gtids):  # type: ignore[arg-type]
+            while not core.position.covers(snapshot.position):
                 if self._watcher.stop_requested():
                     return False
                 self._step(core)
@@ -268,7 +268,7 @@ class Session:
                 if job.gap:
                     core.on_control("gap", table, floor=floor)
             core.state = core.state.without_job(job.id)
-            if asked:
+            if job.asked:
                 core.on_answer(Answer(job.id, "done", self._clock.now_us(), done=rows, total=rows))
             self._commit()
             self._desk.close(job.id)
@@ -280,7 +280,7 @@ class Session:
         """A snapshot that has all that the stream has had: the binlog is sent before the engine commits."""
         for _ in range(200):
             snapshot = Snapshot(self._source, self._clock)
-            if snapshot.position.gtids.contains(core.position.gtids):  # type: ignore[arg-type]
+            if snapshot.position.covers(core.position):
                 return snapshot
             snapshot.close()
             self._clock.sleep(0.02)
@@ -288,16 +288,16 @@ class Session:
 
     def _read_table(self, snapshot: Snapshot, info: TableInfo, uncovered: list[str]) -> int | None:
         """Rows of one table into the log, committed by `group_bytes`; their number, None when asked to stop."""
-        core, schema, rows = self._core, info.schema(), 0
-        for image in snapshot.rows(schema):
-            core.on_snapshot_row(schema, image)
+        core, shape, rows = self._core, self._catalog.shape(info), 0
+        for image in snapshot.rows(shape):
+            core.on_snapshot_row(shape.schema, image)
             rows += 1
             if core.size_bytes >= self._source.group_bytes:
                 self._commit(tuple(uncovered))
-                self._watcher.on_snapshot(schema.full_name, rows)
+                self._watcher.on_snapshot(shape.table, rows)
                 if self._watcher.stop_requested():
                     return None
-        self._watcher.on_snapshot(schema.full_name, rows)
+        self._watcher.on_snapshot(shape.table, rows)
         return rows
 
 

@@ -3,23 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
 from include.errors import Terminal
 
-__all__ = ["CaptureState", "Job"]
+__all__ = ["Aside", "CaptureState", "Job"]
 
 SnapshotState = Literal["running", "done"]
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A snapshot that is owed: a request of that id, or (`gap`) capture's own over a gap; `tables` in full names."""
+    """A snapshot that is owed; `tables` in full names. `gap`: rows were missed before it, so a floor ends it.
+
+    `asked`: a request of that id, which is answered; else capture's own.
+    """
 
     id: str
     tables: tuple[str, ...]
     gap: bool
+    asked: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Aside:
+    """Why a table was set aside: the transaction whose rows could not be read, and the error in one line."""
+
+    gtid: str
+    position: str
+    cause: str
+    at_us: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +41,8 @@ class CaptureState:
     """The state after a group.
 
     `version` is the last number given out; `tables` the captured tables with the schema id of their key (0: none yet);
-    `jobs` snapshots owed, oldest first; `requests_next` the next offset of the request topic.
+    `jobs` snapshots owed, oldest first; `requests_next` the next offset of the request topic; `aside` the tables whose
+    rows are passed over until somebody asks for them again.
     """
 
     version: int = 0
@@ -35,6 +50,7 @@ class CaptureState:
     tables: Mapping[str, int] = field(default_factory=dict)
     jobs: tuple[Job, ...] = ()
     requests_next: int = 0
+    aside: Mapping[str, Aside] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         """Plain values for the resolved record."""
@@ -42,8 +58,11 @@ class CaptureState:
             "version": self.version,
             "snapshot": self.snapshot,
             "tables": dict(self.tables),
-            "jobs": [{"id": job.id, "tables": list(job.tables), "gap": job.gap} for job in self.jobs],
+            "jobs": [
+                {"id": job.id, "tables": list(job.tables), "gap": job.gap, "asked": job.asked} for job in self.jobs
+            ],
             "requests_next": self.requests_next,
+            "aside": {table: asdict(aside) for table, aside in self.aside.items()},
         }
 
     @classmethod
@@ -54,16 +73,20 @@ class CaptureState:
                 value["version"],
                 value["snapshot"],
                 dict(value["tables"]),
-                tuple(Job(job["id"], tuple(job["tables"]), job["gap"]) for job in value["jobs"]),
+                tuple(
+                    Job(job["id"], tuple(job["tables"]), job["gap"], job.get("asked", not job["gap"]))
+                    for job in value["jobs"]
+                ),
                 value["requests_next"],
+                {table: Aside(**aside) for table, aside in value.get("aside", {}).items()},
             )
         except (KeyError, TypeError) as error:
             raise Terminal("the resolved record holds no state of capture", missing=str(error)) from error
 
     @property
     def uncovered(self) -> tuple[str, ...]:
-        """Tables that wait for the end of a snapshot over a gap."""
-        return tuple(sorted({table for job in self.jobs if job.gap for table in job.tables}))
+        """Tables that wait for the end of a snapshot over a gap, and those set aside."""
+        return tuple(sorted({*self.aside, *(table for job in self.jobs if job.gap for table in job.tables)}))
 
     def with_table(self, table: str, key_id: int) -> CaptureState:
         """With the table known by that key schema."""
@@ -77,11 +100,21 @@ class CaptureState:
         return replace(
             self,
             tables={name: key for name, key in self.tables.items() if name != table},
-            jobs=tuple(job for job in jobs if job.tables or not job.gap),
+            jobs=tuple(job for job in jobs if job.tables or job.asked),
+            aside={name: why for name, why in self.aside.items() if name != table},
         )
 
+    def with_aside(self, table: str, aside: Aside) -> CaptureState:
+        """With the table set aside."""
+        return replace(self, aside={**self.aside, table: aside})
+
+    def without_aside(self, tables: Iterable[str]) -> CaptureState:
+        """With these tables read again."""
+        gone = set(tables)
+        return replace(self, aside={name: why for name, why in self.aside.items() if name not in gone})
+
     def with_gap(self, id_: str, tables: Iterable[str]) -> CaptureState:
-        """With one more snapshot over a gap owed."""
+        """With one more snapshot over a gap owed, of capture's own accord."""
         return replace(self, jobs=(*self.jobs, Job(id_, tuple(tables), gap=True)))
 
     def without_job(self, id_: str) -> CaptureState:

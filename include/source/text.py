@@ -1,87 +1,115 @@
-"""Values of a SELECT, as the server's text protocol gives them, → the same Python values that `decode` makes.
+"""Values of a SELECT, as the server's text protocol gives them → the same Avro pieces that the binlog's values make.
 
 The connection reads bytes (no conversion), in UTC and utf8mb4; FLOAT is selected as `f*1e0`, as its own text is cut
-to six digits.
+to six digits, and so is DOUBLE, as that of a DOUBLE(m, d) is cut to d decimals.
 """
 
 from __future__ import annotations
 
-import datetime as dt
+import struct
 from collections.abc import Callable
-from decimal import Decimal
-from typing import Any, Final
+from typing import Final
 
 from include.errors import Terminal
-from include.record.schema import Column, TableSchema
+from include.record.schema import DATES, Column
+from include.source.avro import NULL, decimal, long_piece, sized
+from include.source.rare import vector_piece
+from include.source.shape import Image, Shape
+from include.source.temporal import parts_piece
 
 __all__ = ["row_reader", "select_list"]
 
-_EPOCH_DAY: Final = dt.date(1970, 1, 1).toordinal()
-_DAY_US: Final = 86_400_000_000
+_DOUBLE: Final = struct.Struct("<d")
+_FLOAT: Final = struct.Struct("<f")
 
-FromText = Callable[[bytes], Any]
+Piece = Callable[[bytes], bytes]
 
 
-def select_list(table: TableSchema) -> str:
-    """The columns to select, in the table's order."""
+def select_list(shape: Shape) -> str:
+    """The columns to select: those that leave, in the table's order."""
     return ", ".join(
-        f"{_quoted(column.name)} * 1e0" if column.type == "float" else _quoted(column.name) for column in table.columns
+        f"{_quoted(column.name)} * 1e0" if column.type in ("float", "double") else _quoted(column.name)
+        for i, column in enumerate(shape.columns)
+        if i not in shape.skipped
     )
 
 
-def row_reader(table: TableSchema) -> Callable[[tuple[bytes | None, ...]], dict[str, Any]]:
-    """Turns a row of `select_list` into an image; raises `Terminal` naming table and column for an invalid date."""
-    names = [column.name for column in table.columns]
-    reads = [_reader(column) for column in table.columns]
+def row_reader(shape: Shape) -> Callable[[tuple[bytes | None, ...]], Image]:
+    """Turns a row of `select_list` into an image; raises `Terminal` naming table and column for what does not parse."""
+    chosen = [(i, column) for i, column in enumerate(shape.columns) if i not in shape.skipped]
+    writers = [(i, column.name, column.type if column.type in DATES else "", _writer(column), column.digits)
+               for i, column in chosen]  # fmt: skip
+    width = len(shape.columns)
 
-    def read(row: tuple[bytes | None, ...]) -> dict[str, Any]:
-        image: dict[str, Any] = {}
-        for name, convert, value in zip(names, reads, row, strict=True):
+    def read(row: tuple[bytes | None, ...]) -> Image:
+        pieces: list[bytes | None] = [None] * width
+        bad: list[tuple[str, str]] = []
+        for (i, name, moment, write, digits), value in zip(writers, row, strict=True):
             try:
-                image[name] = None if value is None else convert(value)
-            except ValueError as error:
+                if value is None:
+                    pieces[i] = NULL
+                elif moment:
+                    pieces[i], text = _moment(value, moment, digits)
+                    if text is not None:
+                        bad.append((name, text))
+                else:
+                    pieces[i] = write(value)
+            except (ValueError, IndexError, struct.error) as error:
                 raise Terminal(
-                    "a value cannot be copied without loss",
-                    table=table.full_name,
+                    "a selected value cannot be read",
+                    table=shape.table,
                     column=name,
                     got=bytes(value or b"")[:40],
-                    fix="Mend the row, or leave the table out of the source's `tables`.",
+                    cause=str(error),
                 ) from error
-        return image
+        return shape.image(pieces, bad)
 
     return read
 
 
-def _reader(column: Column) -> FromText:
+def _writer(column: Column) -> Piece:
     avro = column.avro()
-    if column.type == "date":
-        return _days
-    if column.type in ("datetime", "timestamp"):
-        return _moment
     if column.type == "time":
-        return _time
+        return lambda value: long_piece(_time(value))
+    if column.type == "bit":
+        whole = column.length == 64
+        return lambda value: _bit(int.from_bytes(value, "big"), whole)
+    if column.type == "vector":
+        return vector_piece
+    kind = avro if isinstance(avro, str) else str(avro["type"])
     if isinstance(avro, dict) and avro.get("logicalType") == "decimal":
-        return lambda value: Decimal(value.decode("ascii"))
-    return _SIMPLE[avro if isinstance(avro, str) else str(avro["type"])]
+        scale = int(avro["scale"])
+        return lambda value: b"\x02" + decimal(_unscaled(value, scale))
+    return _SIMPLE[kind]
 
 
-_SIMPLE: Final[dict[str, FromText]] = {
-    "int": int,
-    "long": int,
-    "float": float,
-    "double": float,
-    "string": lambda value: value.decode("utf-8"),
-    "bytes": bytes,
+def _bit(value: int, whole: bool) -> bytes:
+    return b"\x02" + decimal(value) if whole else long_piece(value)
+
+
+def _unscaled(value: bytes, scale: int) -> int:
+    whole, _, part = value.partition(b".")
+    if len(part) != scale:
+        raise ValueError(f"{len(part)} decimal places, not {scale}")
+    return int(whole + part)
+
+
+_SIMPLE: Final[dict[str, Piece]] = {
+    "int": lambda value: long_piece(int(value)),
+    "long": lambda value: long_piece(int(value)),
+    "float": lambda value: b"\x02" + _FLOAT.pack(float(value)),
+    "double": lambda value: b"\x02" + _DOUBLE.pack(float(value)),
+    "string": lambda value: b"\x02" + sized(value),
+    "bytes": lambda value: b"\x02" + sized(value),
 }
 
 
-def _days(value: bytes) -> int:
-    text = value.decode("ascii")
-    return dt.date(int(text[:4]), int(text[5:7]), int(text[8:10])).toordinal() - _EPOCH_DAY
-
-
-def _moment(value: bytes) -> int:
-    return _days(value[:10]) * _DAY_US + _clock(value[11:])
+def _moment(value: bytes, kind: str, digits: int) -> tuple[bytes, str | None]:
+    year, month, day = int(value[:4]), int(value[5:7]), int(value[8:10])
+    if kind == "date":
+        return parts_piece(year, month, day, 0, 0, None)
+    micros = _clock(value[11:])
+    return parts_piece(year, month, day, micros // 1_000_000, micros % 1_000_000, digits)
 
 
 def _time(value: bytes) -> int:

@@ -158,6 +158,8 @@ class World:
             if version >= newest.get(record.key, (-1, None))[0]:
                 newest[record.key] = version, record.value
         found = [decode(value)["after"] for version, value in newest.values() if value and version >= floor]
+        # A table with dates has a last field for those of no calendar; there is none here.
+        assert all(row.pop("_invalid", None) is None for row in found)
         return {row["id"]: tuple(row.values()) for row in found}
 
     def truth(self, table: str) -> Rows:
@@ -359,18 +361,19 @@ def test_bad_settings_end_with_one_line_and_the_next_step(world: World) -> None:
     world.declare(hots="x")
     assert "unknown key" in refused("check")
     world.declare()
-    world.sql(f"CREATE TABLE {world.name}.c (id int PRIMARY KEY, u uuid)")
-    assert f"{world.name}.c.u" in refused("run")
+    world.sql(f"CREATE TABLE {world.name}.c (id int PRIMARY KEY) WITH SYSTEM VERSIONING")
+    assert f"{world.name}.c is system-versioned" in refused("run")
     out, _ = world.run("check", "--json", code=1)
-    assert [found["place"] for found in json.loads(out)["findings"]] == [f"{world.name}.c.u"]
+    assert [found["place"] for found in json.loads(out)["findings"]] == [f"{world.name}.c"]
     world.sql(
         f"DROP TABLE {world.name}.c",
         f"CREATE TABLE {world.name}.c (id int PRIMARY KEY, a_id int, CONSTRAINT k FOREIGN KEY (a_id) REFERENCES "
         f"{world.name}.a (id) ON DELETE CASCADE)",
         f"CREATE TABLE {world.name}.m (id int PRIMARY KEY) ENGINE=MyISAM",
     )
-    out, _ = world.run("check", "--json", code=1)
-    assert {found["place"] for found in json.loads(out)["findings"]} == {f"{world.name}.c", f"{world.name}.m"}
+    out, _ = world.run("check", "--json", code=0)
+    found = [(each["place"], each["level"]) for each in json.loads(out)["findings"]]
+    assert sorted(found) == [(f"{world.name}.c", "warn"), (f"{world.name}.m", "warn")]
 
 
 def _has_records(world: World) -> bool:

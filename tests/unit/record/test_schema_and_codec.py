@@ -41,7 +41,8 @@ KINDS: dict[str, tuple[Column, st.SearchStrategy[Any]]] = {
 TABLE = TableSchema("shop", "all", tuple(column for column, _ in KINDS.values()), ("id",))
 SCHEMA = TABLE.envelope_avro("one")
 SOURCE = SourceBlock("1", "one", "shop", "all", 7, "bin.000001", 99, 3, 1_700_000_000_000_001, gtid="0-1-2", thread=4)
-rows = st.fixed_dictionaries({name: st.none() | values for name, (_, values) in KINDS.items()})
+INVALID = {TABLE.invalid_field: st.none() | st.dictionaries(TEXT, TEXT, max_size=2)}
+rows = st.fixed_dictionaries({name: st.none() | values for name, (_, values) in KINDS.items()} | INVALID)
 
 
 @given(rows, rows, st.sampled_from(["c", "u", "d", "r"]), st.booleans())
@@ -92,9 +93,16 @@ def test_a_key_must_be_of_the_tables_columns() -> None:
             TableSchema("shop", "t", (Column("a", "int"),), key)
 
 
-def test_a_type_that_is_not_read_yet_names_the_column_and_what_to_do() -> None:
-    with pytest.raises(Terminal, match=r"column='area'.*type='geometry'.*Leave the table out"):
-        Column("area", "geometry").avro()
+def test_a_type_that_is_not_read_names_the_column_and_what_to_do() -> None:
+    with pytest.raises(Terminal, match=r"column='area'.*type='hypercube'.*Drop the table in"):
+        Column("area", "hypercube").avro()
+
+
+def test_only_tables_with_dates_have_a_field_for_those_of_no_calendar() -> None:
+    plain = TableSchema("d", "t", (Column("a", "int"), Column("b", "time")), ("a",))
+    dated = TableSchema("d", "t", (Column("_invalid", "int"), Column("b", "date")), ("_invalid",))
+    assert plain.invalid_field == ""
+    assert dated.invalid_field == "_invalid_"
 
 
 def test_the_fingerprint_changes_with_columns_and_key_and_with_nothing_else() -> None:

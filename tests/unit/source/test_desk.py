@@ -6,7 +6,7 @@ from include.log.requests import Answer, Request, RequestKind
 from include.log.topics import source_answers, source_requests
 from include.source.desk import Desk
 from include.source.ports import ensure_topics
-from include.source.state import CaptureState, Job
+from include.source.state import Aside, CaptureState, Job
 
 TABLES = {"shop.orders": 1, "shop.users": 2}
 
@@ -32,7 +32,7 @@ def request(id_: str, *tables: str, kind: RequestKind = "snapshot") -> tuple[byt
 def test_a_request_becomes_a_job_and_is_accepted() -> None:
     taken = asked(request("r1", "orders")).take(CaptureState(), TABLES)
     assert taken is not None
-    assert taken.state.jobs == (Job("r1", ("shop.orders",), gap=False),)
+    assert taken.state.jobs == (Job("r1", ("shop.orders",), gap=False, asked=True),)
     assert [(a.id, a.state) for a in taken.answers] == [("r1", "accepted")]
 
 
@@ -51,12 +51,24 @@ def test_an_id_is_taken_up_once() -> None:
 
 
 def test_what_capture_does_not_do_is_refused_with_a_note() -> None:
-    taken = asked(request("a", kind="resume_table"), request("b", "nope"), (b"c", b"{"), (b"d", None)).take(
+    taken = asked(request("a", kind="reread"), request("b", "nope"), (b"c", b"{"), (b"d", None)).take(
         CaptureState(), TABLES
     )
     assert taken is not None
     assert taken.state.jobs == ()
     assert [(a.id, a.state) for a in taken.answers] == [("a", "refused"), ("b", "refused"), ("c", "refused")]
-    assert "resume_table" in taken.answers[0].note
+    assert "reread" in taken.answers[0].note
     assert "nope" in taken.answers[1].note
     assert "not a request" in taken.answers[2].note
+
+
+def test_a_table_set_aside_is_read_again_over_the_gap() -> None:
+    why = Aside("0-1-7", "bin.000001:9", "a row cannot be read", 1)
+    state = CaptureState(aside={"shop.users": why})
+    taken = asked(request("a", kind="resume_table"), request("b", "orders", kind="resume_table")).take(state, TABLES)
+    assert taken is not None
+    assert taken.state.jobs == (Job("a", ("shop.users",), gap=True, asked=True),)
+    assert taken.state.aside == {}
+    assert taken.state.uncovered == ("shop.users",)
+    assert [(a.id, a.state) for a in taken.answers] == [("a", "accepted"), ("b", "refused")]
+    assert taken.answers[1].note == "no tables set aside: orders"

@@ -9,7 +9,8 @@ import pytest
 from include.errors import Terminal
 from include.record.schema import Column
 from include.source.definition import SourceDefinition
-from include.source.preflight import _WANTED, _grants, _policy, _variables, refuse
+from include.source.preflight import _cascades, _grants, _policy, _variables, refuse
+from include.source.server import Server
 from include.source.tables import TableInfo
 
 SOURCE = SourceDefinition.model_validate(
@@ -17,13 +18,30 @@ SOURCE = SourceDefinition.model_validate(
 )
 
 
-def _server(**wrong: str) -> Any:
-    values = {name: wanted for name, (wanted, _) in _WANTED.items()} | wrong
-    return lambda _sql: [tuple(values.values())]
+MARIADB = Server("mariadb", (11, 4, 5), "11.4.5-MariaDB-log", gtids=True)
+OLD = Server("mysql", (5, 6, 21), "5.6.21-log", gtids=False)
+GOOD = {
+    "log_bin": "ON",
+    "binlog_format": "ROW",
+    "binlog_row_image": "FULL",
+    "binlog_row_metadata": "FULL",
+    "encrypt_binlog": "OFF",
+    "gtid_strict_mode": "ON",
+}
+
+
+def _asked(**wrong: str | None) -> Any:
+    values = GOOD | wrong
+
+    def ask(_sql: str, name: str) -> list[tuple[Any, ...]]:
+        value = values.get(name.replace("\\_", "_"))
+        return [] if value is None else [(name, value)]
+
+    return ask
 
 
 def test_a_server_that_is_set_up_well_has_no_findings() -> None:
-    assert _variables(_server()) == []
+    assert list(_variables(_asked(), MARIADB)) == []
 
 
 @pytest.mark.parametrize(
@@ -31,25 +49,58 @@ def test_a_server_that_is_set_up_well_has_no_findings() -> None:
     [
         ("binlog_format", "MIXED"),
         ("binlog_format", "STATEMENT"),
-        ("binlog_row_metadata", "MINIMAL"),
-        ("binlog_row_metadata", "NO_LOG"),
         ("binlog_row_image", "MINIMAL"),
-        ("log_bin", "0"),
-        ("gtid_strict_mode", "0"),
+        ("log_bin", "OFF"),
+        ("encrypt_binlog", "ON"),
     ],
 )
 def test_a_setting_that_loses_rows_is_refused_with_what_to_do(name: str, value: str) -> None:
-    found = _variables(_server(**{name: value}))
-    assert [(finding.place, value in finding.problem) for finding in found] == [(name, True)]
+    found = list(_variables(_asked(**{name: value}), MARIADB))
+    assert [finding.place for finding in found] == [name]
     with pytest.raises(Terminal) as refused:
         refuse(SOURCE, found)
     assert name in str(refused.value)
-    assert refused.value.fix == _WANTED[name][1]
+    assert refused.value.fix == found[0].fix
     assert "\n" not in str(refused.value)
 
 
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("binlog_row_metadata", "MINIMAL"), ("binlog_row_metadata", "NO_LOG"), ("gtid_strict_mode", "OFF")],
+)
+def test_a_setting_that_capture_can_live_with_is_a_warning(name: str, value: str) -> None:
+    found = list(_variables(_asked(**{name: value}), MARIADB))
+    assert [(finding.place, finding.level) for finding in found] == [(name, "warn")]
+    refuse(SOURCE, found)
+
+
+def test_an_old_server_without_these_variables_is_warned_of_and_captured() -> None:
+    old = _asked(binlog_row_metadata=None, encrypt_binlog=None, gtid_strict_mode=None)
+    found = list(_variables(old, OLD))
+    assert [(finding.place, finding.level) for finding in found] == [
+        ("binlog_row_metadata", "warn"),
+        ("gtid_mode", "warn"),
+    ]
+    refuse(SOURCE, found)
+
+
+def test_a_full_image_that_repeats_nothing_will_do() -> None:
+    assert list(_variables(_asked(binlog_row_image="FULL_NODUP"), MARIADB)) == []
+
+
+def test_cascades_are_refused_where_the_log_keeps_no_trace_of_them() -> None:
+    rows = [("shop", "lines", "fk", "orders"), ("shop", "tree", "up", "tree"), ("other", "x", "y", "z")]
+
+    def levels(server: Server) -> list[tuple[str, str]]:
+        return [(finding.place, finding.level) for finding in _cascades(lambda *_: rows, SOURCE, server)]
+
+    assert levels(MARIADB) == [("shop.lines", "warn"), ("shop.tree", "refuse")]
+    assert levels(OLD) == [("shop.lines", "refuse"), ("shop.tree", "refuse")]
+    assert levels(Server("mysql", (9, 7, 0), "9.7.0", gtids=True)) == []
+
+
 def test_a_grant_that_is_missing_is_named() -> None:
-    found = _grants(lambda _sql: [("GRANT SELECT, BINLOG MONITOR ON *.* TO `capture`",)])
+    found = _grants(lambda _sql: [("GRANT SELECT, BINLOG MONITOR ON *.* TO `capture`",)], MARIADB)
     assert [finding.problem for finding in found] == ["lacks REPLICATION SLAVE"]
 
 

@@ -26,10 +26,11 @@ from include.source.definition import SourceDefinition
 from include.source.encode import Encoders
 from include.source.ports import ensure_topics, transactional_id
 from include.source.replicator import Replicator
+from include.source.server import Server
 from include.source.state import CaptureState
-from include.source.tables import Catalog
-from include.source.transaction import SourceTransaction
-from tests.mariadb_golden import SCHEMA, info, rows, transaction
+from include.source.tables import Catalog, TableInfo
+from include.source.transaction import Rows, SourceTransaction
+from tests.mariadb_golden import MAP, SCHEMA, rows, transaction
 
 TOPIC = change("s", "shop", "t")
 START = SourcePosition("mariadb", MariadbGtidSet(), BinlogPosition("bin.000001", 4), 0)
@@ -56,6 +57,9 @@ class Failing:
         return found if name == "close" else call
 
 
+SERVER = Server("mariadb", (11, 4, 5), "11.4.5-MariaDB-log", gtids=True)
+
+
 class World:
     """A log, and captures on it that may be cut off and begun again."""
 
@@ -80,9 +84,9 @@ class World:
         checkpoint = read_checkpoint(self.log.reader(), source_resolved("s"))
         last = checkpoint.last
         state = CaptureState.from_json(last.state) if last else CaptureState(tables={"shop.t": 0}, snapshot="done")
-        table = info("lyregold.types")
-        table.name, table.columns, table.key = ("shop", "t"), list(SCHEMA.columns), SCHEMA.key
-        catalog = Catalog(lambda: ({("shop", "t"): table}, {45: "utf8mb4"}))
+        table = TableInfo("shop", "t")
+        table.columns, table.key = list(SCHEMA.columns), SCHEMA.key
+        catalog = Catalog(lambda: {("shop", "t"): table}, SERVER, self.source.policy)
         encoders = Encoders("s", self.source, self.log.admin(), self.registry)
         core = Replicator("s", self.source, catalog, encoders, self.clock, last.position if last else START, state)
         committer = Committer("s", writer, checkpoint, self.clock)
@@ -242,7 +246,7 @@ def test_a_transaction_that_was_had_already_stops_the_source() -> None:
     core = Replicator(
         "s",
         world.source,
-        Catalog(lambda: ({}, {})),
+        Catalog(dict, SERVER, world.source.policy),
         Encoders("s", world.source, world.log.admin(), world.registry),
         world.clock,
         START,
@@ -258,7 +262,7 @@ def test_an_idle_server_moves_time_but_never_back() -> None:
     core = Replicator(
         "s",
         world.source,
-        Catalog(lambda: ({}, {})),
+        Catalog(dict, SERVER, world.source.policy),
         Encoders("s", world.source, world.log.admin(), world.registry),
         world.clock,
         START,
@@ -350,3 +354,34 @@ def test_any_story_with_any_crashes_ends_as_the_table(
     alive = [world.value(record)["after"] for _, record in newest.values() if record.value is not None]
     assert {(row["id"], row["part"], row["v"]) for row in alive} == set(table.values())
     assert number_of(resolved(world)[-1].version) > 0
+
+
+def test_a_table_whose_rows_cannot_be_read_is_set_aside_and_the_others_go_on() -> None:
+    world = World()
+    broken = Rows(MAP, "c", rows("c", (2, 1, "b")).body[:-1])
+    world.replicate(
+        [transaction(1, rows("c", (1, 1, "a"))), transaction(2, broken), transaction(3, rows("c", (3, 1, "c")))]
+    )
+    assert [world.value(record)["after"]["id"] for record in world.records(TOPIC)] == [1]
+    last = resolved(world)[-1]
+    assert last.uncovered == ("shop.t",)
+    assert str(last.position.gtids) == "0-1-3"
+    aside = CaptureState.from_json(last.state).aside["shop.t"]
+    assert aside.gtid == "0-1-2"
+    assert aside.position == "bin.000001:200"
+    assert "column='v'" in aside.cause
+
+
+def test_a_source_that_is_told_to_stops_at_rows_that_cannot_be_read() -> None:
+    world = World(unreadable="source")
+    broken = Rows(MAP, "c", rows("c", (2, 1, "b")).body[:-1])
+    with pytest.raises(Terminal, match=r"cannot be read.*table='shop\.t', column='v'.*position='bin.000001:200'"):
+        world.replicate([transaction(1, rows("c", (1, 1, "a"))), transaction(2, broken)])
+    assert str(resolved(world)[-1].position.gtids) == "0-1-1"
+
+
+def test_columns_that_are_ignored_or_masked_do_not_leave() -> None:
+    world = World(filter={"t": {"ignored_columns": ["part"], "masks": {"v": {"keep_last": 1}}}})
+    world.replicate([transaction(1, rows("c", (1, 1, "abc"), (2, 1, None)))])
+    found = sorted((world.value(record)["after"] for record in world.records(TOPIC)), key=lambda row: row["id"])
+    assert found == [{"id": 1, "v": "**c"}, {"id": 2, "v": None}]

@@ -1,0 +1,69 @@
+"""Bytes of Avro values, made as fast as plain Python can: zigzag varints from tables of 14 bits.
+
+https://avro.apache.org/docs/1.12.0/specification/#binary-encoding. A *piece* is a value of a nullable field: its branch
+of the union `["null", T]` and the value. A *bare* value is a piece without its first byte.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+__all__ = ["NULL", "decimal", "long", "long_piece", "sized", "text_map"]
+
+NULL: Final = b"\x00"
+_SHIFT: Final = 14
+_MASK: Final = (1 << _SHIFT) - 1
+
+
+def _varint(n: int) -> bytes:
+    out = bytearray()
+    while n > 0x7F:
+        out.append(n & 0x7F | 0x80)
+        n >>= 7
+    out.append(n)
+    return bytes(out)
+
+
+_LAST: Final = [_varint(n) for n in range(1 << _SHIFT)]
+_MORE: Final = [bytes((n & 0x7F | 0x80, n >> 7 | 0x80)) for n in range(1 << _SHIFT)]
+_LAST_PIECE: Final = [b"\x02" + each for each in _LAST]
+_MORE_PIECE: Final = [b"\x02" + each for each in _MORE]
+
+
+def _rest(z: int) -> bytes:
+    if z <= _MASK:
+        return _LAST[z]
+    if z < 1 << 28:
+        return _MORE[z & _MASK] + _LAST[z >> 14]
+    if z < 1 << 42:
+        return _MORE[z & _MASK] + _MORE[z >> 14 & _MASK] + _LAST[z >> 28]
+    return _MORE[z & _MASK] + _MORE[z >> 14 & _MASK] + _MORE[z >> 28 & _MASK] + _rest(z >> 42)
+
+
+def long(n: int) -> bytes:
+    """An int or a long; `n` fits 64 bits."""
+    return _rest(n + n if n >= 0 else -n - n - 1)
+
+
+def long_piece(n: int) -> bytes:
+    """A nullable int or long that is there."""
+    z = n + n if n >= 0 else -n - n - 1
+    return _LAST_PIECE[z] if z <= _MASK else _MORE_PIECE[z & _MASK] + _rest(z >> _SHIFT)
+
+
+def sized(data: bytes) -> bytes:
+    """A string (as UTF-8) or bytes."""
+    return long(len(data)) + data
+
+
+def decimal(unscaled: int) -> bytes:
+    """An unscaled decimal: two's complement in the fewest bytes."""
+    size = ((unscaled if unscaled >= 0 else ~unscaled).bit_length() + 8) >> 3
+    return _LAST[size + size] + unscaled.to_bytes(size, "big", signed=True)
+
+
+def text_map(items: list[tuple[bytes, bytes]]) -> bytes:
+    """A map of strings (as UTF-8), in the order given."""
+    if not items:
+        return NULL
+    return long(len(items)) + b"".join(sized(key) + sized(value) for key, value in items) + NULL

@@ -1,0 +1,241 @@
+"""Rows events → rows as Avro bytes: walks the images of an event, by functions made for each pattern (`generate`).
+
+https://mariadb.com/kb/en/rows_event_v1v2-rows_compressed_event_v1/. An image holds the columns that its event's bitmap
+names; an after image that lacks some is completed from the before image. What cannot be completed, a value that does
+not parse and a row that does not end where its event ends are refused by name.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Final
+
+from include.errors import Terminal
+from include.source.avro import NULL, sized
+from include.source.events import RowOp
+from include.source.generate import Made, make
+from include.source.json_binary import json_text
+from include.source.json_diff import apply_diffs
+from include.source.layout import Layout
+from include.source.shape import Image
+
+__all__ = ["Images", "Pair"]
+
+
+Pair = tuple[Image | None, Image | None]
+"""(before, after): None where the operation has no such side."""
+
+_MOST_PATTERNS: Final = 4096
+_Cells = tuple[list[bytes | None], tuple[tuple[str, str], ...]]
+
+
+class Images:
+    """Decodes the rows of one layout. Not for use from several threads."""
+
+    def __init__(self, layout: Layout) -> None:
+        self.layout = layout
+        self.shape = layout.shape
+        self._width = len(layout.fields)
+        self._size = (self._width + 7) // 8
+        self._every = (1 << self._width) - 1
+        self._made: dict[int, Made] = {}
+        self._cells: dict[tuple[int, int, frozenset[int]], Made] = {}
+        self._json = tuple(i for i, field in enumerate(layout.fields) if field.kind == "json")
+
+    def rows(self, op: RowOp, body: bytes, partial: bool = False) -> list[Pair]:
+        """(before, after) of each row of an event's body, from its width on; raises `Terminal`. `partial`: event 39."""
+        try:
+            return self._rows(op, body, partial)
+        except (IndexError, ValueError, struct.error) as error:
+            raise self._refusal(op, body, partial, error) from error
+
+    def _rows(self, op: RowOp, body: bytes, partial: bool) -> list[Pair]:
+        at = self._start(body)
+        sides = 2 if op == "u" else 1
+        bitmaps = []
+        for _ in range(sides):
+            bitmaps.append(int.from_bytes(body[at : at + self._size], "little") & self._every)
+            at += self._size
+        if not partial and all(bits == self._every for bits in bitmaps):
+            return self._full(op, body, at)
+        found: list[Pair] = []
+        while at < len(body):
+            at, before = self._some(body, at, bitmaps[0], diffs=frozenset(self._json) if partial else frozenset())
+            if op != "u":
+                image = self._whole(before, None)
+                found.append((None, image) if op == "c" else (image, None))
+                continue
+            at, after = self._partial(body, at, bitmaps[1], before) if partial else self._some(body, at, bitmaps[1])
+            if partial:
+                before = self._shown(before)
+            found.append((self._whole(before, None), self._whole(after, before)))
+        self._at_end(at, body)
+        return found
+
+    def _full(self, op: RowOp, body: bytes, at: int) -> list[Pair]:
+        """All columns in every image: the way of nearly all events."""
+        made, size, every, end = self._made, self._size, self._every, len(body)
+        texts = self.shape.texts if self.shape.dates else None
+        images: list[Image] = []
+        while at < end:
+            nulls = int.from_bytes(body[at : at + size], "little") & every
+            function = made.get(nulls)
+            if function is None:
+                function = self._make(nulls)
+            at, row, key, by, bad = function(body, at + size)
+            if texts:
+                row += texts(bad) if bad else NULL
+            images.append(Image(row, key, by))
+        self._at_end(at, body)
+        if op == "c":
+            return [(None, image) for image in images]
+        if op == "d":
+            return [(image, None) for image in images]
+        if len(images) % 2:
+            raise ValueError("an update without an after image")
+        return list(zip(images[::2], images[1::2], strict=True))
+
+    def _make(self, nulls: int) -> Made:
+        if len(self._made) >= _MOST_PATTERNS:
+            self._made.clear()
+        function = make(self.layout, (True,) * self._width, self._bits(nulls))
+        self._made[nulls] = function
+        return function
+
+    def _bits(self, number: int) -> tuple[bool, ...]:
+        return tuple(bool(number >> i & 1) for i in range(self._width))
+
+    def _some(self, body: bytes, at: int, present: int, diffs: frozenset[int] = frozenset()) -> tuple[int, _Cells]:
+        """The pieces of an image that holds the `present` columns; those in `diffs` as the bytes that stand there."""
+        nulls, at = self._nulls(body, at, present)
+        function = self._cells.get((present, nulls, diffs))
+        if function is None:
+            if len(self._cells) >= _MOST_PATTERNS:
+                self._cells.clear()
+            function = make(self.layout, self._bits(present), self._bits(nulls), cells=True, raw=diffs)
+            self._cells[present, nulls, diffs] = function
+        at, pieces, bad = function(body, at)
+        return at, (pieces, tuple(bad))
+
+    def _nulls(self, body: bytes, at: int, present: int) -> tuple[int, int]:
+        """The null bits of an image that holds the `present` columns, spread over all, and where its values begin."""
+        size = (present.bit_count() + 7) // 8
+        if at + size > len(body):
+            raise IndexError
+        stated = int.from_bytes(body[at : at + size], "little")
+        nulls, place = 0, 0
+        for i in range(self._width):
+            if present >> i & 1:
+                nulls |= (stated >> place & 1) << i
+                place += 1
+        return nulls, at + size
+
+    def _shown(self, cells: _Cells) -> _Cells:
+        """JSON documents that were kept as they stand, as text."""
+        pieces = [
+            b"\x02" + sized(json_text(piece)) if i in self._json and piece is not None and piece != NULL else piece
+            for i, piece in enumerate(cells[0])
+        ]
+        return pieces, cells[1]
+
+    def _whole(self, cells: _Cells, before: _Cells | None) -> Image:
+        """The row of all columns: absent ones from the image before, or null where the server never logs them."""
+        pieces, bad = list(cells[0]), list(cells[1])
+        for i, piece in enumerate(pieces):
+            if piece is not None or i in self.shape.skipped:
+                continue
+            name = self.shape.columns[i].name
+            old = before[0][i] if before is not None else None
+            if old is not None and before is not None:
+                pieces[i] = old
+                bad += [each for each in before[1] if each[0] == name]
+            else:
+                raise Terminal(
+                    "a row image lacks a column",
+                    table=self.shape.table,
+                    column=name,
+                    fix="Set binlog_row_image = FULL for every session (FULL_NODUP will do), then "
+                    "`lyrebird capture resume-table`.",
+                )
+        return self.shape.image(pieces, bad)
+
+    def _partial(self, body: bytes, at: int, present: int, before: _Cells) -> tuple[int, _Cells]:
+        """The after image of event 39: JSON columns may stand as changes of the document before.
+
+        MySQL's `Rows_log_event::unpack_current_row`: options; with bit 0 a bitmap over the table's JSON columns; a
+        column marked there is a length of 4 bytes and that many bytes of changes. `before` holds JSON as it stands.
+        """
+        options, at = _lenenc(body, at)
+        if options & ~1:
+            raise ValueError(f"row value options {options:#x}")
+        marked: frozenset[int] = frozenset()
+        if options:
+            size = (len(self._json) + 7) // 8
+            bits = int.from_bytes(body[at : at + size], "little")
+            marked = frozenset(i for n, i in enumerate(self._json) if bits >> n & 1)
+            at += size
+        at, after = self._some(body, at, present, diffs=marked)
+        for i in marked:
+            changes, document = after[0][i], before[0][i]
+            if changes is None or changes == NULL:
+                continue
+            if document is None or document == NULL:
+                raise ValueError(f"{self.layout.fields[i].column.name}: changes of a document that is not there")
+            after[0][i] = b"\x02" + sized(apply_diffs(document, changes))
+        return at, after
+
+    def _start(self, body: bytes) -> int:
+        width, at = _lenenc(body, 0)
+        if width != self._width:
+            raise ValueError(f"{width} columns where the table map has {self._width}")
+        return at
+
+    def _at_end(self, at: int, body: bytes) -> None:
+        if at != len(body):
+            raise ValueError("the last row does not end where its event ends")
+
+    def _refusal(self, op: RowOp, body: bytes, partial: bool, error: Exception) -> Terminal:
+        """Which column it was: the event once more, each column by a function of its own."""
+        column, cause = "", error if isinstance(error, ValueError) else "the event is cut short"
+        if not partial:
+            column, cause = self._place(op, body) or (column, cause)
+        return Terminal("a row cannot be read", table=self.shape.table, column=column, cause=str(cause))
+
+    def _place(self, op: RowOp, body: bytes) -> tuple[str, str] | None:
+        try:
+            at = self._start(body)
+            bitmaps = []
+            for _ in range(2 if op == "u" else 1):
+                bitmaps.append(int.from_bytes(body[at : at + self._size], "little") & self._every)
+                at += self._size
+            side = 0
+            while at < len(body):
+                present = bitmaps[side % len(bitmaps)]
+                nulls, at = self._nulls(body, at, present)
+                for i in range(self._width):
+                    if not present >> i & 1 or nulls >> i & 1:
+                        continue
+                    only = make(self.layout, self._bits(1 << i), (False,) * self._width, cells=True)
+                    name = self.layout.fields[i].column.name
+                    try:
+                        at = only(body, at)[0]
+                    except (IndexError, ValueError, struct.error) as error:
+                        return name, str(error) if isinstance(error, ValueError) else "the event is cut short"
+                    if at > len(body):
+                        return name, "the event is cut short"
+                side += 1
+        except (IndexError, ValueError, struct.error):
+            return None
+        return None
+
+
+def _lenenc(data: bytes, at: int) -> tuple[int, int]:
+    first = data[at]
+    if first < 0xFB:
+        return first, at + 1
+    size = {0xFC: 2, 0xFD: 3, 0xFE: 8}.get(first)
+    if size is None:
+        raise ValueError("a length that is none")
+    if at + 1 + size > len(data):
+        raise IndexError
+    return int.from_bytes(data[at + 1 : at + 1 + size], "little"), at + 1 + size

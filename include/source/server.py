@@ -1,0 +1,50 @@
+"""What kind of server a source is: its family, its version, whether it numbers transactions."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from include.errors import Terminal
+from include.record.gtid import Flavour
+
+__all__ = ["Ask", "Server", "read_server"]
+
+Ask = Callable[..., list[tuple[Any, ...]]]
+"""Runs one statement: `ask(sql, *values)`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """`gtids`: its transactions carry GTIDs, by which capture goes on; else by file and byte. `text`: as it says."""
+
+    flavour: Flavour
+    version: tuple[int, int, int]
+    text: str
+    gtids: bool
+
+    def variable(self, ask: Ask, name: str) -> str | None:
+        """A global variable, None where this server has none of that name."""
+        rows = ask("SHOW GLOBAL VARIABLES LIKE %s", name.replace("_", r"\_"))
+        return str(rows[0][1]) if rows else None
+
+    @property
+    def binlog_status(self) -> str:
+        """The statement that tells where the binlog ends."""
+        newer = self.flavour == "mysql" and self.version >= (8, 2, 0)
+        return "SHOW BINARY LOG STATUS" if newer else "SHOW MASTER STATUS"
+
+
+def read_server(ask: Ask) -> Server:
+    """Asks the server; raises `Terminal` for a version text that is not understood."""
+    text = str(ask("SELECT VERSION()")[0][0])
+    numbers = re.match(r"(?:5\.5\.5-)?(\d+)\.(\d+)\.(\d+)", text)
+    if numbers is None:
+        raise Terminal("the server's version is not understood", version=text)
+    version = (int(numbers[1]), int(numbers[2]), int(numbers[3]))
+    if "mariadb" in text.lower():
+        return Server("mariadb", version, text, gtids=True)
+    mode = ask("SHOW GLOBAL VARIABLES LIKE 'gtid\\_mode'")
+    return Server("mysql", version, text, gtids=bool(mode) and str(mode[0][1]).upper() == "ON")
