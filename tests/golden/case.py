@@ -37,7 +37,7 @@ class Case:
     """`script` runs between two FLUSH BINARY LOGS; `setup` and `restore` before and after, outside of the recording.
 
     A script may be a function of the server where the dialects differ. `options` are for the server's start. `files`
-    names a folder of the cached server whose tables are copied into the data folder first.
+    are patterns of files of MariaDB's test data that are copied into the database's folder first.
     """
 
     name: str
@@ -46,7 +46,7 @@ class Case:
     setup: tuple[str, ...] = ()
     restore: tuple[str, ...] = ()
     options: tuple[str, ...] = ()
-    files: bool = False
+    files: tuple[str, ...] = ()
 
     def steps(self, row: Known) -> tuple[Step, ...]:
         """The script for that server."""

@@ -44,6 +44,7 @@ _SOME = {
         "metadata-no-log",
         "old-decimal",
         "old-temporals",
+        "old-varchar",
         "sequences",
         "uuid-inet",
         "versioned",

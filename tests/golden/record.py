@@ -17,7 +17,6 @@ from include.clock import SystemClock
 from include.errors import LyrebirdError
 from tests.golden.case import DATABASE, Case, Fails, In
 from tests.golden.cases import cases_of
-from tests.golden.cases.columns import OLD_DECIMAL
 from tests.golden.matrix import recorded_on
 from tests.golden.observer import Observer
 from tests.golden.recording import FOLDER, Change, Recording, Statement
@@ -37,7 +36,7 @@ _VARIABLES = (
     "gtid_mode",
     "mysql56_temporal_format",
 )
-_STD_DATA = Path("root/usr/share/mysql/mysql-test/std_data/old_decimal")
+_STD_DATA = Path("root/usr/share/mysql/mysql-test/std_data")
 
 
 def record(server: Server, case: Case) -> Recording:
@@ -51,7 +50,7 @@ def record(server: Server, case: Case) -> Recording:
         admin = stack.enter_context(server.connect(charset="utf8mb4"))
         _clear(admin)
         if case.files:
-            _copy_old_table(server, admin)
+            _copy(case.files, server, admin)
         for sql in case.restore:
             stack.callback(_run, admin, sql)
         for sql in case.setup:
@@ -101,11 +100,12 @@ def _clear(admin: Any) -> None:
         cursor.execute(f"CREATE DATABASE {DATABASE} CHARACTER SET utf8mb4")
 
 
-def _copy_old_table(server: Server, admin: Any) -> None:
-    """The table of MySQL 4.1 out of MariaDB's test data; it is not ours to keep in the project."""
+def _copy(patterns: tuple[str, ...], server: Server, admin: Any) -> None:
+    """Tables of old servers out of MariaDB's test data; they are not ours to keep in the project."""
     source = fetch(known("mariadb-10.11"), SystemClock()) / _STD_DATA
-    for path in source.glob(f"{OLD_DECIMAL}.*"):
-        shutil.copyfile(path, server.data / DATABASE / path.name)
+    for pattern in patterns:
+        for path in source.glob(pattern):
+            shutil.copyfile(path, server.data / DATABASE / path.name)
     _run(admin, "FLUSH TABLES")
 
 

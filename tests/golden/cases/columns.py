@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from tests.golden.case import Case, Step, both, mariadb, mysql
+from tests.golden.case import DATABASE, Case, Step, both, mariadb, mysql
 from tests.servers.catalogue import Known
 
-__all__ = ["CASES", "OLD_DECIMAL"]
+__all__ = ["CASES", "OLD_DECIMAL", "OLD_DECIMAL_FILES", "of_old_tables"]
 
 OLD_DECIMAL = "t1dec102"
 """The table of MySQL 4.1 that comes with MariaDB's test data: one column `a decimal(10,2)`."""
+OLD_DECIMAL_FILES = f"old_decimal/{OLD_DECIMAL}.*"
+
+
+def of_old_tables(row: Known) -> bool:
+    """The servers on which tables of MySQL 4 and 3.23 are tried."""
+    return row.name in {"mariadb-10.2", "mariadb-10.11", "mariadb-11.4", "mysql-5.6"}
 
 
 def _generated(row: Known) -> tuple[Step, ...]:
@@ -129,13 +135,28 @@ CASES = [
     ),
     Case(
         "old-decimal",
-        lambda row: row.name in {"mariadb-10.2", "mariadb-10.11", "mariadb-11.4", "mysql-5.6"},
+        of_old_tables,
         (
             f"INSERT INTO {OLD_DECIMAL} VALUES (1.50), (-1234567.89), (0), (NULL), (99999999.99), (-9999999.99)",
             f"UPDATE {OLD_DECIMAL} SET a = 2.25 WHERE a = 1.50",
             f"DELETE FROM {OLD_DECIMAL} WHERE a = 0",
             f"UPDATE {OLD_DECIMAL} SET a = NULL WHERE a < 0",
         ),
-        files=True,
+        files=(OLD_DECIMAL_FILES,),
+    ),
+    Case(
+        "old-varchar",
+        of_old_tables,
+        (
+            "INSERT INTO vchar VALUES ('abc', 'def', 'def', 'text'), (REPEAT('v', 30), 'c', 'abc', REPEAT('t', 300))",
+            "INSERT INTO vchar VALUES ('trailing  ', '', 'ghi', ''), (NULL, NULL, NULL, NULL), ('é', 'ü', 'abc', 'ß')",
+            "UPDATE vchar SET v = CONCAT(v, '!'), t = NULL WHERE c = 'def'",
+            "DELETE FROM vchar WHERE v = 'trailing'",
+        ),
+        files=("vchar.frm",),
+        # Makes the data files that the definition lacks, and leaves the definition alone.
+        setup=(f"TRUNCATE TABLE {DATABASE}.vchar",),
+        # The definition names no charset, so that of the server counts.
+        options=("--character-set-server=latin1", "--collation-server=latin1_swedish_ci"),
     ),
 ]

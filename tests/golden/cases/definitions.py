@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.golden.case import Case, Step, both, mariadb
-from tests.golden.cases.columns import OLD_DECIMAL
+from tests.golden.cases.columns import OLD_DECIMAL, OLD_DECIMAL_FILES, of_old_tables
 from tests.servers.catalogue import Known
 
 __all__ = ["CASES"]
@@ -161,8 +161,8 @@ CASES = [
     ),
     Case(
         "old-decimal-moved",
-        lambda row: row.name in {"mariadb-10.2", "mariadb-10.11", "mariadb-11.4", "mysql-5.6"},
+        of_old_tables,
         _old_decimal_moved,
-        files=True,
+        files=(OLD_DECIMAL_FILES,),
     ),
 ]
