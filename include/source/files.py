@@ -1,8 +1,9 @@
 """Events out of binlog files, plain or compressed (.gz, .zst, .xz, .bz2), and out of archives of them (.tar, .zip).
 
 First bytes tell what a file is, not its name. An archive's files come in the order of their names, as a server numbers
-them; its index file is passed over, anything else that is no binlog is an error. Nothing is unpacked to disk, and
-memory holds one event: of a tar whose members stand in another order the beginning is read again.
+them; what servers keep beside them (.index, .state, .idx) is passed over, anything else that is no binlog is an error.
+Nothing is unpacked to disk, and memory holds one event: of a tar whose members stand in another order the beginning is
+read again.
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ _ENCRYPTED: Final = b"\xfdbin"
 _HEADER_BYTES: Final = 19
 _PIECE: Final = 1 << 24
 _SUFFIXES: Final = (".gz", ".zst", ".xz", ".bz2")
+# What servers keep beside their binlogs: the list of them, and MariaDB's GTID state and indexes.
+_BESIDE: Final = (".index", ".state", ".idx")
 _NUMBERED: Final = re.compile(r"(.*)\.(\d+)", re.DOTALL)
 
 
@@ -162,7 +165,7 @@ def _of_tar(name: str, content: IO[bytes], place: str) -> BinlogFile:
 
 
 def _counts(name: str) -> bool:
-    return not name.endswith(".index")
+    return not name.endswith(_BESIDE)
 
 
 def _sorted(names: list[str], place: str) -> list[str]:
