@@ -13,7 +13,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from include.source.json_binary import MOST_DEPTH, json_text
+from include.source.json_binary import _NAMES, _ROOM, MOST_DEPTH, json_text
 from tests.golden.recording import load
 from tests.made_json import Gap, Number, Opaque, document, opaque_decimal, opaque_moment, opaque_time
 
@@ -209,11 +209,13 @@ def test_values_of_other_types_look_like_this(value: Opaque, expected: str) -> N
         opaque_moment(12, 10_000, 1, 1),
         opaque_moment(12, -1, 1, 1),
         opaque_moment(7, 2026, 1, 1, 0, 60),
+        opaque_moment(7, 2026, 1, 1, 0, 0, 60),
         opaque_time(839, 0, 0, 0),
         opaque_time(0, 0, 0, 1_000_000, -1),
         Opaque(246, b"\x02"),
         Opaque(246, b"\x42\x00" + bytes(30)),
         Opaque(246, b"\x02\x03\x80\x00"),
+        Opaque(246, b"\x02\x03\x80" + bytes(5)),
         Opaque(246, b"\x04\x02\x80"),
         Opaque(246, b"\x04\x02\xff\x00"),
         Opaque(253, b"\xff"),
@@ -255,6 +257,18 @@ def test_room_that_updates_in_place_have_left_is_passed_over() -> None:
     removed[5:26] = entries[0:4] + entries[8:12] + entries[12:15] + entries[18:21] + entries[14:21]
     removed[1] = 2
     assert json_text(bytes(removed)) == b'{"a": "x", "c": "z"}'
+
+
+def test_keys_are_remembered_within_bounds() -> None:
+    few = _NAMES[0]._known
+    many = {f"key {number}": number for number in range(4200)}
+    assert text(many) == json.dumps(shown(many))
+    assert document(many)[0] == 0
+    assert document(many)[5 : 5 + 4 * len(many)] not in few
+    for number in range(6000):
+        value = {f"{number:050}": 1, "ü" * (number % 50): 2}
+        assert text(value) == json.dumps(shown(value), ensure_ascii=False)
+    assert sum(len(keys) for _, _, texts in few.values() for keys in texts) <= _ROOM
 
 
 @pytest.mark.parametrize("large", [False, True])
