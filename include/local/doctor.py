@@ -21,6 +21,7 @@ from include.local.java import system_java
 from include.local.records import Records
 from include.local.services import SERVICES, GoModule, Ivy
 from include.settings.environment import cache_folder
+from include.source.native import WHY_NOT
 
 __all__ = ["Check", "examine"]
 
@@ -55,7 +56,7 @@ def examine(state: Path) -> list[Check]:
         *_ports(state),
         _libraries(),
         _go(),
-        _compiler(),
+        _decoders(),
     ]
 
 
@@ -203,9 +204,13 @@ def _go() -> Check:
     return Check("go", "missing", "neither go nor pip", "Install Go, or make the environment with pip in it.")
 
 
-def _compiler() -> Check:
-    for name in ("cc", "gcc", "clang"):
-        found = shutil.which(name)
-        if found is not None:
-            return Check("c compiler", "ok", found)
-    return Check("c compiler", "note", "none", "Nothing to do: pure Python is used where a compiler could speed up.")
+def _decoders() -> Check:
+    if not WHY_NOT:
+        return Check("row decoders", "ok", "compiled")
+    found = f"pure Python, some twenty times slower: {WHY_NOT}"
+    if WHY_NOT != "not built":
+        return Check("row decoders", "note", found, "Unset LYREBIRD_NATIVE, or run `make setup`.")
+    if any(shutil.which(name) for name in ("cc", "gcc", "clang")):
+        return Check("row decoders", "note", found, "Run `make setup`: it builds them, or says what it lacks.")
+    fix = "Install a C compiler and Python's headers (Debian: apt-get install gcc libc6-dev python3-dev); `make setup`."
+    return Check("row decoders", "note", found, fix)

@@ -22,6 +22,7 @@ from include.record.position import BinlogPosition, SourcePosition
 from include.record.schema import TableSchema
 from include.record.version import pack
 from include.source.ddl import Effect, effects
+from include.source.decoder import NativeImages, images_of
 from include.source.definition import SourceDefinition
 from include.source.encode import Encoders, Stamp, TableEncoder
 from include.source.events import Query, TableMap
@@ -60,7 +61,7 @@ class Replicator:
         self._catalog = catalog
         self._encoders = encoders
         self._clock = clock
-        self._tables: dict[TableMap, tuple[Images, TableEncoder]] = {}
+        self._tables: dict[TableMap, tuple[Images | NativeImages, TableEncoder]] = {}
         self._outputs: list[Output] = []
         self._number = state.version
         self._rows = self._transactions = 0
@@ -201,9 +202,9 @@ class Replicator:
         self._rows += len(pairs)
         return row
 
-    def _known(self, table: TableMap) -> tuple[Images, TableEncoder]:
+    def _known(self, table: TableMap) -> tuple[Images | NativeImages, TableEncoder]:
         layout = self._catalog.layout(table)
-        found = self._tables[table] = Images(layout), self._encoder(layout.shape.schema)
+        found = self._tables[table] = images_of(layout), self._encoder(layout.shape.schema)
         return found
 
     def _set_aside(self, table: str, transaction: SourceTransaction, error: Terminal) -> None:

@@ -16,6 +16,7 @@ from include.metrics.exporter import Metrics
 from include.metrics.progress import RunFolder
 from include.settings.connections import Kafka, Registry
 from include.settings.deployment import Deployment
+from include.source.decoder import decoders_told
 from include.source.definition import SourceDefinition
 from include.source.group import Group
 from include.source.ports import LogPorts, Watcher, transactional_id
@@ -121,6 +122,7 @@ class Capture:
 
     def run(self, mode: Mode = "stream", tables: tuple[str, ...] = (), id_: str = "") -> str:
         """Run to the end; says in a few words how it ended: `stopped`, `done`, or `already done`."""
+        log.info("capture of %s begins, %s", self._name, decoders_told())
         while True:
             commits = self._reporter.commits
             try:

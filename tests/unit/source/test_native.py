@@ -1,0 +1,153 @@
+"""The compiled decoders against the Python ones: equal bytes, or both refuse."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from include.errors import Terminal
+from include.record.schema import Column
+from include.source.charset import CHARSETS
+from include.source.decoder import NativeImages, images_of
+from include.source.images import Images, Pair
+from include.source.layout import Field, Layout
+from include.source.native import WHY_NOT, decoder_of
+from tests.row_bytes import KINDS, event, layout_of
+
+if WHY_NOT:
+    pytest.skip(f"`make setup` builds the compiled decoders: {WHY_NOT}", allow_module_level=True)
+
+seeds = st.integers(0, 2**64 - 1)
+kinds = st.lists(st.sampled_from(KINDS), max_size=12).map(tuple)
+ops = st.sampled_from(("c", "u", "d"))
+
+
+def outcome(images: Images | NativeImages, op: str, body: bytes) -> list[Pair] | str:
+    try:
+        return images.rows(op, body)  # type: ignore[arg-type]
+    except Terminal as error:
+        return str(error)
+
+
+def agree(layout: Layout, op: str, body: bytes, whole: bool = True) -> bool:
+    """Both give the same; whether they gave rows. An event that may not be `whole` may be left to Python."""
+    native = NativeImages(layout)
+    expected = outcome(native.plain, op, body)
+    alone = native.decoder.rows(op, body)  # type: ignore[arg-type]
+    assert outcome(native, op, body) == expected
+    if isinstance(expected, str):
+        assert alone is None
+        return False
+    assert alone == expected or (alone is None and not whole)
+    return True
+
+
+@settings(max_examples=150, deadline=None)
+@given(kinds=kinds, op=ops, seed=seeds, rows=st.integers(0, 8))
+def test_rows_of_any_layout_are_equal_to_the_python_ones(kinds: tuple[str, ...], op: str, seed: int, rows: int) -> None:
+    random = Random(seed)
+    layout = layout_of(random, kinds)
+    agree(layout, op, event(random, layout, 2 if op == "u" else 1, rows))
+
+
+@settings(max_examples=60, deadline=None)
+@given(kinds=kinds, op=ops, seed=seeds)
+def test_what_flipped_cut_or_longer_bytes_give_is_equal_too(kinds: tuple[str, ...], op: str, seed: int) -> None:
+    random = Random(seed)
+    layout = layout_of(random, kinds)
+    body = event(random, layout, 2 if op == "u" else 1, 3)
+    for _ in range(12):
+        damaged = bytearray(body)
+        at = random.randrange(len(damaged))
+        kind = random.randrange(4)
+        if kind == 0:
+            del damaged[at:]
+        elif kind == 1:
+            damaged[at:at] = random.randbytes(random.randint(1, 9))
+        elif kind == 2:
+            damaged[at : at + 8] = b"\xff" * len(damaged[at : at + 8])
+        else:
+            damaged[at] ^= 1 << random.randrange(8)
+        agree(layout, op, bytes(damaged), whole=False)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_is_read_by_the_compiled_decoder_itself(kind: str) -> None:
+    read = 0
+    for seed in range(60):
+        random = Random(seed)
+        layout = layout_of(random, (kind, kind))
+        read += agree(layout, "c", event(random, layout, 1, 2))
+    assert read >= 5
+
+
+@pytest.mark.parametrize("charset", CHARSETS)
+def test_every_byte_and_pair_of_bytes_of_a_charset_is_read_as_python_reads_it(charset: str) -> None:
+    column = Column("c1", "text", charset=charset)
+    first = layout_of(Random(0), ())
+    layout = Layout(
+        type(first.shape)((*first.shape.columns, column), _schema(first, column)),
+        (*first.fields, Field(column, "text", 2)),
+    )
+    native = NativeImages(layout)
+    random = Random(charset)
+    texts = [bytes((i,)) for i in range(256)] + [random.randbytes(random.randint(2, 4)) for _ in range(60)]
+    texts += [b"a" + bytes((0xC0 | i, 0x80)) + b"b" * 9 for i in range(64)]
+    for text in texts:
+        body = b"\x02\xff" + b"\0\1\0\0\0" + len(text).to_bytes(2, "little") + text
+        assert outcome(native, "c", body) == outcome(native.plain, "c", body), text.hex()
+
+
+def _schema(layout: Layout, column: Column):  # type: ignore[no-untyped-def]
+    schema = layout.shape.schema
+    return type(schema)(schema.database, schema.table, (*schema.columns, column), schema.key)
+
+
+EDGES = [
+    "7f", "c280", "dfbf", "c080", "c1bf", "e0a080", "e09f80", "ed9fbf", "eda080", "edbfbf", "ee8080", "efbfbf",
+    "f0908080", "f08f8080", "f48fbfbf", "f4908080", "f5808080", "ff", "80", "c3", "e282", "f09f90", "c328", "e28228",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("charset", ["utf8mb3", "utf8mb4"])
+@pytest.mark.parametrize("text", EDGES)
+def test_utf8_is_taken_exactly_where_python_takes_it(charset: str, text: str) -> None:
+    column = Column("c1", "text", charset=charset)
+    first = layout_of(Random(0), ())
+    shape = type(first.shape)((*first.shape.columns, column), _schema(first, column))
+    layout = Layout(shape, (*first.fields, Field(column, "text", 1)))
+    for before in (b"", b"12345678", "é".encode()):
+        data = before + bytes.fromhex(text)
+        agree(layout, "c", b"\x02\xff" + b"\0\1\0\0\0" + bytes((len(data),)) + data)
+
+
+def test_what_the_compiled_decoder_refuses_is_named_by_the_python_one() -> None:
+    layout = layout_of(Random(3), ("year",))
+    with pytest.raises(Terminal, match=r"a row cannot be read.*table='d\.t'"):
+        NativeImages(layout).rows("c", b"\x02\xff\0\1")
+
+
+def test_masks_are_left_to_the_python_decoder() -> None:
+    layout = layout_of(Random(3), ("year",))
+    shape = layout.shape
+    masked = Layout(type(shape)(shape.columns, shape.schema, masks={"c0": lambda piece: piece}), layout.fields)
+    assert decoder_of(masked) is None
+    assert isinstance(images_of(masked), Images)
+    assert isinstance(images_of(layout), NativeImages)
+
+
+def test_images_are_the_same_tuples_that_python_makes() -> None:
+    layout = layout_of(Random(5), ("int", "date"))
+    body = event(Random(5), layout, 2, 3, nulls=0)
+    native = NativeImages(layout)
+    found = native.decoder.rows("u", body)
+    assert found is not None
+    for pair in found:
+        for image in pair:
+            assert image is not None
+            assert type(image).__name__ == "Image"
+            assert image._fields == ("row", "key", "by")
+    assert hash(found[0]) == hash(native.plain.rows("u", body)[0])
