@@ -5,9 +5,9 @@ source with its type and position, so that no row is passed over in silence.
 
 A header states its event's end in 32 bits, which wrap at 4 GiB, and MariaDB ≥ 11.4 states 0 inside of transactions.
 The reader keeps 64 bits: a ROTATE gives a file's first position in full, each event moves it by its own size, and a
-stated end then corrects it upwards to the next number that ends in those 32 bits. That is exact wherever an end is
-stated, as long as the server leaves out less than 4 GiB at once; where none is stated it is exact unless the server
-left something out (it leaves out ANNOTATE when a dump did not ask for it).
+stated end then corrects it to the next number that ends in those 32 bits. That is exact wherever an end is stated, as
+long as the server leaves out less than nearly 4 GiB at once; where none is stated it is exact unless the server left
+something out (it leaves out ANNOTATE when a dump did not ask for it).
 """
 
 from __future__ import annotations
@@ -30,11 +30,17 @@ __all__ = ["Event", "EventReader", "EventType", "Packets"]
 _HEADER: Final = struct.Struct("<IBIIIH")
 _U32: Final = struct.Struct("<I")
 _ARTIFICIAL: Final = 0x20
+_IGNORABLE: Final = 0x80
 _IN_USE: Final = 0x01
+# They take no place of their own in what is sent from a file's middle, where they state none.
+_MOVELESS: Final = (EventType.FORMAT_DESCRIPTION, EventType.START_ENCRYPTION)
 _LEAST: Final = _HEADER.size + 4
 _MOST: Final = 0xFFFFFF
 # The CRC32 of anything followed by its own CRC32.
 _FITS: Final = 0x2144DF1C
+_HALF: Final = 1 << 31
+# By so much an end may lie below the sum of sizes, should a server ever send what stands in no file.
+_SLACK: Final = 1 << 16
 _FILE_NAME: Final = re.compile(rb"[^\0-\x1f\x7f/]+\.[0-9]+")
 _HEARTBEATS: Final = (EventType.HEARTBEAT, EventType.HEARTBEAT_V2)
 
@@ -149,6 +155,8 @@ class EventReader:
         kind = KINDS[code]
         # Where the server states no end, the last event's is the nearest place that is known.
         stated_or_last = stated or self._end
+        if code == EventType.START_ENCRYPTION and flags & _IGNORABLE:
+            kind = EventType.START_ENCRYPTION
         if kind is None:
             raise Terminal(
                 "binlog event of a type that is not read",
@@ -175,7 +183,7 @@ class EventReader:
             pass
         elif stated:
             self._move(size, stated, kind)
-        elif kind is not EventType.FORMAT_DESCRIPTION:
+        elif kind not in _MOVELESS:
             self._end += size
         artificial = bool(flags & _ARTIFICIAL)
         # Through tuple's own constructor, as an event is made for each few hundred bytes of binlog.
@@ -188,13 +196,14 @@ class EventReader:
         if kind in _HEARTBEATS:
             # It tells a position and takes no room itself; a later one has passed what was not sent.
             ahead = (stated - self._end) & 0xFFFFFFFF
-            self._end += ahead if ahead < 1 << 31 else 0
+            self._end += ahead if ahead < _HALF else 0
             return
         if not self._end:
             self._end = stated
             return
         least = self._end + size
-        self._end = least + ((stated - least) & 0xFFFFFFFF)
+        end = least + ((stated - least + _SLACK) & 0xFFFFFFFF) - _SLACK
+        self._end = end if end > 0 else end + (1 << 32)
 
     def _described(self, data: bytes, stated: int) -> bytes:
         if len(data) < DESCRIPTION_BYTES:

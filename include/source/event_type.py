@@ -12,7 +12,8 @@ class EventType(IntEnum):
     """The types that may stand in a binlog that we read; all others are refused.
 
     Without rows, and passed: STOP, IGNORABLE, PREVIOUS_GTIDS, TRANSACTION_CONTEXT, VIEW_CHANGE, CHECKPOINT,
-    GTID_LIST. Every other one is decoded.
+    GTID_LIST. Every other one is decoded. START_ENCRYPTION passes where a server marks it as one to ignore, as it
+    does when it sends what it has decrypted; in a file it says that the rest cannot be read.
     """
 
     QUERY = 2
@@ -44,6 +45,7 @@ class EventType(IntEnum):
     CHECKPOINT = 161
     GTID = 162
     GTID_LIST = 163
+    START_ENCRYPTION = 164
     QUERY_COMPRESSED = 165
     WRITE_ROWS_COMPRESSED = 166
     UPDATE_ROWS_COMPRESSED = 167
@@ -54,17 +56,16 @@ class EventType(IntEnum):
 
 
 _STATEMENT: Final = "Set binlog_format = ROW for every session, then read the tables anew: --snapshot --anew."
-KINDS: Final[tuple[EventType | None, ...]] = tuple(
-    EventType(code) if code in frozenset(map(int, EventType)) else None for code in range(256)
-)
-"""The type of each code from 0 to 255; None: refused."""
+_READ: Final = {int(kind): kind for kind in EventType if kind is not EventType.START_ENCRYPTION}
+KINDS: Final[tuple[EventType | None, ...]] = tuple(_READ.get(code) for code in range(256))
+"""The type of each code from 0 to 255; None: refused, but for START_ENCRYPTION as said there."""
 ADVICE: Final[dict[int, str]] = {
     1: "The binlog is of a server before MySQL 5.0.",
     **dict.fromkeys((5, 13, 14), _STATEMENT),
     **dict.fromkeys((*range(6, 13), 17, 18), "LOAD DATA was logged as a statement. " + _STATEMENT),
     **dict.fromkeys((20, 21, 22), "The server writes rows in a form of before MySQL 5.1."),
     26: "The server lost events (INCIDENT): run `lyrebird capture run --source … --snapshot --anew`.",
-    164: "Encrypted binlogs are not read: set encrypt_binlog = OFF.",
+    164: "The file is encrypted: read it over a connection, or set encrypt_binlog = OFF.",
     172: "MariaDB split a large rows event: raise binlog_row_event_fragment_threshold.",
 }
 """The next step where a code is refused for a reason that is known."""

@@ -100,6 +100,16 @@ def test_no_flag_makes_an_event_of_unknown_type_pass() -> None:
         EventReader().parse(raw(99, b"", flags=0x80))
 
 
+def test_encryption_stops_the_reader_of_a_file_but_not_of_what_the_server_decrypted() -> None:
+    with pytest.raises(Terminal, match=r"type=164.*read it over a connection"):
+        EventReader().parse(raw(164, b"\x01" + bytes(16), end=300))
+    reader = EventReader()
+    reader.parse(rotate("bin.000001", 5000))
+    reader.parse(description())
+    assert reader.parse(raw(164, b"\x01" + bytes(16), flags=0x80)).log_pos == 5000
+    assert reader.parse(raw(2, b"x", end=5024)).log_pos == 5024
+
+
 def test_every_flipped_byte_is_refused() -> None:
     described = raw_events()[:2]
     for data in raw_events()[2:6]:
@@ -198,8 +208,17 @@ def test_positions_grow_beyond_32_bits() -> None:
     assert reader.parse(raw(2, b"x", end=end)).log_pos == end
 
 
+def test_a_dump_that_begins_far_inside_of_a_file_knows_where() -> None:
+    for end in (3 * 2**30, 2**32 - 10):
+        reader = EventReader()
+        reader.parse(rotate("bin.000001"))
+        reader.parse(description())
+        assert reader.parse(raw(162, bytes(19), end=end)).log_pos == end
+
+
 @given(
-    st.lists(st.tuples(st.integers(0, 300), st.booleans(), st.integers(0, 2**31)), max_size=40), st.integers(4, 2**40)
+    st.lists(st.tuples(st.integers(0, 300), st.booleans(), st.integers(0, 2**32 - 100_000)), max_size=40),
+    st.integers(4, 2**40),
 )
 def test_positions_are_exact_where_they_are_stated(events: list[tuple[int, bool, int]], start: int) -> None:
     reader = EventReader()
