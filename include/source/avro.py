@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["NULL", "decimal", "long", "long_piece", "sized", "text_map"]
+__all__ = ["DECIMAL_HEADS", "NULL", "decimal", "long", "long_piece", "micros_piece", "sized", "text_map"]
 
 NULL: Final = b"\x00"
 _SHIFT: Final = 14
@@ -49,6 +49,18 @@ def long_piece(n: int) -> bytes:
     """A nullable int or long that is there."""
     z = n + n if n >= 0 else -n - n - 1
     return _LAST_PIECE[z] if z <= _MASK else _MORE_PIECE[z & _MASK] + _rest(z >> _SHIFT)
+
+
+def micros_piece(n: int) -> bytes:
+    """`long_piece`, for numbers that are mostly microseconds since 1970: those of 1972 to 2540 take one look."""
+    if 1 << 46 <= n < 1 << 54:
+        z = n + n
+        return _MORE_PIECE[z & _MASK] + _MORE[z >> 14 & _MASK] + _MORE[z >> 28 & _MASK] + _LAST[z >> 42]
+    return long_piece(n)
+
+
+DECIMAL_HEADS: Final = [b"\x02" + _varint(size + size) for size in range(64)]
+"""What a piece of a decimal begins with, by the bytes that its number takes."""
 
 
 def sized(data: bytes) -> bytes:

@@ -34,7 +34,7 @@ _TYPES: Final = {
     245: "json", 255: "geometry", 242: "vector",
 }  # fmt: skip
 _LOBS: Final = {1: "tiny", 2: "", 3: "medium", 4: "long"}
-_TEXTS: Final = frozenset({15, 141, 252, 140, 254})
+_TEXTS: Final = frozenset({15, 141, 252, 140, 253, 254})
 
 
 def column_of(
@@ -126,9 +126,10 @@ def _string(table: TableMap, i: int, name: str, flavour: Flavour) -> Column:
         if meta not in _LOBS:
             raise _untold(table, name, f"its type (a length of {meta} bytes)")
         return Column(name, _LOBS[meta] + ("text" if charset else "blob"), charset=charset)
-    if code == 254:
+    if code in (253, 254):
+        meta = meta if code == 254 else (meta & 0xFF) << 8 | meta >> 8
         longest = (meta & 0xFF) | (((meta >> 8) & 0x30) ^ 0x30) << 4
-        kind = "char" if charset else "binary"
+        kind = ("char" if charset else "binary") if code == 254 else ("varchar" if charset else "varbinary")
     else:
         longest = meta if code == 15 else meta - 1
         kind = "varchar" if charset else "varbinary"

@@ -70,7 +70,7 @@ _CODES: Final[dict[str, tuple[int, ...]]] = {
     "tinyint": (1,), "smallint": (2,), "mediumint": (9,), "int": (3,), "bigint": (8,), "float": (4,), "double": (5,),
     "decimal": (246, 0), "date": (10,), "year": (13,), "datetime": (18, 12), "timestamp": (17, 7), "time": (19, 11),
     "bit": (16,), "enum": (ENUM,), "set": (SET,), "char": (254,), "binary": (254,), "uuid": (254,), "inet4": (254,),
-    "inet6": (254,), "varchar": (15, 141), "varbinary": (15, 141), "vector": (242, 15), "json": (245,),
+    "inet6": (254,), "varchar": (15, 141, 253), "varbinary": (15, 141, 253), "vector": (242, 15), "json": (245,),
     **dict.fromkeys(("tinytext", "text", "mediumtext", "longtext"), (252, 140)),
     **dict.fromkeys(("tinyblob", "blob", "mediumblob", "longblob"), (252, 140)),
     **dict.fromkeys(GEOMETRIES, (255,)),
@@ -250,7 +250,9 @@ def _string(code: int, meta: int, column: Column) -> Field:
         return Field(column, "date" if code == 10 else "year")
     if code in (252, 140, 245, 255, 242):
         prefix, longest = meta, 0
-    elif code == 254:
+    elif code in (254, 253):
+        # 253 is the VARCHAR of before MySQL 5.0; its metadata is that of a CHAR.
+        meta = meta if code == 254 else (meta & 0xFF) << 8 | meta >> 8
         longest = (meta & 0xFF) | (((meta >> 8) & 0x30) ^ 0x30) << 4
         prefix = 1 if longest <= 255 else 2
     else:

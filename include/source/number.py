@@ -7,8 +7,9 @@ A writer takes a value's bytes and returns its piece; bytes that no server write
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
-from include.source.avro import NULL, decimal, long_piece, sized
+from include.source.avro import DECIMAL_HEADS, NULL, decimal, long_piece, sized
 from include.source.layout import Field, decimal_groups
 
 __all__ = ["Writer", "number_writer"]
@@ -32,29 +33,29 @@ def number_writer(field: Field) -> Writer:
 
 
 def _decimal(precision: int, scale: int) -> Writer:
-    groups = list(zip(*decimal_groups(precision, scale), strict=True))
-    total = sum(size for size, _ in groups)
-    flip = 1 << (8 * total - 1)
-    every = (1 << 8 * total) - 1
-    shifts = []
-    at = total
-    for size, power in groups:
-        at -= size
-        shifts.append((8 * at, (1 << 8 * size) - 1, power))
-
-    def write(data: bytes) -> bytes:
-        raw = int.from_bytes(data, "big") ^ flip
-        negative = raw & flip
-        if negative:
-            raw ^= every
-        value = 0
-        for shift, mask, power in shifts:
-            group = raw >> shift & mask
-            if group >= power:
-                raise ValueError(f"a group of digits is {group}, not below {power}")
-            value = value * power + group
-        return b"\x02" + decimal(-value if negative else value)
-
+    """One function for each precision and scale, without a loop over the groups of digits."""
+    sizes, powers = decimal_groups(precision, scale)
+    bits = 8 * sum(sizes)
+    names: dict[str, Any] = {
+        "number": int.from_bytes, "FLIP": 1 << (bits - 1), "EVERY": (1 << bits) - 1, "HEADS": DECIMAL_HEADS,
+    }  # fmt: skip
+    lines = ["def write(data):", "    raw = number(data, 'big') ^ FLIP", "    negative = raw & FLIP",
+             "    if negative: raw ^= EVERY"]  # fmt: skip
+    value, checks, at = "", [], bits
+    for i, (size, power) in enumerate(zip(sizes, powers, strict=True)):
+        at -= 8 * size
+        lines.append(f"    g{i} = raw >> {at} & {(1 << 8 * size) - 1}")
+        checks.append(f"g{i} >= {power}")
+        value = f"({value}) * {power} + g{i}" if value else f"g{i}"
+    lines += [
+        f"    if {' or '.join(checks)}: raise ValueError('a group of digits beyond its nines')",
+        f"    value = {value}",
+        "    if negative: value = -value",
+        "    size = ((value if value >= 0 else ~value).bit_length() + 8) >> 3",
+        "    return HEADS[size] + value.to_bytes(size, 'big', signed=True)",
+    ]
+    exec("\n".join(lines), names)  # noqa: S102 - text of our own making
+    write: Writer = names["write"]
     return write
 
 

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Final
 
-from include.source.avro import NULL, long_piece
+from include.source.avro import NULL, long_piece, micros_piece
 from include.source.layout import FRACTION_BYTES, Field
 
 __all__ = ["Moment", "moment_writer", "parts_piece"]
@@ -61,7 +61,9 @@ def parts_piece(
     """A datetime's piece from its parts (`second` of the day); of a date with `digits` None."""
     days = _days(year, month, day)
     if days is not None:
-        return long_piece(days if digits is None else days * _DAY_US + second * 1_000_000 + micros), None
+        return (
+            long_piece(days) if digits is None else micros_piece(days * _DAY_US + second * 1_000_000 + micros)
+        ), None
     text = f"{year:04}-{month:02}-{day:02}"
     return NULL, text if digits is None else f"{text} {_clock(second, micros, digits)}"
 
@@ -91,28 +93,40 @@ def _date(data: bytes) -> tuple[bytes, str | None]:
     return parts_piece(raw >> 9, raw >> 5 & 15, raw & 31, 0, 0, None)
 
 
+@lru_cache(1)
+def _clocks() -> list[int]:
+    """Microseconds of the day by the 17 bits of hour, minute and second; -1 where no clock shows them."""
+    return [
+        (hour * 3600 + minute * 60 + second) * 1_000_000 if hour < 24 and minute < 60 and second < 60 else -1
+        for hour in range(32)
+        for minute in range(64)
+        for second in range(64)
+    ]
+
+
 def _datetime(digits: int) -> Moment:
-    unit = 10 ** (6 - 2 * FRACTION_BYTES[digits])
-    most = 100 ** FRACTION_BYTES[digits]
+    shift = 8 * FRACTION_BYTES[digits]
+    unit, most, mask = 10 ** (6 - 2 * FRACTION_BYTES[digits]), 100 ** FRACTION_BYTES[digits], (1 << shift) - 1
     days: dict[int, int] = {}
+    clocks, number = _clocks(), int.from_bytes
 
     def write(data: bytes) -> tuple[bytes, str | None]:
-        raw = int.from_bytes(data[:5], "big") - 0x8000000000
-        hour, minute, second = raw >> 12 & 31, raw >> 6 & 63, raw & 63
-        day = days.get(raw >> 17)
-        part = int.from_bytes(data[5:], "big") if digits else 0
-        if day is not None and hour < 24 and minute < 60 and second < 60 and part < most:
-            return long_piece(((day + hour * 3600 + minute * 60 + second) * 1_000_000) + part * unit), None
-        if raw < 0:
+        raw = number(data, "big")
+        part, clock, date = raw & mask, clocks[raw >> shift & 0x1FFFF], raw >> (shift + 17)
+        day = days.get(date)
+        if day is not None and clock >= 0 and part < most:
+            return micros_piece(day + clock + part * unit), None
+        if not date >> 22:
             raise ValueError("a negative datetime")
-        months = raw >> 22
-        year, month, of_month = months // 13, months % 13, raw >> 17 & 31
+        months, seconds = (date >> 5) & 0x1FFFF, raw >> shift
+        year, month, of_month = months // 13, months % 13, date & 31
         known = _days(year, month, of_month)
         if known is not None:
             if len(days) >= _REMEMBERED:
                 days.clear()
-            days[raw >> 17] = known * 86_400
-        return parts_piece(year, month, of_month, _second(hour, minute, second), _micros(part, digits), digits)
+            days[date] = known * _DAY_US
+        second = _second(seconds >> 12 & 31, seconds >> 6 & 63, seconds & 63)
+        return parts_piece(year, month, of_month, second, _micros(part, digits), digits)
 
     return write
 
@@ -142,15 +156,22 @@ def _datetime_hires(digits: int) -> Moment:
 
 def _stamp(seconds: int, micros: int, digits: int) -> tuple[bytes, str | None]:
     if seconds:
-        return long_piece(seconds * 1_000_000 + micros), None
+        return micros_piece(seconds * 1_000_000 + micros), None
     # The server keeps 0 for the zero date alone: 1970-01-01 00:00:00 UTC cannot be stored.
     return NULL, "0000-00-00 " + _clock(0, micros, digits)
 
 
 def _timestamp(digits: int) -> Moment:
+    shift = 8 * FRACTION_BYTES[digits]
+    unit, most, mask = 10 ** (6 - 2 * FRACTION_BYTES[digits]), 100 ** FRACTION_BYTES[digits], (1 << shift) - 1
+    number = int.from_bytes
+
     def write(data: bytes) -> tuple[bytes, str | None]:
-        part = int.from_bytes(data[4:], "big") if digits else 0
-        return _stamp(int.from_bytes(data[:4], "big"), _micros(part, digits), digits)
+        raw = number(data, "big")
+        seconds, part = raw >> shift, raw & mask
+        if seconds and part < most:
+            return micros_piece(seconds * 1_000_000 + part * unit), None
+        return _stamp(seconds, _micros(part, digits), digits)
 
     return write
 
