@@ -20,7 +20,7 @@ from include.source.avro import NULL, long, long_piece, sized
 from include.source.definition import SourceDefinition
 from include.source.shape import Image
 
-__all__ = ["Encoders", "Stamp", "TableEncoder"]
+__all__ = ["Encoders", "Parts", "Stamp", "TableEncoder"]
 
 _PRODUCT: Final = "lyrebird-0.2"
 _PRESENT: Final = b"\x02"
@@ -62,6 +62,10 @@ class Stamp:
         self.transaction = None if gtid is None else _PRESENT + sized(gtid.encode())
 
 
+Parts = tuple[bytes, bytes, bytes, bytes | None]
+"""Pieces of an envelope behind its images: up to `row`; thread and query; when it was made; the transaction's id."""
+
+
 class TableEncoder:
     """Encodes rows of one table; the partition is a pure function of an image and the topic's partitions."""
 
@@ -70,14 +74,15 @@ class TableEncoder:
         self.key_id = key_id
         self.topic = change(source, schema.database, schema.table)
         self.partitions = partitions
-        self._key = frame(key_id, b"")
-        self._value = frame(value_id, b"")
+        self.key_head = frame(key_id, b"")
+        self.value_head = frame(value_id, b"")
         self._who = sized(_PRODUCT.encode()) + sized(b"mysql") + sized(source.encode())
         self._table = sized(schema.database.encode()) + _text(schema.table)
+        self._last: tuple[Stamp, bytes] | None = None
 
     def key(self, image: Image) -> bytes:
         """The record's key: the same bytes for equal key values, for ever."""
-        return self._key + image.key
+        return self.key_head + image.key
 
     def moved(self, before: Image, after: Image) -> bool:
         """Whether an update makes the row's records go elsewhere: another key or another partition's columns."""
@@ -85,7 +90,7 @@ class TableEncoder:
 
     def partition(self, image: Image) -> int:
         """The record's partition."""
-        return partition_of(self._key + image.key if image.by is None else image.by, self.partitions)
+        return partition_of(self.key_head + image.key if image.by is None else image.by, self.partitions)
 
     def value(
         self,
@@ -98,23 +103,26 @@ class TableEncoder:
         query: str | None = None,
     ) -> bytes:
         """The envelope; `row` counts rows in the source transaction from 0, `of_table` its table's rows from 1."""
+        middle, asked, made, transaction = self.parts(stamp, query)
         return b"".join(
             (
-                self._value,
+                self.value_head,
                 NULL if before is None else _PRESENT + before.row,
                 NULL if after is None else _PRESENT + after.row,
-                self._who,
-                stamp.times,
-                self._table,
-                stamp.place,
+                middle,
                 long(row),
-                stamp.thread,
-                _text(query),
+                asked,
                 _OPS[op],
-                stamp.made,
-                NULL if stamp.transaction is None else stamp.transaction + long(row + 1) + long(of_table),
+                made,
+                NULL if transaction is None else transaction + long(row + 1) + long(of_table),
             )
         )
+
+    def parts(self, stamp: Stamp, query: str | None = None) -> Parts:
+        """What the envelopes of this table's rows of one transaction have in common."""
+        if self._last is None or self._last[0] is not stamp:
+            self._last = stamp, self._who + stamp.times + self._table + stamp.place
+        return self._last[1], stamp.thread + _text(query), stamp.made, stamp.transaction
 
 
 class Encoders:

@@ -22,12 +22,11 @@ from include.record.position import BinlogPosition, SourcePosition
 from include.record.schema import TableSchema
 from include.record.version import pack
 from include.source.ddl import Effect, effects
-from include.source.decoder import NativeImages, images_of
 from include.source.definition import SourceDefinition
 from include.source.encode import Encoders, Stamp, TableEncoder
 from include.source.events import Query, TableMap
 from include.source.group import Group, Output
-from include.source.images import Images
+from include.source.records import RowRecords
 from include.source.shape import Image
 from include.source.state import Aside, CaptureState
 from include.source.tables import Catalog
@@ -61,7 +60,7 @@ class Replicator:
         self._catalog = catalog
         self._encoders = encoders
         self._clock = clock
-        self._tables: dict[TableMap, tuple[Images | NativeImages, TableEncoder]] = {}
+        self._tables: dict[TableMap, RowRecords] = {}
         self._outputs: list[Output] = []
         self._number = state.version
         self._rows = self._transactions = 0
@@ -130,7 +129,9 @@ class Replicator:
                 ),
             )
         self._rows += 1
-        self._put(self._encoder(schema), "r", None, image, self._snapshot_stamp[1])
+        encoder = self._encoder(schema)
+        value = encoder.value("r", None, image, self._snapshot_stamp[1])
+        self._put(encoder.topic, "r", encoder.key(image), encoder.partition(image), value)
 
     def on_answer(self, answer: Answer) -> None:
         """Say how far a request is, in the group's own transaction."""
@@ -177,34 +178,27 @@ class Replicator:
         if table in self.state.aside:
             return row
         try:
-            images, encoder = self._tables.get(step.table) or self._known(step.table)
-            pairs = images.rows(step.op, step.body, step.partial)
+            records = self._tables.get(step.table) or self._known(step.table)
+            of_table = counts.get(table, 0)
+            found, many = records.of(step, stamp, row, of_table + 1)
         except Terminal as error:
             self._set_aside(table, transaction, error)
             return row
+        encoder = records.encoder
         if table not in self.state.tables:
             # Nobody saw it come into being: what it held before is not in the log.
             self.state = self.state.with_table(table, encoder.key_id).with_gap(
                 f"gap:{transaction.gtid or transaction.end}:{table}", [table]
             )
-        of_table = counts.get(table, 0)
-        for before, after in pairs:
-            of_table += 1
-            if before is None or after is None:
-                self._put(encoder, "c" if before is None else "d", before, after, stamp, row, of_table, step.query)
-            elif encoder.moved(before, after):
-                self._put(encoder, "d", before, None, stamp, row, of_table, step.query)
-                self._put(encoder, "c", None, after, stamp, row, of_table, step.query)
-            else:
-                self._put(encoder, "u", before, after, stamp, row, of_table, step.query)
-            row += 1
-        counts[table] = of_table
-        self._rows += len(pairs)
-        return row
+        for record in found:
+            self._put(encoder.topic, *record)
+        counts[table] = of_table + many
+        self._rows += many
+        return row + many
 
-    def _known(self, table: TableMap) -> tuple[Images | NativeImages, TableEncoder]:
+    def _known(self, table: TableMap) -> RowRecords:
         layout = self._catalog.layout(table)
-        found = self._tables[table] = images_of(layout), self._encoder(layout.shape.schema)
+        found = self._tables[table] = RowRecords(layout, self._encoder(layout.shape.schema))
         return found
 
     def _set_aside(self, table: str, transaction: SourceTransaction, error: Terminal) -> None:
@@ -216,26 +210,12 @@ class Replicator:
         aside = Aside(transaction.gtid, str(transaction.end), str(error), self._clock.now_us())
         self.state = self.state.with_aside(table, aside)
 
-    def _put(
-        self,
-        encoder: TableEncoder,
-        op: Op,
-        before: Image | None,
-        after: Image | None,
-        stamp: Stamp,
-        row: int = 0,
-        of_table: int = 0,
-        query: str | None = None,
-    ) -> None:
-        image = after or before
-        assert image is not None  # noqa: S101 - every operation has a side
-        key, partition = encoder.key(image), encoder.partition(image)
-        value = encoder.value(op, before, after, stamp, row, of_table, query)
+    def _put(self, topic: str, op: Op, key: bytes, partition: int, value: bytes) -> None:
         version = self._next()
         self.size_bytes += len(value)
-        self._outputs.append(Output(encoder.topic, key, value, version, partition))
+        self._outputs.append(Output(topic, key, value, version, partition))
         if op == "d":
-            self._outputs.append(Output(encoder.topic, key, None, version, partition))
+            self._outputs.append(Output(topic, key, None, version, partition))
 
     def _on_statement(self, query: Query, gtid: str) -> None:
         found = effects(query.text, query.database)

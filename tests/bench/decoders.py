@@ -13,14 +13,20 @@ from random import Random
 from include.record.schema import Column, TableSchema
 from include.source.columns import column_of
 from include.source.decoder import NativeImages
+from include.source.encode import Stamp, TableEncoder
+from include.source.events import RowOp
 from include.source.images import Images
 from include.source.layout import Field, Layout
+from include.source.records import RowRecords, encoded
 from include.source.shape import Shape
+from include.source.step import Rows
+from include.source.table_map import TableMap
 from tests.row_bytes import value
 
 LABELS = ("new", "paid", "packed", "sent", "done", "void")
 SEED = 1
 ROUNDS = 5
+MAP = TableMap(1, "bench", "t", b"\x08", (0,), (False,), (), signs_known=False)
 
 
 def bench_layout() -> Layout:
@@ -88,12 +94,13 @@ def _fits(field: Field, data: bytes) -> bool:
     return True
 
 
-def events(layout: Layout, rows: int) -> list[tuple[str, bytes]]:
+def events(layout: Layout, rows: int) -> list[tuple[RowOp, bytes]]:
     """Half inserts (100 an event), three tenths updates (20), two tenths deletes (50)."""
     random = Random(SEED)
     images = [image(random, layout, number) for number in range(2000)]
-    found = []
-    for op, share, many in (("c", 5, 100), ("u", 3, 20), ("d", 2, 50)):
+    found: list[tuple[RowOp, bytes]] = []
+    mix: tuple[tuple[RowOp, int, int], ...] = (("c", 5, 100), ("u", 3, 20), ("d", 2, 50))
+    for op, share, many in mix:
         sides = 2 if op == "u" else 1
         for _ in range(rows * share // 10 // many):
             chosen = (images[random.randrange(len(images))] for _ in range(many))
@@ -106,12 +113,24 @@ def main() -> None:
     rows = int(sys.argv[1]) if len(sys.argv) > 1 else 100_000
     layout = bench_layout()
     body = events(layout, rows)
-    small = [(op, data) for op, data in events(layout, rows // 10) for _ in range(1)]
+    small = events(layout, rows // 10)
     native, plain = NativeImages(layout), Images(layout)
+    records = RowRecords(layout, TableEncoder("bench", layout.shape.schema, 1, 2, 12))
+    stamp = Stamp(server_id=1, file="bin.000001", pos=4, commit_us=10**15, made_us=10**15, gtid="0-1-5")
+
+    def compiled(op: RowOp, data: bytes) -> object:
+        return records.of(Rows(MAP, op, data), stamp)
+
+    def python(op: RowOp, data: bytes) -> object:
+        return encoded(plain.rows(op, data), records.encoder, stamp, 0, 1, None)
+
     assert [native.rows(*each) for each in small] == [plain.rows(*each) for each in small]
-    ways: dict[str, tuple[Callable[[str, bytes], object], list[tuple[str, bytes]], int]] = {
+    assert [records.of(Rows(MAP, *each), stamp)[0] for each in small] == [python(*each) for each in small]
+    ways: dict[str, tuple[Callable[[RowOp, bytes], object], list[tuple[RowOp, bytes]], int]] = {
         "images, compiled": (native.decoder.rows, body, rows),
         "images, Python": (plain.rows, small, rows // 10),
+        "records, compiled": (compiled, body, rows),
+        "records, Python": (python, small, rows // 10),
     }
     best = dict.fromkeys(ways, 0.0)
     for _ in range(ROUNDS):

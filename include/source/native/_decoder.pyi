@@ -8,8 +8,6 @@ Methods return None for an event that is not for them, or that holds what no ser
 None is also the answer to a call from within a call. Not for use from several threads.
 """
 
-from collections.abc import Sequence
-
 from include.record.change import Op
 from include.source.events import RowOp
 from include.source.images import Pair
@@ -48,8 +46,8 @@ class Decoder:
         transaction: bytes | None,
         row: int,
         of_table: int,
-    ) -> Sequence[tuple[Op, bytes, int, bytes]] | None:
-        """(op, key, partition, value) of each record; the arguments between are the envelope's parts in its order.
+    ) -> tuple[list[tuple[Op, bytes, int, bytes]], int] | None:
+        """((op, key, partition, value) of each record, number of rows); `middle` to `transaction`: `encode.Parts`.
 
         `row` and `of_table` are those of the event's first row.
         """

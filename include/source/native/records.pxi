@@ -70,38 +70,42 @@ cdef class Decoder(Program):
     def records(self, str op, bytes body not None, Envelope envelope not None, bytes middle not None,
                 bytes thread not None, bytes made not None, bytes transaction, int64_t row, int64_t of_table):
         cdef list found = []
+        cdef int64_t rows
         if self.busy:
             return None
         self.busy = True
         envelope.middle, envelope.thread, envelope.made = middle, thread, made
         envelope.transaction = transaction
         try:
-            return found if self._records(op, body, envelope, row, of_table, found) else None
+            rows = self._records(op, body, envelope, row, of_table, found)
+            return None if rows < 0 else (found, rows)
         finally:
             self.busy = False
 
     cdef int64_t _records(self, str op, bytes body, Envelope envelope, int64_t row, int64_t of_table,
-                          list found) except -1:
+                          list found) except -2:
+        # How many rows there are; -1: to be handed over.
         cdef In end = <In> PyBytes_AS_STRING(body) + PyBytes_GET_SIZE(body)
         cdef bint both = op == "u", create = op == "c"
         cdef In place = self.begin(<In> PyBytes_AS_STRING(body), end, 2 if both else 1)
         cdef Side *old = &self.sides[0]
         cdef Side *new = &self.sides[1] if both else old
         cdef bytes key, by, old_key, old_by
+        cdef int64_t first = row
         if place == NULL:
-            return False
+            return -1
         while place < end:
             if not self.read(old, &place, end) or (both and not self.read(new, &place, end)):
-                return False
+                return -1
             key = joined(new, self.keys, self.key_count, envelope.key_head)
             by = self._by(new, key)
             if key is None or by is None:
-                return False
+                return -1
             if both:
                 old_key = joined(old, self.keys, self.key_count, envelope.key_head)
                 old_by = self._by(old, old_key)
                 if old_key is None or old_by is None:
-                    return False
+                    return -1
                 if old_key != key or old_by != by:
                     found.append(envelope.record("d", old_key, old_by, old, NULL, row, of_table))
                     found.append(envelope.record("c", key, by, NULL, new, row, of_table))
@@ -113,9 +117,9 @@ cdef class Decoder(Program):
                 found.append(envelope.record("d", key, by, old, NULL, row, of_table))
             row += 1
             of_table += 1
-        return True
+        return row - first
 
-    cdef inline bytes _by(self, const Side *side, bytes key):
+    cdef bytes _by(self, const Side *side, bytes key):
         # What chooses the partition: the columns declared, else the key.
         if not self.by_count or key is None:
             return key

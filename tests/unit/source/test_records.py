@@ -1,0 +1,116 @@
+"""Records of rows: what a row's change becomes, and that compiled and Python records are the same bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from random import Random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from include.errors import Terminal
+from include.record.schema import Column, TableSchema
+from include.source.decoder import NativeImages
+from include.source.encode import Stamp, TableEncoder
+from include.source.images import Images
+from include.source.layout import Field, Layout
+from include.source.native import WHY_NOT
+from include.source.records import Encoded, RowRecords, encoded
+from include.source.shape import Shape
+from include.source.step import Rows
+from include.source.table_map import TableMap
+from tests.row_bytes import KINDS, event, layout_of
+
+MAP = TableMap(7, "d", "t", b"\x03", (0,), (False,), (), signs_known=False)
+STAMP = Stamp(server_id=1, file="bin.000001", pos=4, commit_us=10**15, made_us=10**15 + 7, gtid="0-1-5", thread=9)
+PLAIN = Stamp(server_id=2**32 - 1, file="b", pos=0, commit_us=0, made_us=1)
+FIELDS = (Field(Column("id", "int"), "int", 4), Field(Column("v", "tinyint"), "int", 1))
+
+
+def records(layout: Layout, partitions: int = 7) -> RowRecords:
+    return RowRecords(layout, TableEncoder("s", layout.shape.schema, 5, 6, partitions))
+
+
+def small(by: tuple[str, ...] = ()) -> RowRecords:
+    columns = tuple(field.column for field in FIELDS)
+    return records(Layout(Shape(columns, TableSchema("d", "t", columns, ("id",)), by), FIELDS))
+
+
+def update(*rows: tuple[int, int, int, int]) -> Rows:
+    images = (
+        b"\0" + number.to_bytes(4, "little") + bytes((v,)) for a, b, c, d in rows for number, v in ((a, b), (c, d))
+    )
+    return Rows(MAP, "u", b"\x02\xff\xff" + b"".join(images))
+
+
+def ops(found: tuple[list[Encoded], int]) -> tuple[list[str], int]:
+    return [op for op, *_ in found[0]], found[1]
+
+
+def test_an_update_is_one_record_unless_its_key_or_partition_changes() -> None:
+    step = update((1, 1, 1, 2), (1, 1, 2, 1), (3, 3, 3, 3))
+    assert ops(small().of(step, STAMP)) == (["u", "d", "c", "u"], 3)
+    assert ops(small(by=("v",)).of(step, STAMP)) == (["d", "c", "d", "c", "u"], 3)
+
+
+def test_rows_without_images_give_no_records() -> None:
+    assert small().of(Rows(MAP, "c", b"\x02\xff"), STAMP) == ([], 0)
+
+
+def test_an_event_that_cannot_be_read_is_refused_by_name() -> None:
+    with pytest.raises(Terminal, match=r"a row cannot be read.*table='d\.t'"):
+        small().of(Rows(MAP, "c", b"\x02\xff\0\1"), STAMP)
+
+
+@pytest.mark.skipif(bool(WHY_NOT), reason=f"`make setup` builds the compiled decoders: {WHY_NOT}")
+@settings(max_examples=100, deadline=None)
+@given(
+    kinds=st.lists(st.sampled_from(KINDS), max_size=6).map(tuple),
+    op=st.sampled_from(("c", "u", "d")),
+    seed=st.integers(0, 2**64 - 1),
+    stamp=st.sampled_from((STAMP, PLAIN)),
+    partitions=st.integers(1, 2**31 - 1),
+    row=st.integers(0, 2**40),
+    of_table=st.integers(1, 2**40),
+    query=st.none() | st.text(max_size=9),
+    damage=st.booleans(),
+)
+def test_compiled_and_python_records_are_the_same_bytes(
+    kinds: tuple[str, ...],
+    op: str,
+    seed: int,
+    stamp: Stamp,
+    partitions: int,
+    row: int,
+    of_table: int,
+    query: str | None,
+    damage: bool,
+) -> None:
+    random = Random(seed)
+    layout = layout_of(random, kinds)
+    body = bytearray(event(random, layout, 2 if op == "u" else 1, 3))
+    if damage:
+        body[random.randrange(len(body))] ^= 1 << random.randrange(8)
+    both = records(layout, partitions)
+    step = Rows(MAP, op, bytes(body), query=query)  # type: ignore[arg-type]
+    assert isinstance(both.images, NativeImages)
+    parts = both.encoder.parts(stamp, query)
+    alone = both.images.decoder.records(step.op, step.body, both._envelope, *parts, row, of_table)  # type: ignore[arg-type]
+    expected = outcome(lambda: by_python(both, layout, step, stamp, row, of_table))
+    assert outcome(lambda: both.of(step, stamp, row, of_table)) == expected
+    assert alone == (None if isinstance(expected, str) else expected) or (alone is None and damage)
+
+
+def by_python(
+    both: RowRecords, layout: Layout, step: Rows, stamp: Stamp, row: int, of_table: int
+) -> tuple[list[Encoded], int]:
+    pairs = Images(layout).rows(step.op, step.body)
+    return encoded(pairs, both.encoder, stamp, row, of_table, step.query), len(pairs)
+
+
+def outcome(function: Callable[[], tuple[list[Encoded], int]]) -> tuple[list[Encoded], int] | str:
+    try:
+        return function()
+    except Terminal as error:
+        return str(error)
