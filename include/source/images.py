@@ -8,6 +8,7 @@ not parse and a row that does not end where its event ends are refused by name.
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from include.errors import Terminal
@@ -19,11 +20,13 @@ from include.source.json_diff import apply_diffs
 from include.source.layout import Layout
 from include.source.shape import Image
 
-__all__ = ["Images", "Pair"]
+__all__ = ["Cells", "Images", "Pair"]
 
 
 Pair = tuple[Image | None, Image | None]
 """(before, after): None where the operation has no such side."""
+Cells = tuple[Sequence[bytes | None], Sequence[tuple[str, str]]]
+"""An image as (the piece of each column, None of one that is not told; invalid dates as in `Shape.image`)."""
 
 _MOST_PATTERNS: Final = 4096
 _Cells = tuple[list[bytes | None], tuple[tuple[str, str], ...]]
@@ -50,27 +53,48 @@ class Images:
             raise self._refusal(op, body, partial, error) from error
 
     def _rows(self, op: RowOp, body: bytes, partial: bool) -> list[Pair]:
-        at = self._start(body)
-        sides = 2 if op == "u" else 1
-        bitmaps = []
-        for _ in range(sides):
-            bitmaps.append(int.from_bytes(body[at : at + self._size], "little") & self._every)
-            at += self._size
+        at, bitmaps = self._start(op, body)
         if not partial and all(bits == self._every for bits in bitmaps):
             return self._full(op, body, at)
-        found: list[Pair] = []
+        return [(self._whole(before), self._whole(after)) for before, after in self._walk(op, body, partial)]
+
+    def lacking(self, op: RowOp, body: bytes) -> bool:
+        """Whether the event's images leave out columns; False of a body that cannot be read either."""
+        try:
+            return any(bits != self._every for bits in self._start(op, body)[1])
+        except (IndexError, ValueError):
+            return False
+
+    def cells(self, op: RowOp, body: bytes, partial: bool = False) -> list[tuple[Cells | None, Cells | None]]:
+        """As `rows`, and also of images that lack columns: their pieces, after ones completed from before.
+
+        No masks are applied. Changes of a JSON document that no image holds leave its column untold.
+        """
+        try:
+            return list(self._walk(op, body, partial, lost=True))
+        except (IndexError, ValueError, struct.error) as error:
+            raise self._refusal(op, body, partial, error) from error
+
+    def _walk(
+        self, op: RowOp, body: bytes, partial: bool, lost: bool = False
+    ) -> Iterator[tuple[_Cells | None, _Cells | None]]:
+        at, bitmaps = self._start(op, body)
+        if not any(bitmaps):
+            # A row takes no byte then, so that their number is not told.
+            raise ValueError("images of no column at all")
+        documents = frozenset(self._json) if partial else frozenset()
         while at < len(body):
-            at, before = self._some(body, at, bitmaps[0], diffs=frozenset(self._json) if partial else frozenset())
+            at, before = self._some(body, at, bitmaps[0], diffs=documents)
             if op != "u":
-                image = self._whole(before, None)
-                found.append((None, image) if op == "c" else (image, None))
+                yield (None, before) if op == "c" else (before, None)
                 continue
-            at, after = self._partial(body, at, bitmaps[1], before) if partial else self._some(body, at, bitmaps[1])
             if partial:
+                at, after = self._partial(body, at, bitmaps[1], before, lost)
                 before = self._shown(before)
-            found.append((self._whole(before, None), self._whole(after, before)))
+            else:
+                at, after = self._some(body, at, bitmaps[1])
+            yield before, self._completed(after, before, bitmaps[1])
         self._at_end(at, body)
-        return found
 
     def _full(self, op: RowOp, body: bytes, at: int) -> list[Pair]:
         """All columns in every image: the way of nearly all events."""
@@ -138,28 +162,33 @@ class Images:
         ]
         return pieces, cells[1]
 
-    def _whole(self, cells: _Cells, before: _Cells | None) -> Image:
-        """The row of all columns: absent ones from the image before, or null where the server never logs them."""
-        pieces, bad = list(cells[0]), list(cells[1])
-        for i, piece in enumerate(pieces):
-            if piece is not None or i in self.shape.skipped:
-                continue
-            name = self.shape.columns[i].name
-            old = before[0][i] if before is not None else None
-            if old is not None and before is not None:
-                pieces[i] = old
-                bad += [each for each in before[1] if each[0] == name]
-            else:
+    def _completed(self, cells: _Cells, before: _Cells, present: int) -> _Cells:
+        """An after image with what it lacks from the image before."""
+        if present == self._every:
+            return cells
+        pieces = [
+            old if piece is None and not present >> i & 1 else piece
+            for i, (piece, old) in enumerate(zip(cells[0], before[0], strict=True))
+        ]
+        absent = {self.shape.columns[i].name for i in range(self._width) if not present >> i & 1}
+        return pieces, (*cells[1], *(each for each in before[1] if each[0] in absent))
+
+    def _whole(self, cells: _Cells | None) -> Image | None:
+        """The row of all columns that leave; refused when one is not told."""
+        if cells is None:
+            return None
+        for i, piece in enumerate(cells[0]):
+            if piece is None and i not in self.shape.skipped:
                 raise Terminal(
                     "a row image lacks a column",
                     table=self.shape.table,
-                    column=name,
+                    column=self.shape.columns[i].name,
                     fix="Set binlog_row_image = FULL for every session (FULL_NODUP will do), then "
                     "`lyrebird capture resume-table`.",
                 )
-        return self.shape.image(pieces, bad)
+        return self.shape.image(*cells)
 
-    def _partial(self, body: bytes, at: int, present: int, before: _Cells) -> tuple[int, _Cells]:
+    def _partial(self, body: bytes, at: int, present: int, before: _Cells, lost: bool) -> tuple[int, _Cells]:
         """The after image of event 39: JSON columns may stand as changes of the document before.
 
         MySQL's `Rows_log_event::unpack_current_row`: options; with bit 0 a bitmap over the table's JSON columns; a
@@ -179,16 +208,26 @@ class Images:
             changes, document = after[0][i], before[0][i]
             if changes is None or changes == NULL:
                 continue
+            if document is None and lost:
+                after[0][i] = None
+                continue
             if document is None or document == NULL:
                 raise ValueError(f"{self.layout.fields[i].column.name}: changes of a document that is not there")
             after[0][i] = b"\x02" + sized(apply_diffs(document, changes))
         return at, after
 
-    def _start(self, body: bytes) -> int:
+    def _start(self, op: RowOp, body: bytes) -> tuple[int, list[int]]:
+        """Where the images begin, and which columns each side holds."""
         width, at = _lenenc(body, 0)
         if width != self._width:
             raise ValueError(f"{width} columns where the table map has {self._width}")
-        return at
+        bitmaps = []
+        for _ in range(2 if op == "u" else 1):
+            bitmaps.append(int.from_bytes(body[at : at + self._size], "little") & self._every)
+            at += self._size
+        if at > len(body):
+            raise IndexError
+        return at, bitmaps
 
     def _at_end(self, at: int, body: bytes) -> None:
         if at != len(body):
@@ -203,22 +242,20 @@ class Images:
 
     def _place(self, op: RowOp, body: bytes) -> tuple[str, str] | None:
         try:
-            at = self._start(body)
-            bitmaps = []
-            for _ in range(2 if op == "u" else 1):
-                bitmaps.append(int.from_bytes(body[at : at + self._size], "little") & self._every)
-                at += self._size
+            at, bitmaps = self._start(op, body)
+            only: dict[int, Made] = {}
             side = 0
-            while at < len(body):
+            while at < len(body) and any(bitmaps):
                 present = bitmaps[side % len(bitmaps)]
                 nulls, at = self._nulls(body, at, present)
                 for i in range(self._width):
                     if not present >> i & 1 or nulls >> i & 1:
                         continue
-                    only = make(self.layout, self._bits(1 << i), (False,) * self._width, cells=True)
+                    if i not in only:
+                        only[i] = make(self.layout, self._bits(1 << i), (False,) * self._width, cells=True)
                     name = self.layout.fields[i].column.name
                     try:
-                        at = only(body, at)[0]
+                        at = only[i](body, at)[0]
                     except (IndexError, ValueError, struct.error) as error:
                         return name, str(error) if isinstance(error, ValueError) else "the event is cut short"
                     if at > len(body):

@@ -285,3 +285,23 @@ def test_masks_change_what_leaves_and_nothing_else() -> None:
         table_map(bytes((3, 15)), bytes((20, 0))), I, name, masks={"n": lambda piece: piece[:1] + b"\x02*"}
     )
     assert one(images, b"\x02ab") == {"n": "*"}
+
+
+def test_pieces_of_columns_that_no_image_holds_are_left_out() -> None:
+    columns = (I, Column("a", "tinyint"), Column("d", "date"))
+    images = decoder(table_map(bytes((3, 1, 10)), b""), *columns)
+    event = b"\x03" + b"\x03" + b"\x02" + b"\0" + struct.pack("<i", 9) + b"\x05" + b"\0" + b"\x06"
+    assert images.lacking("u", event)
+    ((before, after),) = images.cells("u", event)
+    assert before is not None
+    assert after is not None
+    assert list(before[0]) == [b"\x02\x12", b"\x02\x0a", None]
+    assert list(after[0]) == [b"\x02\x12", b"\x02\x0c", None]
+
+
+def test_images_of_no_column_are_refused_as_they_have_no_end() -> None:
+    images = decoder(table_map(bytes((3, 1)), b""), I, Column("a", "tinyint"))
+    for rest in (b"", b"\0"):
+        for call in (images.rows, images.cells):
+            with pytest.raises(Terminal, match="no column at all"):
+                call("c", b"\x02\x00" + rest)
