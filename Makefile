@@ -12,7 +12,7 @@ ORDERS ?= 500
 RATE ?= 20
 SEED ?= 1
 
-.PHONY: help setup demo up down status test test-unit test-dags test-services test-e2e check format lock bench clean
+.PHONY: help setup demo up down status test test-unit test-dags test-services test-e2e prove-capture check format lock bench clean
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -58,6 +58,9 @@ test-services: setup ## contract, integration and Spark tests on real servers
 
 test-e2e: setup ## the whole stack, with things killed
 	$(BIN)/pytest -q -p no:randomly tests/e2e
+
+prove-capture: setup ## capture, whole: every byte of every recording broken, random values, real servers (fetched; up to an hour)
+	LYREBIRD_PROVE=1 $(BIN)/pytest -q tests/prove
 
 check: setup ## ruff, format, mypy strict, import-linter
 	$(BIN)/ruff check .

@@ -16,9 +16,9 @@ from typing import Any
 import pytest
 
 TESTS = Path(__file__).parent
-FOLDERS = ("unit", "contract", "spark", "dags", "integration", "e2e")
+FOLDERS = ("unit", "contract", "spark", "dags", "integration", "e2e", "prove")
 # Time limits by kind, in seconds: a test that needs more is broken or in the wrong folder.
-LIMITS = {"unit": 20, "contract": 120, "spark": 180, "dags": 120, "integration": 240, "e2e": 900}
+LIMITS = {"unit": 20, "contract": 120, "spark": 180, "dags": 120, "integration": 240, "e2e": 900, "prove": 3600}
 
 Endpoints = dict[str, str]
 
