@@ -37,7 +37,8 @@ class Case:
     """`script` runs between two FLUSH BINARY LOGS; `setup` and `restore` before and after, outside of the recording.
 
     A script may be a function of the server where the dialects differ. `options` are for the server's start. `files`
-    are patterns of files of MariaDB's test data that are copied into the database's folder first.
+    are patterns of files of MariaDB's test data that are copied into the database's folder first, `definitions` tables
+    (name, bytes of the .frm) that are written there.
     """
 
     name: str
@@ -47,6 +48,7 @@ class Case:
     restore: tuple[str, ...] = ()
     options: tuple[str, ...] = ()
     files: tuple[str, ...] = ()
+    definitions: tuple[tuple[str, bytes], ...] = ()
 
     def steps(self, row: Known) -> tuple[Step, ...]:
         """The script for that server."""

@@ -43,6 +43,8 @@ _SOME = {
         "metadata-minimal",
         "metadata-no-log",
         "old-decimal",
+        "old-decimal-among",
+        "old-decimal-shapes",
         "old-temporals",
         "old-varchar",
         "sequences",
@@ -73,7 +75,7 @@ _SOME = {
     ),
 }
 """Servers between the oldest and the newest: what differs there, and a few of each kind. Others have every case."""
-_LARGE = ("many-events", "charsets-one-byte")
+_LARGE = ("charsets-one-byte", "compressed-events-long", "decimal-groups", "many-events", "wide")
 _LARGE_ON = ("mariadb-11.4", "mysql-9.7")
 
 

@@ -49,8 +49,8 @@ def record(server: Server, case: Case) -> Recording:
     with ExitStack() as stack:
         admin = stack.enter_context(server.connect(charset="utf8mb4"))
         _clear(admin)
-        if case.files:
-            _copy(case.files, server, admin)
+        if case.files or case.definitions:
+            _lay(case, server, admin)
         for sql in case.restore:
             stack.callback(_run, admin, sql)
         for sql in case.setup:
@@ -100,12 +100,14 @@ def _clear(admin: Any) -> None:
         cursor.execute(f"CREATE DATABASE {DATABASE} CHARACTER SET utf8mb4")
 
 
-def _copy(patterns: tuple[str, ...], server: Server, admin: Any) -> None:
-    """Tables of old servers out of MariaDB's test data; they are not ours to keep in the project."""
-    source = fetch(known("mariadb-10.11"), SystemClock()) / _STD_DATA
-    for pattern in patterns:
-        for path in source.glob(pattern):
-            shutil.copyfile(path, server.data / DATABASE / path.name)
+def _lay(case: Case, server: Server, admin: Any) -> None:
+    """Tables of old servers out of MariaDB's test data, which is not ours to keep in the project, or made by hand."""
+    folder = server.data / DATABASE
+    for pattern in case.files:
+        for path in (fetch(known("mariadb-10.11"), SystemClock()) / _STD_DATA).glob(pattern):
+            shutil.copyfile(path, folder / path.name)
+    for name, content in case.definitions:
+        (folder / f"{name}.frm").write_bytes(content)
     _run(admin, "FLUSH TABLES")
 
 

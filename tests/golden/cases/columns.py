@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tests.golden.case import DATABASE, Case, Step, both, mariadb, mysql
+from tests.golden.old_definition import OldDecimal, definition
 from tests.servers.catalogue import Known
 
 __all__ = ["CASES", "OLD_DECIMAL", "OLD_DECIMAL_FILES", "of_old_tables"]
@@ -55,6 +56,11 @@ _NAMES = (
     "CREATE TABLE `日本` (`列` int PRIMARY KEY, `UPPER` int, `1` int, `@1` int)",
     "INSERT INTO `日本` VALUES (1, 2, 3, 4)",
     "DROP DATABASE `golden-2.ü`",
+)
+
+_OLD_DATETIMES = (
+    "/*M! SET GLOBAL mysql56_temporal_format = OFF */",
+    "/*M! SET GLOBAL mysql56_temporal_format = ON */",
 )
 
 CASES = [
@@ -158,5 +164,72 @@ CASES = [
         setup=(f"TRUNCATE TABLE {DATABASE}.vchar",),
         # The definition names no charset, so that of the server counts.
         options=("--character-set-server=latin1", "--collation-server=latin1_swedish_ci"),
+    ),
+    Case(
+        "old-decimal-shapes",
+        of_old_tables,
+        (
+            "SET sql_mode = ''",
+            "INSERT INTO shapes VALUES (0, 0, 0, 0, 0, 0, 0), (NULL, NULL, NULL, NULL, NULL, NULL, NULL)",
+            "INSERT INTO shapes VALUES (1.5, -1.5, 1.5, -7, 7, 0.125, -0.5)",
+            # More than fits, so that the least and the greatest are kept.
+            "INSERT INTO shapes VALUES (1e99, 1e99, 1e99, 1e99, 1e99, 1e99, 1e99)",
+            "INSERT INTO shapes VALUES (-1e99, -1e99, -1e99, -1e99, -1e99, -1e99, -1e99)",
+            # A positive value may take the place of the sign.
+            "INSERT INTO shapes (signed_, whole) VALUES (123.456, 99999)",
+            "UPDATE shapes SET filled = filled + 1, plain = 2.25 WHERE plain = 1.5",
+            "DELETE FROM shapes WHERE plain IS NULL",
+        ),
+        definitions=(
+            (
+                "shapes",
+                definition(
+                    (
+                        OldDecimal("plain", 10, 2, unsigned=True),
+                        OldDecimal("signed_", 5, 3),
+                        OldDecimal("filled", 8, 2, zerofill=True),
+                        OldDecimal("whole", 4, 0),
+                        OldDecimal("natural", 3, 0, unsigned=True),
+                        OldDecimal("fraction", 4, 3, unsigned=True),
+                        OldDecimal("long_", 60, 30),
+                    )
+                ),
+            ),
+        ),
+        setup=(f"TRUNCATE TABLE {DATABASE}.shapes",),
+    ),
+    Case(
+        "old-decimal-among",
+        of_old_tables,
+        (
+            # Types 3 3 15 246 0 0 12 0 15 12 12 15 3 3 15 15: two old DECIMALs in a row, one before a VARCHAR.
+            "SET sql_mode = ''",
+            """INSERT INTO among VALUES (1, 2, 'name', 0, 0, 0, '2003-05-06 07:08:09', 12.34, REPEAT('1', 40),
+            '2004-01-02 03:04:05', NULL, 'x', 3, 4, 'y', REPEAT('z', 300))""",
+            "INSERT INTO among VALUES (2, 2, NULL, -1.5, 1.5, -0.5, NULL, 99, '0', 0, 0, '', 0, 0, '', '')",
+            "INSERT INTO among (id) VALUES (3)",
+            "ALTER TABLE among DROP COLUMN b, ADD COLUMN first_one varchar(60) FIRST",
+            "INSERT INTO among (id, first_one, o1, o2, o3) VALUES (4, REPEAT('1', 49), 4294967.29, 1.234, 5.5)",
+            "UPDATE among SET o1 = o1 + 1, o3 = NULL",
+            "DELETE FROM among WHERE id = 2",
+        ),
+        definitions=(
+            (
+                "among",
+                definition((OldDecimal("o1", 10, 2, unsigned=True), OldDecimal("o2", 5, 3), OldDecimal("o3", 10, 2))),
+            ),
+        ),
+        setup=(
+            f"TRUNCATE TABLE {DATABASE}.among",
+            *_OLD_DATETIMES[:1],
+            f"""ALTER TABLE {DATABASE}.among ADD COLUMN id int FIRST, ADD COLUMN b int AFTER id,
+            ADD COLUMN c varchar(255) CHARACTER SET latin1 AFTER b, ADD COLUMN d decimal(10,2) AFTER c,
+            ADD COLUMN e datetime AFTER o2, ADD COLUMN f varchar(40) CHARACTER SET latin1 AFTER o3,
+            ADD COLUMN g datetime AFTER f, ADD COLUMN h datetime AFTER g,
+            ADD COLUMN i varchar(10) CHARACTER SET latin1 AFTER h, ADD COLUMN j int AFTER i, ADD COLUMN k int AFTER j,
+            ADD COLUMN l varchar(255) CHARACTER SET latin1 AFTER k, ADD COLUMN m varchar(1023) CHARACTER SET latin1
+            AFTER l""",
+        ),
+        restore=_OLD_DATETIMES[1:],
     ),
 ]
