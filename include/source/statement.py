@@ -92,7 +92,10 @@ class Statement:
             self._dummy(event, table_id)
         elif mapped.table is not None:
             self._unused.pop(table_id, None)
-            head = parse_rows_head(event)
+            try:
+                head = parse_rows_head(event)
+            except Terminal as refusal:
+                raise _of_table(refusal, mapped.name) from refusal
             rows = Rows(mapped.table, head.op, head.body, head.partial, self.text)
         if body[6] & END_OF_STATEMENT:
             self.end()
@@ -108,7 +111,10 @@ class Statement:
 
     def _learn(self, event: Event, content: bytes) -> _Mapped:
         name = table_name(event)
-        mapped = _Mapped(name, parse_table_map(event) if self._captures(*name) else None)
+        try:
+            mapped = _Mapped(name, parse_table_map(event) if self._captures(*name) else None)
+        except Terminal as refusal:
+            raise _of_table(refusal, name) from refusal
         if len(self._known) >= _MOST_KNOWN:
             del self._known[next(iter(self._known))]
         self._known[content] = mapped
@@ -129,3 +135,7 @@ class Statement:
             pos=event.log_pos,
             fix="Start capture again: it goes on from the last whole transaction, where maps come first.",
         )
+
+
+def _of_table(refusal: Terminal, name: tuple[str, str]) -> Terminal:
+    return Terminal(refusal.message, fix=refusal.fix, **{**refusal.details, "table": ".".join(name)})

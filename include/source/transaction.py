@@ -201,7 +201,7 @@ class TransactionBuilder:
         assert xid is not None  # noqa: S101 - `boundary` gives XA statements their name
         if bound.word == "xa_prepare":
             return self._prepare(opened, xid, event)
-        if len(opened.steps):
+        if opened.begun and xid not in self._prepared:
             # A server that logs XA transactions whole, at their commit.
             if bound.word == "xa_rollback":
                 opened.roll_back(self._survives)

@@ -98,6 +98,17 @@ def test_rows_of_tables_that_nobody_captures_are_not_even_parsed() -> None:
     assert [said(each) for each in transactions(log.events)] == [["t:3"]]
 
 
+def test_what_is_wrong_with_a_tables_events_names_the_table() -> None:
+    broken_map = table_map_body(1, "t", fields=b"\x04\x01\x09")
+    broken_rows = rows_body(1, b"\x99 nonsense")
+    for log in (
+        Log().gtid().add(EventType.TABLE_MAP, broken_map),
+        Log().gtid().map(1, "t").add(EventType.WRITE_ROWS_COMPRESSED, broken_rows),
+    ):
+        with pytest.raises(Terminal, match=r"cause=.*file='bin\.000001', pos=\d+, table='shop\.t'"):
+            transactions(log.events)
+
+
 def test_captures_is_asked_once_for_equal_maps() -> None:
     asked = []
     made = builder()
@@ -296,6 +307,29 @@ def test_prepared_transactions_live_through_reconnects_and_files() -> None:
     made.on_reconnect()
     log.events.clear()
     assert said(transactions(xa_end(log, f"XA COMMIT {XID}").events, made)[0]) == ["t:1"]
+
+
+def test_a_server_that_logs_xa_whole_at_its_commit_is_read_too() -> None:
+    log = Log("mysql").begin().insert("t", 1).query(f"XA COMMIT {XID}").begin().insert("t", 2)
+    log.query(f"XA ROLLBACK {XID}").begin().map(1, "t", database="other").write(1, 3).query(f"XA COMMIT {XID}")
+    assert [said(each) for each in transactions(log.events)] == [["t:1"], [], []]
+
+
+def test_a_prepare_logged_as_text_is_one_too() -> None:
+    log, made = Log("mysql").gtid().query(f"XA START {XID}").insert("t", 1).query(f"XA PREPARE {XID}"), builder()
+    xa_end(log, f"XA COMMIT {XID}")
+    assert [said(each) for each in transactions(log.events, made)] == [[], ["t:1"]]
+
+
+def test_an_xa_rollback_leaves_what_its_engine_kept() -> None:
+    log = Log("mysql").gtid().query(f"XA START {XID}").insert("t", 1).insert("m", 2).query(f"XA PREPARE {XID}")
+    xa_end(log, f"XA ROLLBACK {XID}")
+    assert [said(each) for each in transactions(log.events, builder(survives=["m"]))] == [[], ["m:2"]]
+
+
+def test_a_statement_within_a_rolled_back_group_took_effect() -> None:
+    log = Log().gtid().insert("t", 1).query("CREATE TABLE n (id int)").insert("n", 2).query("ROLLBACK")
+    assert said(transactions(log.events)[0]) == ["CREATE TABLE n (id int)"]
 
 
 def test_a_name_is_prepared_only_once() -> None:
