@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import socket
 import struct
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import pymysql
 from pymysql.connections import Connection
@@ -21,7 +22,9 @@ from include.record.position import SourcePosition
 from include.source.definition import SourceDefinition
 from include.source.server import Ask, Server, read_server
 
-__all__ = ["Dump", "connect", "dump", "error_of", "query", "server_of"]
+__all__ = ["Dump", "asked", "connect", "dump", "error_of", "query", "server_of"]
+
+T = TypeVar("T")
 
 _DENIED = frozenset({1044, 1045, 1698})
 _NO_PRIVILEGE = frozenset({1142, 1143, 1227})
@@ -61,9 +64,14 @@ def query(connection: Connection[Cursor], source: SourceDefinition, sql: str, *v
 
 def server_of(source: SourceDefinition) -> Server:
     """What kind of server answers there; raises as `connect` does."""
+    return asked(source, read_server)
+
+
+def asked(source: SourceDefinition, question: Callable[[Ask], T]) -> T:
+    """The answer to `question` on a connection of its own; raises as `connect` does."""
     connection = connect(source)
     try:
-        return read_server(lambda sql, *values: query(connection, source, sql, *values))
+        return question(lambda sql, *values: query(connection, source, sql, *values))
     finally:
         connection.close()
 

@@ -74,12 +74,12 @@ class Desk:
             return self._refuse(request.id, f"capture does not carry out requests of kind {request.kind}"), None
         gap = request.kind == "resume_table"
         # What a table set aside missed is known to nobody: its rows are read over the gap, and a floor ends it.
-        wanted, unknown = full_names(request.tables, state.aside if gap else tables)
+        wanted, unknown = full_names(request.tables, {**state.aside, **state.orphans} if gap else tables)
         if unknown:
-            what = "tables set aside" if gap else "captured tables"
+            what = "tables set aside or in want of rows" if gap else "captured tables"
             return self._refuse(request.id, f"no {what}: {', '.join(unknown)}"), None
         if not wanted:
-            return self._refuse(request.id, "no table is set aside"), None
+            return self._refuse(request.id, "no table is set aside or in want of rows"), None
         return Answer(request.id, "accepted", self._clock.now_us()), Job(request.id, wanted, gap, asked=True)
 
     def _refuse(self, id_: str, note: str) -> Answer:

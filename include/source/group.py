@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from include.record.position import SourcePosition
 from include.source.state import CaptureState
@@ -23,7 +24,11 @@ class Output:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """What one Kafka transaction carries; the resolved record says `position`, `state` and has `version`."""
+    """What one Kafka transaction carries; the resolved record says `position`, `state` and has `version`.
+
+    `ops` counts its `rows` by what happened to them in the source (a changed key is one "u"); `skipped` the row events
+    that were passed over, because their table is set aside, by op.
+    """
 
     outputs: tuple[Output, ...]
     position: SourcePosition
@@ -32,3 +37,5 @@ class Group:
     uncovered: tuple[str, ...]
     rows: int
     transactions: int
+    ops: Mapping[str, int] = field(default_factory=dict)
+    skipped: Mapping[str, int] = field(default_factory=dict)

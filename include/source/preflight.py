@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 from include.errors import SettingsError, Terminal
-from include.source.connection import connect, query
+from include.source.cascades import cascading_keys
+from include.source.connection import asked
 from include.source.definition import SourceDefinition
 from include.source.policy_checks import TableColumns, findings
 from include.source.server import Ask, Server, read_server
@@ -23,11 +24,6 @@ _GRANTS: Final = (
     ("REPLICATION SLAVE", "REPLICATION SLAVE", "REPLICATION REPLICA"),
     ("BINLOG MONITOR", "REPLICATION CLIENT"),
 )
-_CASCADES: Final = """
-SELECT constraint_schema, table_name, constraint_name, referenced_table_name
-FROM information_schema.referential_constraints
-WHERE constraint_schema IN ({}) AND (delete_rule IN ('CASCADE', 'SET NULL', 'SET DEFAULT')
-                                     OR update_rule IN ('CASCADE', 'SET NULL', 'SET DEFAULT'))"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,19 +38,20 @@ class Finding:
 
 def preflight(source: SourceDefinition) -> list[Finding]:
     """What is wrong. Raises `Transient`, `Terminal` when the server cannot be asked."""
-    connection = connect(source)
-    try:
 
-        def ask(sql: str, *values: Any) -> list[tuple[Any, ...]]:
-            return query(connection, source, sql, *values)
-
+    def found(ask: Ask) -> list[Finding]:
         server = read_server(ask)
-        found = [*_variables(ask, server), *_grants(ask, server), *_databases(ask, source)]
         tables = load_tables(ask, source.databases, source.captures)
-        found += [*_tables(tables, source, server), *_policy(tables, source), *_cascades(ask, source, server)]
-        return found
-    finally:
-        connection.close()
+        return [
+            *_variables(ask, server),
+            *_grants(ask, server),
+            *_databases(ask, source),
+            *_tables(tables, source, server),
+            *_policy(tables, source),
+            *_cascades(ask, source, server),
+        ]
+
+    return asked(source, found)
 
 
 def refuse(source: SourceDefinition, findings: Iterable[Finding]) -> None:
@@ -114,12 +111,11 @@ def _cascades(ask: Ask, source: SourceDefinition, server: Server) -> Iterator[Fi
     if server.flavour == "mysql" and server.version >= (9, 6, 0):
         return
     traced = server.flavour == "mariadb" and server.version >= (10, 2, 0)
-    marks = ", ".join(["%s"] * len(source.databases))
-    for database, table, constraint, referenced in ask(_CASCADES.format(marks), *source.databases):
+    for database, table, constraint, referenced in cascading_keys(ask, source.databases):
         if not source.captures(database, table):
             continue
         shown = traced and referenced != table
-        what = "the table is read again after each" if shown else "nothing in the binlog tells that it happened"
+        what = "a mail says when it happens" if shown else "nothing in the binlog tells that it happened"
         yield Finding(
             f"{database}.{table}",
             f"foreign key {constraint} changes rows by cascade, which this server does not log: {what}",

@@ -22,9 +22,10 @@ from include.errors import SettingsError, Terminal, Transient
 from include.log.requests import Answer
 from include.log.topics import source_resolved
 from include.source.binlog import EventReader, Packets
+from include.source.cascades import cascading_keys
 from include.source.checkpoint import read_checkpoint
 from include.source.commit import Committer
-from include.source.connection import Dump, connect, dump, query, server_of
+from include.source.connection import Dump, asked, dump, server_of
 from include.source.definition import SourceDefinition
 from include.source.desk import Desk, full_names
 from include.source.encode import Encoders
@@ -63,7 +64,7 @@ class Session:
             self.close()
             raise
         self._committer = Committer(name, self._writer, self._checkpoint, clock)
-        self._catalog = Catalog(self._load, server, source.policy)
+        self._catalog = Catalog(self._load, server, source.policy, self._cascading)
         self._encoders = Encoders(name, source, ports.admin, ports.registry)
         self._replicator: Replicator | None = None
         self._group_since_s: float | None = None
@@ -165,15 +166,12 @@ class Session:
         return info is not None and info.engine.lower() != "innodb"
 
     def _load(self) -> Any:
-        connection = connect(self._source)
-        try:
-            return load_tables(
-                lambda sql, *values: query(connection, self._source, sql, *values),
-                self._source.databases,
-                self._source.captures,
-            )
-        finally:
-            connection.close()
+        source = self._source
+        return asked(source, lambda ask: load_tables(ask, source.databases, source.captures))
+
+    def _cascading(self) -> frozenset[tuple[str, str]]:
+        keys = asked(self._source, lambda ask: cascading_keys(ask, self._source.databases))
+        return frozenset((database, table) for database, table, *_ in keys)
 
     def _take_up_new_tables(self, core: Replicator) -> None:
         """Tables that the source names only since now are owed a snapshot; all get their topics at once."""

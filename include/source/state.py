@@ -42,7 +42,8 @@ class CaptureState:
 
     `version` is the last number given out; `tables` the captured tables with the schema id of their key (0: none yet);
     `jobs` snapshots owed, oldest first; `requests_next` the next offset of the request topic; `aside` the tables whose
-    rows are passed over until somebody asks for them again.
+    rows are passed over until somebody asks for them again; `orphans` those that may lack changes made by cascade, with
+    the first transaction that showed it, until somebody asks for them again.
     """
 
     version: int = 0
@@ -51,6 +52,7 @@ class CaptureState:
     jobs: tuple[Job, ...] = ()
     requests_next: int = 0
     aside: Mapping[str, Aside] = field(default_factory=dict)
+    orphans: Mapping[str, Aside] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         """Plain values for the resolved record."""
@@ -63,6 +65,7 @@ class CaptureState:
             ],
             "requests_next": self.requests_next,
             "aside": {table: asdict(aside) for table, aside in self.aside.items()},
+            "orphans": {table: asdict(aside) for table, aside in self.orphans.items()},
         }
 
     @classmethod
@@ -79,14 +82,16 @@ class CaptureState:
                 ),
                 value["requests_next"],
                 {table: Aside(**aside) for table, aside in value.get("aside", {}).items()},
+                {table: Aside(**orphan) for table, orphan in value.get("orphans", {}).items()},
             )
         except (KeyError, TypeError) as error:
             raise Terminal("the resolved record holds no state of capture", missing=str(error)) from error
 
     @property
     def uncovered(self) -> tuple[str, ...]:
-        """Tables that wait for the end of a snapshot over a gap, and those set aside."""
-        return tuple(sorted({*self.aside, *(table for job in self.jobs if job.gap for table in job.tables)}))
+        """Tables that wait for the end of a snapshot over a gap, those set aside, those that may lack rows."""
+        owed = (table for job in self.jobs if job.gap for table in job.tables)
+        return tuple(sorted({*self.aside, *self.orphans, *owed}))
 
     def with_table(self, table: str, key_id: int) -> CaptureState:
         """With the table known by that key schema."""
@@ -102,16 +107,25 @@ class CaptureState:
             tables={name: key for name, key in self.tables.items() if name != table},
             jobs=tuple(job for job in jobs if job.tables or job.asked),
             aside={name: why for name, why in self.aside.items() if name != table},
+            orphans={name: why for name, why in self.orphans.items() if name != table},
         )
 
     def with_aside(self, table: str, aside: Aside) -> CaptureState:
         """With the table set aside."""
         return replace(self, aside={**self.aside, table: aside})
 
+    def with_orphan(self, table: str, orphan: Aside) -> CaptureState:
+        """With the table known to lack rows, perhaps."""
+        return replace(self, orphans={**self.orphans, table: orphan})
+
     def without_aside(self, tables: Iterable[str]) -> CaptureState:
         """With these tables read again."""
         gone = set(tables)
-        return replace(self, aside={name: why for name, why in self.aside.items() if name not in gone})
+        return replace(
+            self,
+            aside={name: why for name, why in self.aside.items() if name not in gone},
+            orphans={name: why for name, why in self.orphans.items() if name not in gone},
+        )
 
     def with_gap(self, id_: str, tables: Iterable[str]) -> CaptureState:
         """With one more snapshot over a gap owed, of capture's own accord."""

@@ -7,7 +7,7 @@ own is used if it names and tells all; else the table cannot be read.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, Final
 
 from include.errors import Terminal
@@ -23,7 +23,7 @@ from include.source.render import masked
 from include.source.server import Server
 from include.source.shape import Shape
 
-__all__ = ["Catalog", "Load", "TableInfo", "load_tables", "shape_of", "unlogged"]
+__all__ = ["Cascades", "Catalog", "Load", "TableInfo", "load_tables", "shape_of", "unlogged"]
 
 _COLUMNS: Final = """
 SELECT c.table_schema, c.table_name, c.column_name, c.column_type, c.numeric_precision, c.numeric_scale,
@@ -70,6 +70,8 @@ class TableInfo:
 
 Load = Callable[[], Mapping[tuple[str, str], TableInfo]]
 """Captured tables by (database, name), as the server has them at the call."""
+Cascades = Callable[[], Collection[tuple[str, str]]]
+"""(database, name) of tables into which a foreign key cascades, at the call."""
 
 
 def load_tables(
@@ -176,17 +178,20 @@ class Catalog:
         load: Load,
         server: Server,
         policy: Policy,
+        cascades: Cascades = frozenset,
     ) -> None:
         self._load = load
+        self._cascades = cascades
         self._server = server
         self._flavour: Flavour = server.flavour
         self._policy = policy
         self._tables: Mapping[tuple[str, str], TableInfo] | None = None
         self._by_map: dict[TableMap, Layout] = {}
+        self._cascading: Collection[tuple[str, str]] | None = None
 
     def forget(self) -> None:
         """A DDL statement went by: what is known may be old."""
-        self._tables = None
+        self._tables = self._cascading = None
         self._by_map.clear()
 
     def tables(self) -> Mapping[tuple[str, str], TableInfo]:
@@ -194,6 +199,12 @@ class Catalog:
         if self._tables is None:
             self._tables = self._load()
         return self._tables
+
+    def cascading(self) -> Collection[tuple[str, str]]:
+        """Tables into which a foreign key cascades."""
+        if self._cascading is None:
+            self._cascading = self._cascades()
+        return self._cascading
 
     def shape(self, info: TableInfo) -> Shape:
         """What leaves of a table as the server describes it; raises `Terminal`."""

@@ -71,4 +71,14 @@ def test_a_table_set_aside_is_read_again_over_the_gap() -> None:
     assert taken.state.aside == {}
     assert taken.state.uncovered == ("shop.users",)
     assert [(a.id, a.state) for a in taken.answers] == [("a", "accepted"), ("b", "refused")]
-    assert taken.answers[1].note == "no tables set aside: orders"
+    assert taken.answers[1].note == "no tables set aside or in want of rows: orders"
+
+
+def test_a_table_that_lacks_changes_by_cascade_is_read_again_when_asked_for() -> None:
+    state = CaptureState(orphans={"shop.users": Aside("0-1-7", "bin.000001:9", "a cascade", 1)})
+    assert state.uncovered == ("shop.users",)
+    assert CaptureState.from_json(state.to_json()) == state
+    taken = asked(request("a", "users", kind="resume_table")).take(state, TABLES)
+    assert taken is not None
+    assert taken.state.jobs == (Job("a", ("shop.users",), gap=True, asked=True),)
+    assert (taken.state.orphans, taken.state.uncovered) == ({}, ("shop.users",))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -24,6 +25,7 @@ from include.source.checkpoint import read_checkpoint
 from include.source.commit import Committer
 from include.source.definition import SourceDefinition
 from include.source.encode import Encoders
+from include.source.group import Group
 from include.source.ports import ensure_topics, transactional_id
 from include.source.replicator import Replicator
 from include.source.server import Server
@@ -74,6 +76,8 @@ class World:
             **settings_,  # type: ignore[arg-type]
         )
         self.log, self.registry, self.clock = MemoryLog(), MemoryRegistry(), ManualClock()
+        self.cascades: set[tuple[str, str]] = set()
+        self.groups: list[Group] = []
         ensure_topics("s", self.log.admin())
 
     def replicate(
@@ -86,7 +90,7 @@ class World:
         state = CaptureState.from_json(last.state) if last else CaptureState(tables={"shop.t": 0}, snapshot="done")
         table = TableInfo("shop", "t")
         table.columns, table.key = list(SCHEMA.columns), SCHEMA.key
-        catalog = Catalog(lambda: {("shop", "t"): table}, SERVER, self.source.policy)
+        catalog = Catalog(lambda: {("shop", "t"): table}, SERVER, self.source.policy, lambda: self.cascades)
         encoders = Encoders("s", self.source, self.log.admin(), self.registry)
         core = Replicator("s", self.source, catalog, encoders, self.clock, last.position if last else START, state)
         committer = Committer("s", writer, checkpoint, self.clock)
@@ -97,7 +101,8 @@ class World:
             core.on_transaction(each)
             waiting += 1
             if waiting == group:
-                committer.commit(core.flush())
+                self.groups.append(core.flush())
+                committer.commit(self.groups[-1])
                 waiting = 0
         if waiting:
             committer.commit(core.flush())
@@ -370,6 +375,42 @@ def test_a_table_whose_rows_cannot_be_read_is_set_aside_and_the_others_go_on() -
     assert aside.gtid == "0-1-2"
     assert aside.position == "bin.000001:200"
     assert "column='v'" in aside.cause
+
+
+def test_rows_are_counted_by_op_and_those_passed_over_apart() -> None:
+    world = World()
+    broken = Rows(MAP, "d", rows("d", (2, 1, "b")).body[:-1])
+    first = transaction(1, rows("c", (1, 1, "a"), (2, 1, "b")), rows("u", (1, 1, "a"), (9, 1, "a")))
+    world.replicate([first, transaction(2, broken), transaction(3, rows("c", (3, 1, "c")))])
+    assert [(group.ops, group.rows) for group in world.groups] == [({"c": 2, "u": 1}, 3), ({}, 0), ({}, 0)]
+    assert [group.skipped for group in world.groups] == [{}, {"d": 1}, {"c": 1}]
+
+
+def orphaned(number: int) -> SourceTransaction:
+    return replace(transaction(number), orphans=(("shop", "t"), ("shop", "unknown")))
+
+
+def test_a_map_without_rows_is_noted_once_where_a_key_cascades() -> None:
+    world = World()
+    world.cascades = {("shop", "t"), ("shop", "unknown")}
+    world.replicate([transaction(1, rows("c", (1, 1, "a"))), orphaned(2), orphaned(3)])
+    last = resolved(world)[-1]
+    assert last.uncovered == ("shop.t",)
+    noted = CaptureState.from_json(last.state).orphans
+    assert {table: note.gtid for table, note in noted.items()} == {"shop.t": "0-1-2"}
+
+
+def test_a_map_without_rows_of_a_trigger_that_did_nothing_says_nothing() -> None:
+    world = World()
+    world.replicate([orphaned(1)])
+    assert resolved(world)[-1].uncovered == ()
+
+
+def test_a_table_that_is_to_be_read_over_a_gap_lacks_nothing_more() -> None:
+    world = World()
+    world.cascades = {("shop", "t")}
+    world.replicate([transaction(1, "RENAME TABLE t TO x.old, x.fresh TO t"), orphaned(2)])
+    assert CaptureState.from_json(resolved(world)[-1].state).orphans == {}
 
 
 def test_a_source_that_is_told_to_stops_at_rows_that_cannot_be_read() -> None:
