@@ -10,11 +10,15 @@ from hypothesis import strategies as st
 
 from include.errors import Terminal
 from include.record.schema import Column
+from include.source import layout as layouts
 from include.source.charset import CHARSETS
 from include.source.decoder import NativeImages, images_of
 from include.source.images import Images, Pair
-from include.source.layout import Field, Layout
+from include.source.layout import Field, Layout, mismatch
 from include.source.native import WHY_NOT, decoder_of
+from include.source.step import Rows
+from tests.decoding import shape_of, transactions
+from tests.golden.recording import load, names
 from tests.row_bytes import KINDS, event, layout_of
 
 if WHY_NOT:
@@ -122,6 +126,30 @@ def test_utf8_is_taken_exactly_where_python_takes_it(charset: str, text: str) ->
     for before in (b"", b"12345678", "é".encode()):
         data = before + bytes.fromhex(text)
         agree(layout, "c", b"\x02\xff" + b"\0\1\0\0\0" + bytes((len(data),)) + data)
+
+
+TEXT = {"statement-format", "versioned-transactions"}
+"""Recordings of statements, whose files hold events that are refused."""
+
+
+@pytest.mark.parametrize("server", sorted({server for server, _ in names()}))
+def test_rows_that_real_servers_logged_are_equal_to_the_python_ones(server: str) -> None:
+    read = 0
+    for recording in (load(*name) for name in names() if name[0] == server and name[1] not in TEXT):
+        known = [(change.table, change.description) for change in recording.changes if change.description]
+        steps = (step for found in transactions(recording) for step in found.steps)
+        for step in (step for step in steps if isinstance(step, Rows) and not step.partial):
+            table = (step.table.database, step.table.table)
+            shapes = [shape_of(table, told, recording.server) for name, told in known if name == table]
+            fitting = (shape for shape in shapes if mismatch(step.table, shape.columns, recording.flavour) is None)
+            shape = next(fitting, None)
+            if shape is not None:
+                try:
+                    made = layouts.layout(step.table, shape, recording.flavour)
+                except Terminal:
+                    continue
+                read += agree(made, step.op, step.body, whole=False)
+    assert read > 100
 
 
 def test_what_the_compiled_decoder_refuses_is_named_by_the_python_one() -> None:
