@@ -20,6 +20,7 @@ from tests.servers.catalogue import Packages
 
 __all__ = ["KEYRING", "configuration", "mirror", "unpack"]
 
+_LISTS_MB = 60
 KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
 _SUITES = (
     "bullseye",
@@ -90,7 +91,7 @@ def unpack(packages: Packages, work: Path, target: Path, clock: Clock) -> None:
     (work / "apt.conf").write_text(configuration(work, packages.architecture))
     source = f"deb [signed-by={KEYRING} arch={packages.architecture}] {_mirror()} {packages.suite} main\n"
     (work / "sources.list").write_text(source)
-    _apt(packages, work, "update", 0, clock)
+    _apt(packages, work, "update", _LISTS_MB, clock)
     install = "install --no-install-recommends --yes --download-only"
     _apt(packages, work, f"{install} {' '.join(packages.names)}", packages.download_mb, clock)
     target.mkdir(parents=True, exist_ok=True)
@@ -118,7 +119,7 @@ def _apt(packages: Packages, work: Path, command: str, total_mb: int, clock: Clo
         )
         try:
             title = f"{packages.names[0]} of {packages.suite}: {command.split()[0]}"
-            code = watch(process, title, total_mb, lambda: folder_mb(work / "cache"), clock)
+            code = watch(process, title, total_mb, lambda: folder_mb(work), clock)
         finally:
             if process.poll() is None:
                 process.kill()
