@@ -51,8 +51,9 @@ def column_of(
     kind = _SYNONYMS.get(kind, kind)
     numbers = _NUMBERS.match(column_type)
     first = int(numbers[1]) if numbers else 0
-    if kind == "decimal" and precision is None:
-        precision, scale = (first, int(numbers[2] or 0)) if numbers else (10, 0)
+    if kind == "decimal" and numbers:
+        # NUMERIC_PRECISION of an unsigned column from before MySQL 5.0 is one less than what its width follows from.
+        precision, scale = first, int(numbers[2] or 0)
     return Column(
         name,
         kind,

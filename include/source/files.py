@@ -22,6 +22,7 @@ __all__ = ["BinlogFile", "BinlogFileError", "binlog_files", "read_events"]
 _MAGIC: Final = b"\xfebin"
 _ENCRYPTED: Final = b"\xfdbin"
 _HEADER_BYTES: Final = 19
+_READ_BYTES: Final = 1 << 18
 _PIECE: Final = 1 << 24
 _SUFFIXES: Final = (".gz", ".zst", ".xz", ".bz2")
 # What servers keep beside their binlogs: the list of them, and MariaDB's GTID state and indexes.
@@ -51,15 +52,23 @@ class BinlogFile:
             if magic != _MAGIC:
                 raise self._wrong("not a binlog", 0, _advice(magic))
             at = 4
-            while header := self._source.read(_HEADER_BYTES):
-                size = int.from_bytes(header[9:13], "little")
-                if len(header) == _HEADER_BYTES and size < _HEADER_BYTES:
+            held, here = b"", 0
+            while True:
+                if len(held) - here < _HEADER_BYTES:
+                    held, here = held[here:] + self._source.read(_READ_BYTES), 0
+                    if not held:
+                        return
+                size = int.from_bytes(held[here + 9 : here + 13], "little")
+                if len(held) >= _HEADER_BYTES and size < _HEADER_BYTES:
                     raise self._wrong("binlog file holds an event without room for its header", at)
-                event = header + self._exactly(size - _HEADER_BYTES) if len(header) == _HEADER_BYTES else header
-                if len(event) < size or len(header) < _HEADER_BYTES:
+                if len(held) - here < size:
+                    held, here = held[here:], 0
+                    held += self._exactly(max(size - len(held), _READ_BYTES))
+                if len(held) - here < max(size, _HEADER_BYTES):
                     raise self._wrong("binlog file ends inside of an event", at, "Copy the file again, whole.")
-                yield event
+                yield held[here : here + size]
                 at += size
+                here += size
         except DAMAGE as damage:
             raise self._wrong("binlog file is damaged or ends too early", at, "Copy it again, whole.") from damage
 
