@@ -29,8 +29,9 @@ __all__ = ["Database", "Rows", "World", "opened"]
 
 ROOT = Path(__file__).parents[3]
 Rows = dict[Any, tuple[Any, ...]]
-_NEWER_GRANTS = "REPLICATION SLAVE, BINLOG MONITOR, SELECT"
-_OLDER_GRANTS = "REPLICATION SLAVE, REPLICATION CLIENT, SELECT"
+# REFERENCES shows foreign keys to an account that may only read.
+_NEWER_GRANTS = "REPLICATION SLAVE, BINLOG MONITOR, SELECT, REFERENCES"
+_OLDER_GRANTS = "REPLICATION SLAVE, REPLICATION CLIENT, SELECT, REFERENCES"
 
 
 class Database(Protocol):

@@ -1,0 +1,31 @@
+"""Capture of MySQL with GTIDs, in brief; `make prove-capture` runs every server for longer."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+from tests.integration.source.world import opened
+from tests.integration.source.writers import Writers
+from tests.servers.fixture import Give, server
+
+__all__ = ["server"]
+
+
+def test_a_killed_capture_of_mysql_loses_and_doubles_nothing(
+    server: Give, unique: str, tmp_path: Path, kafka: str, registry_url: str
+) -> None:
+    with opened(unique, tmp_path, server("mysql-9.7"), kafka, registry_url) as world:
+        with Writers(world):
+            time.sleep(0.3)
+            world.run("run", "--snapshot")
+            capture = world.start("run")
+            world.wait(lambda: world.sequence() > 5)
+            world.kill(capture)
+            world.sql("FLUSH BINARY LOGS")
+            capture = world.start("run")
+            before = world.sequence()
+            world.wait(lambda: world.sequence() > before + 3)
+        world.is_whole()
+        assert len(world.changes()) > 20
+        world.stop(capture)
