@@ -12,7 +12,7 @@ ORDERS ?= 500
 RATE ?= 20
 SEED ?= 1
 
-.PHONY: help setup demo up down status test test-unit test-dags test-services test-e2e prove-capture check format lock bench clean
+.PHONY: help setup demo up down status test test-unit test-dags test-services test-e2e prove-capture check format lock bench bench-capture clean
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -74,6 +74,9 @@ format: setup ## put the sources into form
 
 lock: setup ## compile requirements.in to requirements.txt
 	$(BIN)/uv pip compile --quiet --python-version 3.11 --no-emit-index-url --output-file requirements.txt requirements.in
+
+bench-capture: setup ## binlog to Avro beside mysql-replication and the server's own tool, in one run (fails below the bounds)
+	$(BIN)/python -m tests.bench.capture
 
 bench: setup ## latency from commit to searchable: 2,000 orders at 20/s through the whole platform
 	$(MAKE) demo ONCE=1 ORDERS=2000 RATE=20

@@ -1,0 +1,111 @@
+"""The readers that the capture bench compares, each a process of its own: `python -m tests.bench.readers NAME …`.
+
+Prints one JSON object: row changes, transactions, CPU seconds of reading (without start and imports).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+__all__ = ["READERS", "main"]
+
+
+def lyrebird(path: str) -> tuple[int, int, float]:
+    """A binlog file → Avro images, checksums on; `$LYREBIRD_NATIVE` chooses the back end."""
+    from include.record.schema import TableSchema
+    from include.source.binlog import EventReader
+    from include.source.columns import mapped
+    from include.source.decoder import images_of
+    from include.source.files import read_events
+    from include.source.layout import layout
+    from include.source.shape import Shape
+    from include.source.step import Rows
+    from include.source.transaction import SourceTransaction, TransactionBuilder
+
+    reader, found = EventReader(), {}
+    builder = TransactionBuilder(lambda *_: True, lambda *_: False, 1 << 28, Path(tempfile.gettempdir()))
+    rows = transactions = 0
+    begun = time.process_time()
+    for data in read_events(Path(path)):
+        transaction = builder.on_event(reader.parse(data))
+        if not isinstance(transaction, SourceTransaction):
+            continue
+        transactions += 1
+        for step in transaction.steps:
+            if isinstance(step, Rows):
+                images = found.get(step.table)
+                if images is None:
+                    columns = mapped(step.table, "mariadb")
+                    schema = TableSchema("bench", "mixed", columns, ("id",))
+                    images = found[step.table] = images_of(layout(step.table, Shape(columns, schema), "mariadb"))
+                rows += len(images.rows(step.op, step.body, step.partial))
+    return rows, transactions, time.process_time() - begun
+
+
+def mysql_replication(host: str, port: str, password: str, file: str, pos: str, end: str) -> tuple[int, int, float]:
+    """The library mysql-replication, rows only, from the server: it reads no files."""
+    from pymysqlreplication import BinLogStreamReader
+    from pymysqlreplication.event import RotateEvent, XidEvent
+    from pymysqlreplication.row_event import DeleteRowsEvent, UpdateRowsEvent, WriteRowsEvent
+
+    stream = BinLogStreamReader(
+        connection_settings={"host": host, "port": int(port), "user": "root", "passwd": password},
+        server_id=4711,
+        only_events=[WriteRowsEvent, UpdateRowsEvent, DeleteRowsEvent, XidEvent, RotateEvent],
+        log_file=file,
+        log_pos=int(pos),
+        resume_stream=True,
+        blocking=False,
+        is_mariadb=False,
+        use_column_name_cache=True,
+    )
+    rows = transactions = 0
+    begun = time.process_time()
+    for event in stream:
+        if isinstance(event, RotateEvent):
+            if event.next_binlog != file:
+                break
+        elif isinstance(event, XidEvent):
+            transactions += 1
+        else:
+            rows += len(event.rows)
+        if stream.log_file != file or (event.packet.log_pos or 0) >= int(end):
+            break
+    spent = time.process_time() - begun
+    stream.close()
+    return rows, transactions, spent
+
+
+def mariadb_binlog(program: str, path: str) -> tuple[int, int, float]:
+    """The server's own tool, `-v`: rows as pseudo SQL; all of its CPU time, as its start is short."""
+    import subprocess
+
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    with open(os.devnull, "wb") as nowhere:
+        subprocess.run([program, "-v", "--base64-output=DECODE-ROWS", path], stdout=nowhere, check=True)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return 0, 0, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+READERS: dict[str, Any] = {
+    "lyrebird": lyrebird,
+    "mysql-replication": mysql_replication,
+    "mariadb-binlog": mariadb_binlog,
+}
+
+
+def main() -> None:
+    """Run one reader."""
+    rows, transactions, cpu_s = READERS[sys.argv[1]](*sys.argv[2:])
+    print(json.dumps({"rows": rows, "transactions": transactions, "cpu_s": cpu_s}))
+
+
+if __name__ == "__main__":
+    main()
