@@ -60,8 +60,7 @@ def _row(chance: random.Random, number: int) -> tuple[Any, ...]:
         perhaps(0.3, f"{chance.randrange(10**5)}.{chance.randrange(10**4):04}"),
         perhaps(0.2, chance.random() * 1e6),
         perhaps(0.2, chance.randrange(1000) / 8),
-        f"2026-{chance.randint(1, 12):02}-{chance.randint(1, 28):02} 12:00:{chance.randint(0, 59):02}."
-        f"{chance.randrange(10**6):06}",
+        f"2026-{chance.randint(1, 12):02}-{chance.randint(1, 28):02} 12:00:00.{chance.randrange(10**6):06}",
         perhaps(0.1, f"2026-11-{chance.randint(1, 28):02} 01:02:03.{chance.randrange(1000):03}"),
         perhaps(0.1, f"2025-{chance.randint(1, 12):02}-{chance.randint(1, 28):02}"),
         " ".join(chance.choices(_WORDS, k=5)),
