@@ -49,7 +49,11 @@ def run_capture(name: str, snapshot: bool, anew: bool, tables: str, as_json: boo
     from include.metrics.exporter import Metrics
     from include.metrics.progress import RunFolder
     from include.settings.environment import state_folder
-    from include.source.run import Capture, Mode, Reporter, kafka_ports
+    from include.source.binlog_files import BinlogFiles
+    from include.source.incident import Incidents
+    from include.source.purge_watch import PurgeWatch
+    from include.source.reporter import Reporter
+    from include.source.run import Capture, Mode, kafka_ports
 
     if (anew or tables) and not snapshot:
         raise SettingsError("--anew and --tables need --snapshot", fix="Add --snapshot, or leave them out.")
@@ -58,12 +62,10 @@ def run_capture(name: str, snapshot: bool, anew: bool, tables: str, as_json: boo
     deployment, source = _source(name)
     clock, application = SystemClock(), f"capture-{name}"
     signals = _Signals()
-    reporter = Reporter(
-        RunFolder.from_environment(application, state_folder()),
-        Metrics(application).serve(state_folder()),
-        clock,
-        lambda: signals.seen,
-    )
+    folder, files = RunFolder.from_environment(application, state_folder()), BinlogFiles(source, clock)
+    purge = PurgeWatch(lambda position: files.look(position).horizon).start()
+    metrics = Metrics(application).serve(state_folder())
+    reporter = Reporter(folder, metrics, clock, lambda: signals.seen, Incidents(name, folder, clock), purge)
     capture = Capture(name, source, kafka_ports(deployment, name, clock), clock, reporter)
     mode: Mode = "anew" if anew else "snapshot" if snapshot else "stream"
     try:

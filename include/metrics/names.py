@@ -9,6 +9,8 @@ __all__ = ["COUNTERS", "GAUGES", "HELP", "Counter", "Gauge"]
 Counter = Literal[
     "lyrebird_rows_total",
     "lyrebird_transactions_total",
+    "lyrebird_skipped_events_total",
+    "lyrebird_incidents_total",
     "lyrebird_documents_total",
     "lyrebird_superseded_total",
     "lyrebird_filtered_total",
@@ -22,11 +24,15 @@ Gauge = Literal[
     "lyrebird_position_commit_seconds",
     "lyrebird_batch_seconds",
     "lyrebird_snapshot_rows",
+    "lyrebird_purge_horizon_hours",
+    "lyrebird_tables_set_aside",
     "lyrebird_up_seconds",
 ]
 HELP: Final[dict[str, str]] = {
     "lyrebird_rows_total": "Rows or records read. High: much work.",
     "lyrebird_transactions_total": "Source transactions written to the log.",
+    "lyrebird_skipped_events_total": "Row events passed over as their table is set aside, by type. Must be 0.",
+    "lyrebird_incidents_total": "Incidents that a person must know of, by kind. High: read the mails.",
     "lyrebird_documents_total": "Documents and tombstones written.",
     "lyrebird_superseded_total": "Records that a newer one of their key made needless (folded or stale).",
     "lyrebird_filtered_total": "Records left out on purpose (transient states, filters).",
@@ -38,6 +44,8 @@ HELP: Final[dict[str, str]] = {
     "lyrebird_position_commit_seconds": "Commit time (unix seconds) of the last transaction that is complete here.",
     "lyrebird_batch_seconds": "Time that the last batch took. High: batches are too large or a server is slow.",
     "lyrebird_snapshot_rows": "Rows read by the running snapshot.",
+    "lyrebird_purge_horizon_hours": "Hours until the server purges what capture needs. Low (< 24): act.",
+    "lyrebird_tables_set_aside": "Tables whose rows are passed over or may be missing. High: resume them.",
     "lyrebird_up_seconds": "Seconds since the process started. Low again and again: it is being restarted.",
 }
 COUNTERS: Final[tuple[str, ...]] = get_args(Counter)

@@ -1,6 +1,7 @@
-"""What a supervised application tells its guardian, and hears from it: two files in its run folder.
+"""What a supervised application tells its guardian, and hears from it, by files in its run folder.
 
 `progress.json`: any change of it counts as progress. `stop`: when it is there, end cleanly with exit code 0.
+Files of the application's own (`keep`) are left for its next run; the guardian removes the first two.
 """
 
 from __future__ import annotations
@@ -40,6 +41,18 @@ class RunFolder:
     def report(self, **fields: Any) -> None:
         """Say that work goes on, with numbers that a person may want to see in the task log."""
         write_atomically(self.path / "progress.json", json.dumps({"at_us": self.clock.now_us(), **fields}))
+
+    def keep(self, name: str, value: dict[str, Any]) -> None:
+        """Write a file of the application's own, all or nothing."""
+        write_atomically(self.path / name, json.dumps(value))
+
+    def kept(self, name: str) -> dict[str, Any]:
+        """What `keep` wrote last, {} when there is nothing or no JSON object."""
+        try:
+            found = json.loads((self.path / name).read_text(encoding="utf-8"))
+        except (FileNotFoundError, ValueError):
+            return {}
+        return found if isinstance(found, dict) else {}
 
     def stop_requested(self) -> bool:
         """Whether to drain and end."""

@@ -3,28 +3,24 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final, Literal
 
 from include.clock import Clock
-from include.errors import Transient
+from include.errors import Fenced, Transient
 from include.log.kafka import KafkaAdmin, KafkaReader
 from include.log.kafka_writer import KafkaWriter
 from include.log.registry import ConfluentRegistry
-from include.metrics.exporter import Metrics
-from include.metrics.progress import RunFolder
 from include.settings.connections import Kafka, Registry
 from include.settings.deployment import Deployment
 from include.source.decoder import decoders_told
 from include.source.definition import SourceDefinition
-from include.source.group import Group
-from include.source.ports import LogPorts, Watcher, transactional_id
+from include.source.ports import LogPorts, transactional_id
 from include.source.preflight import preflight, refuse
+from include.source.reporter import Reporter
 from include.source.session import Session
 from include.source.state import Job
 
-__all__ = ["Capture", "Mode", "Reporter", "kafka_ports"]
+__all__ = ["Capture", "Mode", "kafka_ports"]
 
 log = logging.getLogger(__name__)
 
@@ -34,70 +30,8 @@ from now on, whatever was captured before (after a purged binlog)."""
 
 _FIRST_PAUSE_S: Final = 0.5
 _LONGEST_PAUSE_S: Final = 5.0
-_REPORT_EVERY_S: Final = 0.5
 # A capture that never reached its servers says so and ends; one that did waits for them as long as it takes.
 _FIRST_PATIENCE_S: Final = 60.0
-
-
-@dataclass
-class Reporter(Watcher):
-    """Progress file, metrics and stop request of a supervised capture."""
-
-    folder: RunFolder
-    metrics: Metrics
-    clock: Clock
-    interrupted: Callable[[], bool] = bool
-
-    def __post_init__(self) -> None:
-        self._started_s = self._asked_s = self._reported_s = self.clock.monotonic_s()
-        self._asked_s -= 1
-        self._reported_s -= 1
-        self._stop = False
-        self._rows = self._transactions = self.commits = 0
-
-    def stop_requested(self) -> bool:
-        """The guardian's stop file (looked for five times a second), or a signal."""
-        now_s = self.clock.monotonic_s()
-        if not self._stop and now_s - self._asked_s >= 0.2:
-            self._asked_s = now_s
-            self._stop = self.folder.stop_requested() or self.interrupted()
-        return self._stop
-
-    def on_commit(self, group: Group, *, caught_up: bool) -> None:
-        """Count and show it."""
-        self.commits += 1
-        self._rows += group.rows
-        self._transactions += group.transactions
-        self.metrics.count("lyrebird_rows_total", group.rows)
-        self.metrics.count("lyrebird_transactions_total", group.transactions)
-        lag_s = 0.0 if caught_up else max(0.0, (self.clock.now_us() - group.position.commit_us) / 1e6)
-        self.metrics.set("lyrebird_lag_seconds", lag_s)
-        self.metrics.set("lyrebird_position_commit_seconds", group.position.commit_us / 1e6)
-        self.metrics.set("lyrebird_up_seconds", self.clock.monotonic_s() - self._started_s)
-        self._report(
-            position=str(group.position.binlog),
-            gtids=str(group.position.gtids),
-            lag_s=round(lag_s, 3),
-            rows=self._rows,
-            transactions=self._transactions,
-            snapshot=group.state.snapshot,
-        )
-
-    def on_snapshot(self, table: str, rows: int) -> None:
-        """Show how far the snapshot is."""
-        self.metrics.set("lyrebird_snapshot_rows", rows, table)
-
-    def on_retry(self, error: Transient, attempt: int) -> None:
-        """A session was lost; waiting counts as progress, as starting anew would help nobody."""
-        self.metrics.count("lyrebird_retries_total")
-        self._reported_s -= _REPORT_EVERY_S
-        self._report(waiting_for=str(error), attempt=attempt)
-
-    def _report(self, **fields: object) -> None:
-        now_s = self.clock.monotonic_s()
-        if now_s - self._reported_s >= _REPORT_EVERY_S:
-            self._reported_s = now_s
-            self.folder.report(**fields)
 
 
 class Capture:
@@ -122,6 +56,13 @@ class Capture:
 
     def run(self, mode: Mode = "stream", tables: tuple[str, ...] = (), id_: str = "") -> str:
         """Run to the end; says in a few words how it ended: `stopped`, `done`, or `already done`."""
+        try:
+            return self._sessions(mode, tables, id_)
+        except Fenced as error:
+            self._reporter.on_fenced(error)
+            raise
+
+    def _sessions(self, mode: Mode, tables: tuple[str, ...], id_: str) -> str:
         log.info("capture of %s begins, %s", self._name, decoders_told())
         while True:
             commits = self._reporter.commits

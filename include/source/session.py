@@ -11,40 +11,35 @@ An error in 3–5 ends the session; the next one begins at 1 and re-reads what w
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Collection
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, Final
 
 from include.clock import Clock
 from include.errors import SettingsError, Terminal, Transient
 from include.log.requests import Answer
 from include.log.topics import source_resolved
-from include.source.binlog import EventReader, Packets
 from include.source.cascades import cascading_keys
 from include.source.checkpoint import read_checkpoint
 from include.source.commit import Committer
-from include.source.connection import Dump, asked, dump, server_of
+from include.source.connection import asked, server_of
 from include.source.definition import SourceDefinition
 from include.source.desk import Desk, full_names
 from include.source.encode import Encoders
+from include.source.inflow import Idle, Inflow
 from include.source.ports import LogPorts, Watcher, ensure_topics
 from include.source.replicator import Replicator
 from include.source.snapshot import Snapshot
 from include.source.state import CaptureState, Job
 from include.source.tables import Catalog, TableInfo, load_tables
-from include.source.transaction import Heartbeat, SourceTransaction, TransactionBuilder
+from include.source.transaction import SourceTransaction
+from include.source.xa import prepared, wait_until_ended
 
 __all__ = ["Session"]
 
 _IDLE_COMMIT_S: Final = 0.8
 _POLL_S: Final = 0.25
 _REQUESTS_EVERY_S: Final = 1.0
-# The server stamps whole seconds, at a statement's start: what is committed now may carry a stamp of a second ago.
-_STAMP_US: Final = 1_000_000
-# What of a source transaction lies in memory while it waits for its commit; the rest lies on disk.
-_MEMORY_BYTES: Final = 64 << 20
 
 
 class Session:
@@ -56,7 +51,7 @@ class Session:
         server = server_of(source)
         ensure_topics(name, ports.admin)
         self._writer = ports.writer()
-        self._dump: Dump | None = None
+        self._inflow: Inflow | None = None
         try:
             self._checkpoint = read_checkpoint(ports.reader, source_resolved(name))
             self._desk = Desk(name, ports.reader, clock)
@@ -68,7 +63,7 @@ class Session:
         self._encoders = Encoders(name, source, ports.admin, ports.registry)
         self._replicator: Replicator | None = None
         self._group_since_s: float | None = None
-        self._committed_s = self._heard_s = self._asked_s = clock.monotonic_s()
+        self._committed_s = self._asked_s = clock.monotonic_s()
         self._caught_up = False
 
     @property
@@ -78,8 +73,8 @@ class Session:
 
     def close(self) -> None:
         """Give up writer and dump; what is not committed is dropped. May be called twice."""
-        if self._dump is not None:
-            self._dump.close()
+        if self._inflow is not None:
+            self._inflow.close()
         self._writer.close()
 
     def first_snapshot(self, tables: tuple[str, ...] = ()) -> bool:
@@ -89,7 +84,9 @@ class Session:
         """
         again = self._checkpoint.last is not None
         before = self._state()
-        snapshot = Snapshot(self._source, self._clock)
+        snapshot = self._snapshot_of_all()
+        if snapshot is None:
+            return False
         try:
             found = {".".join(name): info for name, info in snapshot.tables().items()}
             chosen = _chosen(tables, found)
@@ -134,17 +131,18 @@ class Session:
         if extra is not None:
             tables = tuple(_chosen(extra.tables, core.state.tables))
             core.state = replace(core.state, jobs=(*core.state.jobs, replace(extra, tables=tables)))
-        self._dump = dump(self._source, self._source.replica_id(self._name), last.position)
-        self._packets = Packets(self._dump, self._source)
-        self._events = EventReader()
-        self._builder = TransactionBuilder(
-            self._source.captures, self._survives_rollback, _MEMORY_BYTES, Path(tempfile.gettempdir())
+        self._inflow = Inflow(
+            self._source,
+            self._source.replica_id(self._name),
+            last.position,
+            core.state.waiting,
+            self._survives_rollback,
+            self._clock,
         )
-        self._heard_s = self._clock.monotonic_s()
         while not self._watcher.stop_requested():
-            self._step(core)
+            self._step(core, self._inflow)
             self._take_requests(core)
-            if core.state.jobs and not core.pending and not self._carry_out(core, core.state.jobs[0]):
+            if core.state.jobs and not core.pending and not self._carry_out(core, self._inflow, core.state.jobs[0]):
                 break
             if extra is not None and all(job.id != extra.id for job in core.state.jobs):
                 break
@@ -184,33 +182,30 @@ class Session:
         if new:
             core.state = core.state.with_gap(f"gap:new:{core.floor}", new)
 
-    def _step(self, core: Replicator) -> None:
+    def _step(self, core: Replicator, inflow: Inflow) -> None:
         """Take at most one event, and commit when it is time."""
         now_s = self._clock.monotonic_s()
         wait_s = _POLL_S
         if self._group_since_s is not None:
             wait_s = max(0.0, self._group_since_s + self._source.group_ms / 1000 - now_s)
-        data = self._packets.next(wait_s)
+        item = inflow.next(wait_s)
         now_s = self._clock.monotonic_s()
-        item = None
-        if data is not None:
-            self._heard_s = now_s
-            item = self._builder.on_event(self._events.parse(data))
-        elif now_s - self._heard_s > self._source.silence_s:
-            raise Transient("the server has gone silent", system="mysql", server=self._source.place)
         if isinstance(item, SourceTransaction):
             self._caught_up = False
+            waiting = inflow.waiting(core.state.waiting, core.position)
+            if waiting is not core.state.waiting:
+                core.state = replace(core.state, waiting=waiting)
             core.on_transaction(item)
             if self._group_since_s is None:
                 self._group_since_s = now_s
-        elif isinstance(item, Heartbeat):
+        elif isinstance(item, Idle):
             self._caught_up = True
-            core.on_idle(item.at, self._clock.now_us() - _STAMP_US)
+            core.on_idle(item.at, item.until_us)
         if self._group_since_s is not None:
             age_ms = (now_s - self._group_since_s) * 1000
             if age_ms >= self._source.group_ms or core.size_bytes >= self._source.group_bytes:
                 self._commit()
-        elif isinstance(item, Heartbeat) and now_s - self._committed_s >= _IDLE_COMMIT_S:
+        elif isinstance(item, Idle) and now_s - self._committed_s >= _IDLE_COMMIT_S:
             self._commit()
 
     def _commit(self, uncovered: tuple[str, ...] = ()) -> None:
@@ -218,8 +213,11 @@ class Session:
         group = core.flush(uncovered)
         self._committer.commit(group)
         self._group_since_s = None
-        # While the log kept us waiting, nobody listened to the server: its silence counts from now.
-        self._committed_s = self._heard_s = self._clock.monotonic_s()
+        self._committed_s = self._clock.monotonic_s()
+        if self._inflow is not None:
+            # While the log kept us waiting, nobody listened to the server.
+            self._inflow.heard()
+            self._watcher.on_prepared(self._inflow.prepared)
         self._watcher.on_commit(group, caught_up=self._caught_up)
 
     @property
@@ -239,7 +237,7 @@ class Session:
                 core.on_answer(answer)
             self._commit()
 
-    def _carry_out(self, core: Replicator, job: Job) -> bool:
+    def _carry_out(self, core: Replicator, inflow: Inflow, job: Job) -> bool:
         """Read a job's tables at a coordinate that the stream is brought to exactly; False when asked to stop."""
         if job.asked:
             core.on_answer(Answer(job.id, "running", self._clock.now_us()))
@@ -249,7 +247,7 @@ class Session:
             while not core.position.covers(snapshot.position):
                 if self._watcher.stop_requested():
                     return False
-                self._step(core)
+                self._step(core, inflow)
             if core.pending:
                 self._commit()
             # What went by meanwhile may have dropped tables of the job, or the job with them.
@@ -274,6 +272,15 @@ class Session:
             snapshot.close()
         return True
 
+    def _snapshot_of_all(self) -> Snapshot | None:
+        """A snapshot while no XA transaction is prepared, as its rows were lost to it; None when asked to stop."""
+        while wait_until_ended(self._source, self._clock, self._watcher):
+            snapshot = Snapshot(self._source, self._clock)
+            if not prepared(self._source):
+                return snapshot
+            snapshot.close()
+        return None
+
     def _snapshot_ahead(self, core: Replicator) -> Snapshot:
         """A snapshot that has all that the stream has had: the binlog is sent before the engine commits."""
         for _ in range(200):
@@ -296,6 +303,7 @@ class Session:
                 if self._watcher.stop_requested():
                     return None
         self._watcher.on_snapshot(shape.table, rows)
+        self._watcher.on_snapshot_end()
         return rows
 
 

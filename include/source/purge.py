@@ -1,0 +1,124 @@
+"""How long a server still keeps the binlog from which capture goes on, and how far its end is.
+
+A server purges whole files, the oldest first: when the last write of one is older than its limit of time, or when all
+together exceed its limit of bytes. It does not purge a file that a replica is reading, so the horizon says how long
+capture may be away.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from include.record.position import BinlogPosition
+
+__all__ = ["WARN_HOURS", "BinlogFile", "Horizon", "Retention", "Started", "horizon", "lag_bytes"]
+
+WARN_HOURS = 24.0
+"""A horizon below asks for a person."""
+_HOUR_US = 3_600_000_000
+_MISSING = "the server has no file of that name; was another one put in its place?"
+
+
+@dataclass(frozen=True, slots=True)
+class BinlogFile:
+    """A file as SHOW BINARY LOGS tells it."""
+
+    name: str
+    size_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Retention:
+    """The server's own limits; 0: none, None: not known."""
+
+    age_s: float | None
+    total_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Horizon:
+    """Hours until the file may be purged, and on what they rest; None: never, or unknown, as `basis` says."""
+
+    hours: float | None
+    basis: str
+
+    @property
+    def short(self) -> bool:
+        """Whether a person should act."""
+        return self.hours is not None and self.hours < WARN_HOURS
+
+
+Started = Callable[[str], int | None]
+"""When the server began a file, µs UTC; None when it does not tell."""
+
+
+def lag_bytes(files: Sequence[BinlogFile], position: BinlogPosition) -> int | None:
+    """Bytes of binlog after the position; None when its file is not among `files`, which are the oldest first."""
+    at = _index(files, position.file)
+    if at is None:
+        return None
+    return max(0, sum(file.size_bytes for file in files[at:]) - position.pos)
+
+
+def horizon(
+    files: Sequence[BinlogFile], retention: Retention, position: BinlogPosition, started: Started, now_us: int
+) -> Horizon:
+    """How long until the position's file may be purged. `files`: the oldest first; asks `started` of two at most."""
+    at = _index(files, position.file)
+    if at is None:
+        if files and _older(position, files[0].name):
+            return Horizon(0.0, "the server has purged the file")
+        return Horizon(None, f"unknown: {_MISSING}")
+    limits = [
+        limit
+        for limit in (_by_age(files, at, retention, started, now_us), _by_size(files, at, retention, started, now_us))
+        if limit is not None
+    ]
+    known = [limit for limit in limits if limit.hours is not None]
+    if known:
+        return min(known, key=lambda limit: limit.hours or 0.0)
+    return limits[0] if limits else Horizon(None, "never: the server purges nothing by itself")
+
+
+def _by_age(
+    files: Sequence[BinlogFile], at: int, retention: Retention, started: Started, now_us: int
+) -> Horizon | None:
+    if retention.age_s is None:
+        return Horizon(None, "unknown: the server does not tell its limit of time")
+    if retention.age_s <= 0:
+        return None
+    if at == len(files) - 1:
+        return Horizon(retention.age_s / 3600, "its limit of time; the file is still being written")
+    # The next file began when this one was written last.
+    written_us = started(files[at + 1].name)
+    if written_us is None:
+        return Horizon(None, "unknown: the server does not tell the age of its files")
+    return Horizon(
+        max(0.0, (written_us - now_us) / _HOUR_US + retention.age_s / 3600), "its limit of time, from the last write"
+    )
+
+
+def _by_size(
+    files: Sequence[BinlogFile], at: int, retention: Retention, started: Started, now_us: int
+) -> Horizon | None:
+    if retention.total_bytes <= 0:
+        return None
+    room = retention.total_bytes - sum(file.size_bytes for file in files[at:])
+    if room <= 0 and at < len(files) - 1:
+        return Horizon(0.0, "its limit of bytes")
+    first_us = started(files[0].name)
+    if first_us is None or first_us >= now_us:
+        return Horizon(None, "unknown: the server does not tell the age of its files")
+    written = sum(file.size_bytes for file in files)
+    hours = max(0, room) / max(written, 1) * (now_us - first_us) / _HOUR_US
+    return Horizon(hours, "its limit of bytes, at the rate of writes since its oldest file")
+
+
+def _index(files: Sequence[BinlogFile], name: str) -> int | None:
+    return next((i for i, file in enumerate(files) if file.name == name), None)
+
+
+def _older(position: BinlogPosition, first: str) -> bool:
+    base, _, _ = position.file.rpartition(".")
+    return base == first.rpartition(".")[0] and position < BinlogPosition(first, 0)

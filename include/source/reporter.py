@@ -1,0 +1,133 @@
+"""What a supervised capture shows of itself: progress file, metrics, incidents; and how it hears a stop request."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from include.clock import Clock
+from include.errors import Fenced, Transient
+from include.metrics.exporter import Metrics
+from include.metrics.progress import RunFolder
+from include.source.group import Group
+from include.source.incident import Incidents
+from include.source.ports import Watcher
+from include.source.purge_watch import PurgeWatch
+from include.source.step import Prepared
+
+__all__ = ["Reporter"]
+
+_REPORT_EVERY_S: Final = 0.5
+_EVENTS: Final = {"c": "WRITE_ROWS", "u": "UPDATE_ROWS", "d": "DELETE_ROWS"}
+
+
+@dataclass
+class Reporter(Watcher):
+    """Writes progress.json twice a second at most; `incidents` and `purge` where the capture is to tell of them."""
+
+    folder: RunFolder
+    metrics: Metrics
+    clock: Clock
+    interrupted: Callable[[], bool] = bool
+    incidents: Incidents | None = None
+    purge: PurgeWatch | None = None
+    commits: int = field(default=0, init=False)
+
+    def __post_init__(self) -> None:
+        self._started_s = self._asked_s = self._reported_s = self.clock.monotonic_s()
+        self._asked_s -= 1
+        self._reported_s -= 1
+        self._stop = False
+        self._rows, self._skipped, self._transactions = Counter[str](), Counter[str](), 0
+        self._known: set[str] = set()
+        self._said: dict[str, Any] = {"started_us": self.clock.now_us()}
+
+    def stop_requested(self) -> bool:
+        """The guardian's stop file (looked for five times a second), or a signal."""
+        now_s = self.clock.monotonic_s()
+        if not self._stop and now_s - self._asked_s >= 0.2:
+            self._asked_s = now_s
+            self._stop = self.folder.stop_requested() or self.interrupted()
+        return self._stop
+
+    def on_commit(self, group: Group, *, caught_up: bool) -> None:
+        """Count and show it."""
+        self.commits += 1
+        self._rows.update(group.ops)
+        self._transactions += group.transactions
+        for op, rows in group.ops.items():
+            self.metrics.count("lyrebird_rows_total", rows, op)
+        for op, events in group.skipped.items():
+            self._skipped[_EVENTS[op]] += events
+            self.metrics.count("lyrebird_skipped_events_total", events, _EVENTS[op])
+        self.metrics.count("lyrebird_transactions_total", group.transactions)
+        lag_s = 0.0 if caught_up else max(0.0, (self.clock.now_us() - group.position.commit_us) / 1e6)
+        self.metrics.set("lyrebird_lag_seconds", lag_s)
+        self.metrics.set("lyrebird_position_commit_seconds", group.position.commit_us / 1e6)
+        self.metrics.set("lyrebird_up_seconds", self.clock.monotonic_s() - self._started_s)
+        self.metrics.set("lyrebird_tables_set_aside", len({*group.state.aside, *group.state.orphans}))
+        if self.purge is not None:
+            self.purge.see(group.position.binlog)
+        if self.incidents is not None:
+            self.incidents.on_state(group.state)
+        for gone in ("waiting_for", "attempt"):
+            self._said.pop(gone, None)
+        self._report(
+            position=str(group.position.binlog),
+            gtids=str(group.position.gtids),
+            lag_s=round(lag_s, 3),
+            rows=self._rows.total(),
+            transactions=self._transactions,
+            snapshot=group.state.snapshot,
+            ops=dict(self._rows),
+            skipped=dict(self._skipped),
+        )
+
+    def on_snapshot(self, table: str, rows: int) -> None:
+        """Show how far the snapshot is."""
+        self._said["reading"] = {"table": table, "rows": rows}
+        self.metrics.set("lyrebird_snapshot_rows", rows, table)
+
+    def on_snapshot_end(self) -> None:
+        """No table is being read any more."""
+        self._said.pop("reading", None)
+
+    def on_prepared(self, prepared: tuple[Prepared, ...]) -> None:
+        """XA transactions that wait for their end."""
+        self._said["prepared"] = [
+            {"xid": str(each.xid), "position": str(each.start), "gtid": each.gtid} for each in prepared
+        ]
+
+    def on_retry(self, error: Transient, attempt: int) -> None:
+        """A session was lost; waiting counts as progress, as starting anew would help nobody."""
+        self.metrics.count("lyrebird_retries_total")
+        self._report(now=True, waiting_for=str(error), attempt=attempt)
+
+    def on_fenced(self, error: Fenced) -> None:
+        """Another capture has taken over: told before this one ends."""
+        if self.incidents is not None:
+            self.incidents.on_fenced(error)
+        self._report(now=True)
+
+    def _report(self, *, now: bool = False, **fields: object) -> None:
+        self._said.update(fields)
+        now_s = self.clock.monotonic_s()
+        if not now and now_s - self._reported_s < _REPORT_EVERY_S:
+            return
+        self._reported_s = now_s
+        if self.purge is not None and self.purge.horizon is not None:
+            hours = self.purge.horizon.hours
+            self._said["purge"] = {"hours": hours, "basis": self.purge.horizon.basis}
+            if hours is not None:
+                self.metrics.set("lyrebird_purge_horizon_hours", hours)
+        if self.incidents is not None:
+            self.incidents.on_horizon(None if self.purge is None else self.purge.horizon)
+            found = self.incidents.open()
+            for each in found:
+                if each.id not in self._known:
+                    self._known.add(each.id)
+                    self.metrics.count("lyrebird_incidents_total", 1, each.kind)
+            self._said["incidents"] = [each.to_json() for each in found]
+        self.folder.report(**self._said)

@@ -1,0 +1,103 @@
+"""Incidents keep their ids for as long as they last, over restarts too."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from include.clock import ManualClock
+from include.errors import Fenced
+from include.source.incident import Incidents, incidents_of
+from include.source.purge import Horizon
+from include.source.state import Aside, CaptureState
+
+WHY = Aside("0-1-7", "bin.000001:9", "a row cannot be read", 1)
+SHORT, LONG = Horizon(3.0, "its limit of time"), Horizon(48.0, "its limit of time")
+
+
+class Folder:
+    """A run folder in memory."""
+
+    def __init__(self) -> None:
+        self.files: dict[str, dict[str, Any]] = {}
+
+    def keep(self, name: str, value: dict[str, Any]) -> None:
+        self.files[name] = value
+
+    def kept(self, name: str) -> dict[str, Any]:
+        return self.files.get(name, {})
+
+
+class Scene:
+    def __init__(self) -> None:
+        self.folder, self.clock = Folder(), ManualClock(1_000_000)
+        self.restart()
+
+    def restart(self) -> None:
+        self.incidents = Incidents("shop", self.folder, self.clock)  # type: ignore[arg-type]
+
+    @property
+    def ids(self) -> list[str]:
+        return [each.id for each in self.incidents.open()]
+
+
+def test_a_table_set_aside_and_one_in_want_of_rows_say_what_to_run() -> None:
+    no_gtid = Aside("", "bin.000001:9", "a cascade", 1)
+    found = incidents_of("shop", CaptureState(aside={"shop.t": WHY}, orphans={"shop.u": no_gtid}))
+    assert [(each.kind, each.table, each.id) for each in found] == [
+        ("aside", "shop.t", "aside:shop.t:bin.000001:9"),
+        ("orphans", "shop.u", "orphans:shop.u:bin.000001:9"),
+    ]
+    assert found[0].fix == "lyrebird capture resume-table --source shop shop.t"
+    assert found[0].text == ("table shop.t of shop is set aside since 0-1-7 (bin.000001:9): a row cannot be read")
+    assert found[1].text == "table shop.u of shop may lack changes since bin.000001:9: a cascade"
+
+
+def test_a_table_that_is_resumed_is_no_incident_any_more() -> None:
+    scene = Scene()
+    state = CaptureState(aside={"shop.t": WHY})
+    scene.incidents.on_state(state)
+    assert scene.ids == ["aside:shop.t:bin.000001:9"]
+    scene.incidents.on_state(state.without_aside(["shop.t"]))
+    assert scene.ids == []
+
+
+def test_a_short_horizon_is_one_incident_until_it_has_recovered() -> None:
+    scene = Scene()
+    scene.incidents.on_horizon(None)
+    assert scene.ids == []
+    scene.incidents.on_horizon(SHORT)
+    (first,) = scene.ids
+    scene.clock.advance(3600)
+    for horizon in (Horizon(30.0, "its limit of time"), SHORT, Horizon(None, "unknown: it does not tell"), SHORT):
+        scene.incidents.on_horizon(horizon)
+        assert scene.ids == [first]
+    scene.restart()
+    assert scene.ids == [first]
+    scene.incidents.on_horizon(LONG)
+    assert scene.ids == []
+    scene.incidents.on_horizon(SHORT)
+    assert scene.ids != [first]
+    scene.incidents.on_horizon(Horizon(None, "never: the server purges nothing by itself"))
+    assert scene.ids == []
+
+
+def test_captures_that_take_over_from_each_other_in_turns_are_one_incident() -> None:
+    scene = Scene()
+    scene.incidents.on_fenced(Fenced("another process has taken over", fix="Look."))
+    (first,) = scene.ids
+    for _ in range(3):
+        scene.clock.advance(50 * 60)
+        scene.restart()
+        scene.incidents.on_fenced(Fenced("another process has taken over", fix="Look."))
+        assert scene.ids == [first]
+    scene.clock.advance(61 * 60)
+    assert scene.ids == []
+    scene.incidents.on_fenced(Fenced("another process has taken over", fix="Look."))
+    assert scene.ids != [first]
+
+
+def test_a_file_of_another_shape_is_begun_anew() -> None:
+    scene = Scene()
+    scene.folder.files["incidents.json"] = {"purge": None}
+    scene.restart()
+    assert scene.ids == []

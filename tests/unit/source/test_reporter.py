@@ -1,0 +1,174 @@
+"""What a capture shows of itself while it runs."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from typing import Any
+
+from include.clock import ManualClock
+from include.errors import Fenced, Transient
+from include.metrics.exporter import Metrics
+from include.record.gtid import MariadbGtidSet
+from include.record.position import BinlogPosition, SourcePosition
+from include.source.group import Group
+from include.source.gtid_event import Xid
+from include.source.incident import Incidents
+from include.source.purge import Horizon
+from include.source.purge_watch import PurgeWatch
+from include.source.reporter import Reporter
+from include.source.state import Aside, CaptureState
+from include.source.step import Prepared
+
+
+class Folder:
+    """A run folder in memory."""
+
+    def __init__(self) -> None:
+        self.progress: dict[str, Any] = {}
+        self.files: dict[str, dict[str, Any]] = {}
+
+    def report(self, **fields: Any) -> None:
+        self.progress = fields
+
+    def keep(self, name: str, value: dict[str, Any]) -> None:
+        self.files[name] = value
+
+    def kept(self, name: str) -> dict[str, Any]:
+        return self.files.get(name, {})
+
+    def stop_requested(self) -> bool:
+        return False
+
+
+class Scene:
+    def __init__(self, horizon: Horizon | None = None) -> None:
+        self.folder, self.clock, self.metrics = Folder(), ManualClock(10_000_000), Metrics("capture-s")
+        self.looks: list[BinlogPosition] = []
+
+        def look(position: BinlogPosition) -> Horizon:
+            self.looks.append(position)
+            if horizon is None:
+                raise Transient("the server does not answer", system="mysql")
+            return horizon
+
+        self.watch = PurgeWatch(look)
+        incidents = Incidents("s", self.folder, self.clock)  # type: ignore[arg-type]
+        self.reporter = Reporter(
+            self.folder,  # type: ignore[arg-type]
+            self.metrics,
+            self.clock,
+            incidents=incidents,
+            purge=self.watch,
+        )
+
+    def commit(
+        self,
+        ops: Mapping[str, int] | None = None,
+        skipped: Mapping[str, int] | None = None,
+        state: CaptureState | None = None,
+    ) -> dict[str, Any]:
+        at = SourcePosition("mariadb", MariadbGtidSet.parse("0-1-5"), BinlogPosition("bin.000001", 700), 9_000_000)
+        counted = ops or {}
+        group = Group((), at, state or CaptureState(), 1, (), sum(counted.values()), 1, counted, skipped or {})
+        self.reporter.on_commit(group, caught_up=False)
+        self.clock.advance(1)
+        return self.folder.progress
+
+
+def test_rows_by_op_and_events_passed_over_by_type_add_up() -> None:
+    scene = Scene()
+    scene.commit({"c": 2, "u": 1}, {"d": 1})
+    said = scene.commit({"c": 1, "r": 5}, {"d": 2, "u": 1})
+    assert (said["rows"], said["ops"]) == (9, {"c": 3, "u": 1, "r": 5})
+    assert said["skipped"] == {"DELETE_ROWS": 3, "UPDATE_ROWS": 1}
+    assert (said["position"], said["gtids"], said["transactions"], said["started_us"]) == (
+        "bin.000001:700",
+        "0-1-5",
+        2,
+        10_000_000,
+    )
+    shown = scene.metrics.text()
+    assert 'lyrebird_rows_total{application="capture-s",kind="c"} 3.0' in shown
+    assert 'lyrebird_skipped_events_total{application="capture-s",kind="DELETE_ROWS"} 3.0' in shown
+
+
+def test_a_snapshot_is_shown_while_it_reads() -> None:
+    scene = Scene()
+    scene.reporter.on_snapshot("shop.t", 500)
+    assert scene.commit()["reading"] == {"table": "shop.t", "rows": 500}
+    scene.reporter.on_snapshot_end()
+    assert "reading" not in scene.commit()
+
+
+def test_prepared_transactions_are_shown() -> None:
+    scene = Scene()
+    scene.reporter.on_prepared((Prepared(Xid(1, b"a", b""), BinlogPosition("bin.000001", 4), "0-1-3"),))
+    (prepared,) = scene.commit()["prepared"]
+    assert (prepared["position"], prepared["gtid"]) == ("bin.000001:4", "0-1-3")
+
+
+def test_waiting_for_a_server_is_shown_at_once_beside_what_was_known_until_it_is_over() -> None:
+    scene = Scene()
+    scene.commit({"c": 1})
+    scene.reporter.on_retry(Transient("no answer", system="mysql"), 3)
+    assert (scene.folder.progress["attempt"], scene.folder.progress["rows"]) == (3, 1)
+    scene.clock.advance(1)
+    assert "waiting_for" not in scene.commit()
+
+
+def test_a_table_set_aside_is_reported_with_the_command_that_resumes_it() -> None:
+    scene = Scene()
+    state = CaptureState(aside={"shop.t": Aside("0-1-7", "bin.000001:9", "a row cannot be read", 1)})
+    for _ in range(2):
+        (incident,) = scene.commit(state=state)["incidents"]
+        assert incident["fix"] == "lyrebird capture resume-table --source s shop.t"
+    assert 'lyrebird_incidents_total{application="capture-s",kind="aside"} 1.0' in scene.metrics.text()
+    assert scene.commit()["incidents"] == []
+
+
+def test_a_short_purge_horizon_is_reported_from_the_position_of_the_last_commit() -> None:
+    scene = Scene(Horizon(2.5, "its limit of time"))
+    scene.watch.look_once()
+    assert scene.looks == []
+    assert scene.commit()["incidents"] == []
+    scene.watch.look_once()
+    assert scene.looks == [BinlogPosition("bin.000001", 700)]
+    said = scene.commit()
+    assert said["purge"] == {"hours": 2.5, "basis": "its limit of time"}
+    assert [each["kind"] for each in said["incidents"]] == ["purge"]
+    assert "in 2.5 h" in said["incidents"][0]["text"]
+    assert 'lyrebird_purge_horizon_hours{application="capture-s",kind=""} 2.5' in scene.metrics.text()
+
+
+def test_a_server_that_does_not_tell_its_files_changes_nothing() -> None:
+    scene = Scene()
+    scene.commit()
+    scene.watch.look_once()
+    scene.watch.look_once()
+    assert len(scene.looks) == 2
+    assert scene.watch.horizon is None
+    assert "purge" not in scene.commit()
+
+
+def test_a_take_over_is_reported_before_the_end() -> None:
+    scene = Scene()
+    scene.reporter.on_fenced(Fenced("another process has taken over", fix="This one ends."))
+    (incident,) = scene.folder.progress["incidents"]
+    assert (incident["kind"], incident["fix"]) == ("fenced", "lyrebird capture status --source s")
+
+
+def test_the_watch_looks_from_its_own_thread_until_it_is_closed() -> None:
+    found = Horizon(100.0, "its limit of time")
+
+    def look(_position: BinlogPosition) -> Horizon:
+        watch.close()
+        return found
+
+    watch = PurgeWatch(look)
+    watch.start()
+    watch.see(BinlogPosition("bin.000001", 4))
+    for thread in threading.enumerate():
+        if thread.name == "purge-watch":
+            thread.join(10)
+    assert watch.horizon == found
