@@ -17,6 +17,7 @@ from include.record.key import partition_of
 __all__ = ["KafkaWriter"]
 
 _CALL_S: Final = 5.0
+_SERVE_EVERY: Final = 100
 State = Literal["idle", "open", "unknown", "closed"]
 """unknown: a commit was sent and its answer is lost."""
 
@@ -62,6 +63,8 @@ class KafkaWriter:
                 queue_buffering_max_kbytes=65536,
             )
         )
+        self._produce: Any = self._producer.produce
+        self._unserved = 0
         self._repeat("open a writer", self._producer.init_transactions)
 
     def begin(self) -> None:
@@ -88,19 +91,23 @@ class KafkaWriter:
         more = {} if timestamp_ms is None else {"timestamp": timestamp_ms}
         until_s: float | None = None
         while True:
+            # Without `asking`, which would cost as much as the rest: this is called for every row.
             try:
-                with self._connection.asking("append", topic=topic, partition=at, transactional_id=self._id):
-                    self._producer.produce(
-                        topic, value, key, at, on_delivery=self._delivered, headers=list(headers), **more
-                    )
+                self._produce(topic, value, key, at, self._delivered, headers=list(headers), **more)
             except BufferError as full:
                 until_s = until_s or self._clock.monotonic_s() + self._timeout_s
                 self._serve(0.1)
                 if self._clock.monotonic_s() > until_s:
                     raise self._connection.unreachable("append", topic=topic, transactional_id=self._id) from full
                 continue
-            self._serve(0)
-            self._check()
+            except (KafkaException, SystemError):
+                with self._connection.asking("append", topic=topic, partition=at, transactional_id=self._id):
+                    raise
+            self._unserved += 1
+            if self._unserved >= _SERVE_EVERY:
+                self._unserved = 0
+                self._serve(0)
+                self._check()
             return
 
     def next_offsets(self) -> dict[tuple[str, int], int]:
@@ -153,7 +160,7 @@ class KafkaWriter:
             with contextlib.suppress(LyrebirdError):
                 self.abort()
         self._state = "closed"
-        self._producer = None
+        self._producer = self._produce = None
 
     def _need_open(self) -> None:
         if self._state != "open":
@@ -165,13 +172,13 @@ class KafkaWriter:
                 place = {"topic": message.topic(), "partition": message.partition(), "transactional_id": self._id}
                 self._failure = self._connection.error(error, "append", **place)
             return
-        at = (message.topic(), message.partition())
-        offset = message.offset()
+        at, offset = (message.topic(), message.partition()), message.offset()
         if offset is None or offset < 0:
             # A repeated request whose first answer was lost: stored, but nobody knows where.
             self._failure = self._failure or self._connection.unreachable("where a record went", topic=at[0])
             return
-        self._ends[at] = max(self._ends.get(at, 0), offset + 1)
+        if offset >= self._ends.get(at, 0):
+            self._ends[at] = offset + 1
 
     def _serve(self, seconds: float) -> None:
         with self._connection.asking("append", transactional_id=self._id):
