@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,13 +15,15 @@ import orjson
 from include.errors import SettingsError, Terminal
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from include.record.schema import Column
+    from include.source.cat import Cat
+    from include.source.tables import TableInfo
 
 __all__ = ["command"]
 
 _REFUSED, _CUT = 3, 4
+_LARGE_BYTES = 16 << 20
+_STEP_BYTES = 1 << 20
+_MAGIC = b"\xfebin"
 
 
 @click.group(name="binlog", help="Read binlog files: row changes as JSON.")
@@ -52,8 +57,9 @@ def cat(
     {"file", "pos", "gtid", "server_id", "timestamp", "database", "table", "op": "c|u|d", "before", "after"}
 
     Of transactions that committed only, unless --all. `pos` is the end of the transaction (with --all of the event).
-    Values are as SELECT shows them: numbers; DECIMAL, dates and times as strings; binary values as {"hex": …}; VECTOR
-    as a list. FILEs may be compressed (.gz, .zst, .xz, .bz2) or archives of binlogs (.tar, .zip).
+    Values are as SELECT shows them, in UTC: numbers; DECIMAL, dates and times as strings; binary values as
+    {"hex": …}; VECTOR as a list. Columns that the log does not hold are left out; those without a name are @1, @2, …
+    FILEs may be compressed (.gz, .zst, .xz, .bz2) or archives of binlogs (.tar, .zip).
 
     Ends with 0 when all was decoded, 3 when something was refused (named on stderr, the rest is printed), 4 when a file
     is not a binlog or cut short (what was whole is printed).
@@ -61,44 +67,91 @@ def cat(
     import tempfile
 
     from include.source.cat import Cat
-    from include.source.files import BinlogFileError, binlog_files
 
-    wanted = {tuple(name.split(".", 1)) for name in tables}
     for name in tables:
         if "." not in name:
             raise SettingsError("--table wants database and table", got=name, fix="Write --table db.t.")
-    refused: list[Terminal] = []
-
-    def refuse(error: Terminal) -> None:
-        refused.append(error)
-        click.echo(f"refused: {error}", err=True)
-
-    code = 0
-    out = sys.stdout.buffer
+    wanted = frozenset(tables)
     reader = Cat(
-        refuse,
+        lambda error: click.echo(f"refused: {error}", err=True),
         Path(tempfile.gettempdir()),
         _described(schema_file),
-        (lambda database, table: (database, table) in wanted) if wanted else (lambda _database, _table: True),
+        lambda database, table: not wanted or f"{database}.{table}" in wanted,
         everything,
         avro,
     )
+    try:
+        with _progress(files) as advance:
+            cut = _print(reader, files, advance)
+        sys.stdout.buffer.flush()
+    except BrokenPipeError:
+        # The reader (`| head`) has seen enough; the interpreter flushes once more at its end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        cut = False
+    if reader.refusals.more:
+        click.echo(f"refused: {reader.refusals.more:,} more for the causes above", err=True)
+    sys.exit(_CUT if cut else _REFUSED if reader.refusals else 0)
+
+
+def _print(reader: Cat, files: tuple[Path, ...], advance: Callable[[int], None]) -> bool:
+    """All lines of all files; whether one was no binlog, or cut short."""
+    from include.source.files import BinlogFileError, binlog_files
+
+    cut = False
+    write = sys.stdout.buffer.write
+
+    def wrong(error: Terminal) -> bool:
+        click.echo(f"error: {error}", err=True)
+        return True
+
     for path in files:
         try:
             for file in binlog_files(path):
                 reader.on_file(file.name)
                 for data in file.events():
                     for line in reader.on_event(data):
-                        out.write(orjson.dumps(line) + b"\n")
+                        write(orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE))
+                    advance(len(data))
+                unfinished = reader.on_end()
+                cut = (unfinished is not None and wrong(unfinished)) or cut
         except BinlogFileError as error:
-            click.echo(f"error: {error}", err=True)
-            code = _CUT
-    out.flush()
-    sys.exit(code or (_REFUSED if refused else 0))
+            cut = wrong(error)
+    return cut
 
 
-def _described(path: Path | None) -> Mapping[tuple[str, str], tuple[Column, ...]]:
-    from include.source.cat import columns_of
+@contextmanager
+def _progress(files: tuple[Path, ...]) -> Iterator[Callable[[int], None]]:
+    """A bar on stderr, where a person sees that and not the rows, and it takes a while: called with bytes read."""
+    size = sum(path.stat().st_size for path in files if path.is_file())
+    if size < _LARGE_BYTES or not sys.stderr.isatty() or sys.stdout.isatty():
+        yield lambda _bytes: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
+
+    columns = (TextColumn("binlog"), BarColumn(), DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        # Of packed files nobody knows how many bytes they hold.
+        task = progress.add_task("binlog", total=size if all(map(_plain, files)) else None)
+        waiting = 0
+
+        def advance(count: int) -> None:
+            nonlocal waiting
+            waiting += count
+            if waiting >= _STEP_BYTES:
+                progress.advance(task, waiting)
+                waiting = 0
+
+        yield advance
+
+
+def _plain(path: Path) -> bool:
+    with path.open("rb") as stream:
+        return stream.read(len(_MAGIC)) == _MAGIC
+
+
+def _described(path: Path | None) -> Mapping[tuple[str, str], TableInfo]:
+    from include.source.schema_rows import described
 
     if path is None:
         return {}
@@ -108,4 +161,4 @@ def _described(path: Path | None) -> Mapping[tuple[str, str], tuple[Column, ...]
         raise SettingsError("the schema is no JSON", file=str(path), reason=str(error)) from error
     if not isinstance(rows, list):
         raise SettingsError("the schema is no list", file=str(path), fix="Give rows of information_schema.columns.")
-    return columns_of(rows)
+    return described(rows)

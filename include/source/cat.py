@@ -1,91 +1,153 @@
 """Binlog files → row changes as JSON: what `lyrebird binlog cat` prints.
 
-Rows are decoded to the same Avro as capture sends, and printed from it. Tables are described by their maps, or by what
-the caller knows of `information_schema` where that fits the map.
+What cannot be read is refused by name and left out, the rest goes on. An event that may bound transactions takes the
+whole of its own with it, as nobody can tell whether that was committed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
 from include.clock import iso
 from include.errors import Terminal
-from include.record.gtid import Flavour
-from include.record.position import BinlogPosition
-from include.record.schema import Column, TableSchema
 from include.source.binlog import Event, EventReader
-from include.source.columns import column_of, mapped
+from include.source.boundary import boundary
+from include.source.cat_rows import RowTexts
 from include.source.compression import payload_events
-from include.source.event_type import EventType
+from include.source.ddl import effects
+from include.source.event_type import KINDS, EventType
+from include.source.events import Query, parse_query
 from include.source.gtid_event import parse_gtid
-from include.source.images import Images
-from include.source.layout import layout, mismatch
-from include.source.render import json_row
-from include.source.shape import Image, Shape
+from include.source.refusals import Refusals
 from include.source.statement import Statement
 from include.source.step import Rows
-from include.source.table_map import TableMap
+from include.source.tables import TableInfo
 from include.source.transaction import SourceTransaction, TransactionBuilder
 
-__all__ = ["Cat", "columns_of"]
+__all__ = ["Cat"]
 
 _GTIDS: Final = frozenset({EventType.GTID, EventType.MYSQL_GTID, EventType.ANONYMOUS_GTID, EventType.TAGGED_GTID})
-_STARTS: Final = _GTIDS | {EventType.FORMAT_DESCRIPTION}
+_QUERIES: Final = frozenset({EventType.QUERY, EventType.QUERY_COMPRESSED})
+_TEXTS: Final = frozenset({EventType.ANNOTATE, EventType.ROWS_QUERY})
+_ROWS: Final = frozenset(kind for kind in EventType if "_ROWS" in kind.name)
+_INSIDE: Final = _ROWS | _TEXTS | {EventType.TABLE_MAP}
+"""Events that bound nothing: without one of them the rest of its transaction is what it was."""
 _MEMORY_BYTES: Final = 64 << 20
+_TYPE_AT: Final = 4
+_LEFT_OUT: Final = "Its transaction is left out; --all prints what can be read of it."
 
 
 @dataclass
 class Cat:
-    """Fed event by event; `refuse` is told of each thing that could not be read, once for each cause.
+    """Fed file by file, event by event. `tell` is told of each thing that could not be read, once for each cause.
 
-    `described`: columns by (database, table). `wanted` chooses tables. `everything`: rows of transactions that were
+    `described`: tables by (database, table). `wanted` chooses tables. `everything`: rows of transactions that were
     rolled back, or never ended, too. `avro`: images as `{"hex": …}` of their Avro record, each new schema before them.
     """
 
-    refuse: Callable[[Terminal], None]
+    tell: Callable[[Terminal], None]
     spill_folder: Path
-    described: Mapping[tuple[str, str], tuple[Column, ...]] = field(default_factory=dict)
+    described: Mapping[tuple[str, str], TableInfo] = field(default_factory=dict)
     wanted: Callable[[str, str], bool] = lambda _database, _table: True
     everything: bool = False
     avro: bool = False
 
     def __post_init__(self) -> None:
+        self.refusals = Refusals(self.tell)
         self._reader = EventReader()
-        self._images: dict[TableMap, Images | None] = {}
-        self._builder = self._new_builder()
-        self._statement = Statement(self.wanted)
+        self._texts = RowTexts(self.described, self.avro)
+        self._builder = TransactionBuilder(self._captures, lambda *_: False, _MEMORY_BYTES, self.spill_folder)
+        self._statement = Statement(self._captures)
+        self._blind = False
         self._lost = False
         self._gtid = ""
         self._shown: set[str] = set()
 
     def on_file(self, name: str) -> None:
-        """The events that follow stand in this file."""
-        self._reader.file = name
+        """The events that follow are the file's of this name, from its beginning."""
+        self._reader = EventReader(name)
+        self._forget()
+
+    def on_end(self) -> Terminal | None:
+        """The file has ended: the error where it did so inside of a transaction."""
+        at = self._builder.unfinished
+        if at is None:
+            return None
+        self._forget()
+        return Terminal(
+            "binlog file ends inside of a transaction",
+            file=at.file,
+            pos=at.pos,
+            fix="Copy the file again, whole; --all prints what there is of it.",
+        )
 
     def on_event(self, data: bytes) -> Iterator[dict[str, Any]]:
         """What the event adds to the output, in the order of the log."""
         try:
             event = self._reader.parse(data)
         except Terminal as error:
-            self.refuse(error)
-            self._lost = True
+            kind = KINDS[data[_TYPE_AT]] if len(data) > _TYPE_AT else EventType.FORMAT_DESCRIPTION
+            self._refuse(error, kind)
             return
-        if self._lost:
-            # What follows belongs to something that was not understood, up to the next beginning.
-            if event.type not in _STARTS:
-                return
-            self._lost, self._builder, self._statement = False, self._new_builder(), Statement(self.wanted)
-        try:
-            yield from self._everything(event) if self.everything else self._committed(event)
-        except Terminal as error:
-            self.refuse(error)
-            self._lost = True
+        yield from self._on(event)
 
-    def _new_builder(self) -> TransactionBuilder:
-        return TransactionBuilder(self.wanted, lambda _database, _table: False, _MEMORY_BYTES, self.spill_folder)
+    def _on(self, event: Event) -> Iterator[dict[str, Any]]:
+        if self._lost and not self._found(event):
+            return
+        try:
+            if event.type is EventType.TRANSACTION_PAYLOAD:
+                for inner in payload_events(event):
+                    yield from self._on(inner)
+            else:
+                yield from self._each(event) if self.everything else self._committed(event)
+        except Terminal as error:
+            self._refuse(error, event.type, file=event.file, pos=event.log_pos)
+            if event.type is EventType.TABLE_MAP:
+                self._pass_over(event)
+
+    def _refuse(self, error: Terminal, kind: EventType | None, **place: Any) -> None:
+        if kind is None or kind in _INSIDE or self.everything:
+            self.refusals.note(error, **place)
+            return
+        waits = "Give the file with its XA PREPARE before this one." if "xid" in error.details else ""
+        self.refusals.note(error, waits or _LEFT_OUT, **place)
+        self._lost = True
+
+    def _pass_over(self, event: Event) -> None:
+        """Rows under a map that was refused are not refused once more."""
+        self._blind = True
+        try:
+            (self._statement.on_map if self.everything else self._builder.on_event)(event)
+        except Terminal:
+            # Not even its name can be read: then its rows are refused, as rows that no map names.
+            return
+        finally:
+            self._blind = False
+
+    def _captures(self, database: str, table: str) -> bool:
+        return not self._blind and self.wanted(database, table)
+
+    def _found(self, event: Event) -> bool:
+        """Whether a transaction, or a file, begins here: what came before is not understood, and left out."""
+        starts = event.type in _GTIDS or event.type is EventType.FORMAT_DESCRIPTION
+        if not starts and event.type in _QUERIES:
+            try:
+                bound = boundary(parse_query(event).text)
+            except Terminal:
+                return False
+            starts = bound is not None and bound.word in ("begin", "xa_start")
+        if starts:
+            self._forget()
+        return starts
+
+    def _forget(self) -> None:
+        self._lost, self._gtid = False, ""
+        # Prepared XA transactions stay.
+        self._builder.on_reconnect()
+        self._statement.forget()
 
     def _committed(self, event: Event) -> Iterator[dict[str, Any]]:
         found = self._builder.on_event(event)
@@ -100,8 +162,10 @@ class Cat:
             for step in found.steps:
                 if isinstance(step, Rows):
                     yield from self._rows(step, place)
+                else:
+                    self._text(step, file=found.end.file, pos=found.end.pos)
 
-    def _everything(self, event: Event) -> Iterator[dict[str, Any]]:
+    def _each(self, event: Event) -> Iterator[dict[str, Any]]:
         kind = event.type
         if kind in _GTIDS:
             self._gtid = parse_gtid(event).text
@@ -110,113 +174,54 @@ class Cat:
             self._statement.forget()
         elif kind is EventType.TABLE_MAP:
             self._statement.on_map(event)
-        elif kind is EventType.TRANSACTION_PAYLOAD:
-            for inner in payload_events(event):
-                yield from self._everything(inner)
-        elif kind.name.endswith("_ROWS") or "_ROWS_" in kind.name:
-            rows = self._statement.on_rows(event) if kind is not EventType.ROWS_QUERY else None
+        elif kind in _QUERIES:
+            query = parse_query(event)
+            if boundary(query.text) is None:
+                self._text(query, file=event.file, pos=event.log_pos)
+        elif kind in _ROWS - _TEXTS:
+            rows = self._statement.on_rows(event)
             if rows is not None:
-                yield from self._rows(rows, self._place(BinlogPosition(event.file, event.log_pos), event))
+                yield from self._rows(rows, self._place(event))
 
-    def _place(self, at: BinlogPosition, event: Event) -> dict[str, Any]:
+    def _place(self, event: Event) -> dict[str, Any]:
         return {
-            "file": at.file,
-            "pos": at.pos,
+            "file": event.file,
+            "pos": event.log_pos,
             "gtid": self._gtid or None,
             "server_id": event.server_id,
             "timestamp": iso(event.timestamp * 1_000_000),
         }
 
-    def _rows(self, step: Rows, place: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-        if step.table not in self._images:
-            self._images[step.table] = self._decoder(step.table)
-        images = self._images[step.table]
-        if images is None:
-            return
+    def _text(self, query: Query, **place: Any) -> None:
+        """A statement that may have changed rows as text."""
         try:
-            pairs = images.rows(step.op, step.body, step.partial)
+            effects(query.text, query.database)
         except Terminal as error:
-            self.refuse(Terminal(error.message, fix=error.fix, **error.details, **place))
+            self.refusals.note(error, "No event holds the rows that it changed.", **place)
+
+    def _rows(self, step: Rows, place: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+        table, reader = step.table, self._reader
+        try:
+            pairs = self._texts.of(step, reader.flavour, reader.server_version)
+            lost = self._texts.lost(step, reader.flavour, reader.server_version) if step.partial else None
+        except Terminal as error:
+            self.refusals.note(error, **place)
             return
+        if lost is not None:
+            self.refusals.note(lost, **place)
         if self.avro:
-            yield from self._schema(images.shape.schema)
+            schema = self._texts.schema(table, reader.flavour, reader.server_version)
+            if schema.fingerprint + schema.full_name not in self._shown:
+                self._shown.add(schema.fingerprint + schema.full_name)
+                row = schema.envelope_avro("file")["fields"][0]["type"][1]
+                avro = {**row, "namespace": schema.namespace("file")}
+                yield {"database": table.database, "table": table.table, "schema": avro}
         for before, after in pairs:
             yield {
                 **place,
-                "database": step.table.database,
-                "table": step.table.table,
+                "database": table.database,
+                "table": table.table,
                 "op": step.op,
-                "before": self._row(images, before),
-                "after": self._row(images, after),
+                "before": before,
+                "after": after,
             }
-
-    def _row(self, images: Images, image: Image | None) -> dict[str, Any] | None:
-        if image is None:
-            return None
-        return {"hex": image.row.hex()} if self.avro else json_row(images.shape, image.row)
-
-    def _schema(self, schema: TableSchema) -> Iterator[dict[str, Any]]:
-        if schema.fingerprint not in self._shown:
-            self._shown.add(schema.fingerprint)
-            row = schema.envelope_avro("file")["fields"][0]["type"][1]
-            yield {"database": schema.database, "table": schema.table, "schema": row}
-
-    def _decoder(self, table: TableMap) -> Images | None:
-        name = (table.database, table.table)
-        flavour: Flavour = self._reader.flavour
-        columns = self.described.get(name)
-        try:
-            if columns is None or mismatch(table, columns, flavour) is not None:
-                columns = self._by_map(table, columns)
-            names = tuple(column.name for column in columns)
-            # A key is of no use here; over all columns, as they are, it refuses nothing.
-            schema = TableSchema(*name, columns, names, frozenset(names))
-            return Images(layout(table, Shape(columns, schema), flavour))
-        except Terminal as error:
-            self.refuse(error)
-            return None
-
-    def _by_map(self, table: TableMap, columns: tuple[Column, ...] | None) -> tuple[Column, ...]:
-        try:
-            return mapped(table, self._reader.flavour)
-        except Terminal as untold:
-            wrong = columns and mismatch(table, columns, self._reader.flavour)
-            if not wrong:
-                raise
-            raise Terminal(
-                "the table map tells too little, and the schema given does not fit it",
-                table=f"{table.database}.{table.table}",
-                column=wrong[0],
-                reason=wrong[1],
-                fix="Give the schema that the table had when the rows were written.",
-            ) from untold
-
-
-def columns_of(rows: Iterable[Mapping[str, Any]]) -> dict[tuple[str, str], tuple[Column, ...]]:
-    """Columns by (database, table) from rows of `information_schema.columns`, in any order.
-
-    Raises `Terminal` for a row that lacks what is needed.
-    """
-    found: dict[tuple[str, str], list[tuple[int, Column]]] = {}
-    for number, given in enumerate(rows, 1):
-        row = {str(name).upper(): value for name, value in given.items()}
-        try:
-            column = column_of(
-                row["COLUMN_NAME"],
-                row["COLUMN_TYPE"],
-                row.get("NUMERIC_PRECISION"),
-                row.get("NUMERIC_SCALE"),
-                row.get("DATETIME_PRECISION"),
-                row.get("CHARACTER_SET_NAME"),
-            )
-            name = (str(row["TABLE_SCHEMA"]), str(row["TABLE_NAME"]))
-            found.setdefault(name, []).append((int(row["ORDINAL_POSITION"]), column))
-        except (KeyError, TypeError, ValueError) as error:
-            raise Terminal(
-                "the schema is no list of rows of information_schema.columns",
-                row=number,
-                reason=repr(error),
-                fix="Each row has TABLE_SCHEMA, TABLE_NAME, ORDINAL_POSITION, COLUMN_NAME, COLUMN_TYPE, "
-                "NUMERIC_PRECISION, NUMERIC_SCALE, DATETIME_PRECISION, CHARACTER_SET_NAME, COLUMN_KEY.",
-            ) from error
-    return {name: tuple(column for _, column in sorted(each, key=lambda pair: pair[0])) for name, each in found.items()}

@@ -43,6 +43,7 @@ class Images:
         self._every = (1 << self._width) - 1
         self._made: dict[int, Made] = {}
         self._cells: dict[tuple[int, int, frozenset[int]], Made] = {}
+        self.lost: set[str] = set()
         self._json = tuple(i for i, field in enumerate(layout.fields) if field.kind == "json")
 
     def rows(self, op: RowOp, body: bytes, partial: bool = False) -> list[Pair]:
@@ -68,7 +69,7 @@ class Images:
     def cells(self, op: RowOp, body: bytes, partial: bool = False) -> list[tuple[Cells | None, Cells | None]]:
         """As `rows`, and also of images that lack columns: their pieces, after ones completed from before.
 
-        No masks are applied. Changes of a JSON document that no image holds leave its column untold.
+        No masks are applied. Changes of a JSON document that no image holds leave its column out, named in `lost`.
         """
         try:
             return list(self._walk(op, body, partial, lost=True))
@@ -210,6 +211,7 @@ class Images:
                 continue
             if document is None and lost:
                 after[0][i] = None
+                self.lost.add(self.layout.fields[i].column.name)
                 continue
             if document is None or document == NULL:
                 raise ValueError(f"{self.layout.fields[i].column.name}: changes of a document that is not there")

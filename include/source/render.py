@@ -1,73 +1,109 @@
 """Avro pieces → what `SELECT` shows: texts and JSON values of single columns, of whole rows.
 
 Reads what the decoders write, so what is printed is what was sent. Integers, YEAR and BIT are numbers; DECIMAL and
-temporals strings at their declared precision; FLOAT and DOUBLE numbers of the shortest text that reads back; binary
-values `{"hex": …}`; VECTOR a list.
+temporals strings at their declared precision; FLOAT and DOUBLE numbers of the shortest text that reads back (`"NaN"`
+and infinities, which no server stores, strings); binary values `{"hex": …}`; VECTOR a list.
 """
 
 from __future__ import annotations
 
 import datetime as dt
+import math
 import struct
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, Final
 
 from include.record.schema import Column
 from include.source.avro import NULL, sized
 from include.source.masks import Mask
-from include.source.shape import Shape
+from include.source.shape import Invalid, Shape
 
-__all__ = ["json_row", "masked", "text_of"]
+__all__ = ["Renderer", "json_row", "masked", "text_of"]
 
 _EPOCH: Final = dt.datetime(1970, 1, 1)  # noqa: DTZ001 - arithmetic alone
 _DAY: Final = dt.date(1970, 1, 1)
+_LEAST_NORMAL: Final = 2.0**-126
+
+_Read = Callable[[bytes, int], tuple[Any, int]]
+"""(data, at) → (JSON value, end) of a value whose branch of the union has been read."""
+
+
+class Renderer:
+    """JSON values of the rows of one shape, by column, in the table's order; dates of no calendar as their text."""
+
+    def __init__(self, shape: Shape) -> None:
+        self._dates = shape.dates
+        self._fields = [(column.name, _reader(column)) for column in shape.schema.columns]
+        self._places = [
+            (i, column.name, _reader(column)) for i, column in enumerate(shape.columns) if i not in shape.skipped
+        ]
+
+    def row(self, row: bytes) -> dict[str, Any]:
+        """Of a row's record."""
+        at = 0
+        found: dict[str, Any] = {}
+        for name, read in self._fields:
+            if row[at]:
+                found[name], at = read(row, at + 1)
+            else:
+                found[name] = None
+                at += 1
+        if self._dates and row[at]:
+            count, at = _long(row, at + 1)
+            for _ in range(count):
+                raw, at = _bytes(row, at)
+                text, at = _bytes(row, at)
+                found[raw.decode()] = text.decode()
+        return found
+
+    def cells(self, pieces: Sequence[bytes | None], invalid: Invalid) -> dict[str, Any]:
+        """Of the pieces of all columns; those that are None are left out."""
+        found: dict[str, Any] = {}
+        for i, name, read in self._places:
+            piece = pieces[i]
+            if piece is not None:
+                found[name] = read(piece, 1)[0] if piece[0] else None
+        found.update((name, text) for name, text in invalid if name in found)
+        return found
 
 
 def json_row(shape: Shape, row: bytes) -> dict[str, Any]:
-    """A row's record as JSON values by column, in the table's order; dates of no calendar as their text."""
-    at = 0
-    found: dict[str, Any] = {}
-    for column in shape.schema.columns:
-        found[column.name], at = _field(column, row, at)
-    if shape.dates and row[at]:
-        count, at = _long(row, at + 1)
-        for _ in range(count):
-            name, at = _bytes(row, at)
-            text, at = _bytes(row, at)
-            found[name.decode()] = text.decode()
-    return found
+    """A row's record as `Renderer.row` gives it."""
+    return Renderer(shape).row(row)
 
 
 def text_of(column: Column, piece: bytes) -> bytes | None:
     """The canonical text of a piece (of binary columns the bytes themselves), None for null."""
-    value, _ = _field(column, piece, 0)
-    if value is None:
+    if not piece[0]:
         return None
+    value, _ = _reader(column)(piece, 1)
     if isinstance(value, Mapping):
         return bytes.fromhex(value["hex"])
     return str(value).encode()
 
 
-def _field(column: Column, data: bytes, at: int) -> tuple[Any, int]:
-    if not data[at]:
-        return None, at + 1
-    at += 1
+@lru_cache(maxsize=4096)
+def _reader(column: Column) -> _Read:
     avro = column.avro()
     kind = avro if isinstance(avro, str) else avro["type"]
     if kind in ("int", "long"):
-        number, at = _long(data, at)
-        return _temporal(column, number), at
-    if kind == "float":
-        return shortest(data[at : at + 4]), at + 4
-    if kind == "double":
-        return struct.unpack_from("<d", data, at)[0], at + 8
-    if kind == "array":
-        return _vector(data, at)
-    raw, at = _bytes(data, at)
+        show = _temporal(column)
+        return _long if show is None else lambda data, at: _through(show, _long(data, at))
     if isinstance(avro, dict) and avro.get("logicalType") == "decimal":
-        number = int.from_bytes(raw, "big", signed=True)
-        return (_decimal(number, int(avro["scale"])) if column.type == "decimal" else number), at
-    return ({"hex": raw.hex()} if kind == "bytes" else raw.decode()), at
+        scale = int(avro["scale"])
+        if column.type == "decimal":
+            return lambda data, at: _through(lambda raw: _decimal(_signed(raw), scale), _bytes(data, at))
+        return lambda data, at: _through(_signed, _bytes(data, at))
+    return _SIMPLE[kind]
+
+
+def _through(change: Callable[[Any], Any], found: tuple[Any, int]) -> tuple[Any, int]:
+    return change(found[0]), found[1]
+
+
+def _signed(raw: bytes) -> int:
+    return int.from_bytes(raw, "big", signed=True)
 
 
 def _long(data: bytes, at: int) -> tuple[int, int]:
@@ -86,22 +122,41 @@ def _bytes(data: bytes, at: int) -> tuple[bytes, int]:
     return data[at : at + size], at + size
 
 
-def _vector(data: bytes, at: int) -> tuple[list[float], int]:
-    found: list[float] = []
+def _vector(data: bytes, at: int) -> tuple[list[float | str], int]:
+    found: list[float | str] = []
     count, at = _long(data, at)
     while count:
-        found += [shortest(data[at + 4 * i : at + 4 * i + 4]) for i in range(count)]
+        found += [_finite(shortest(data[at + 4 * i : at + 4 * i + 4])) for i in range(count)]
         count, at = _long(data, at + 4 * count)
     return found, at
+
+
+_SIMPLE: Final[dict[str, _Read]] = {
+    "float": lambda data, at: (_finite(shortest(data[at : at + 4])), at + 4),
+    "double": lambda data, at: (_finite(struct.unpack_from("<d", data, at)[0]), at + 8),
+    "array": _vector,
+    "string": lambda data, at: _through(bytes.decode, _bytes(data, at)),
+    "bytes": lambda data, at: _through(lambda raw: {"hex": raw.hex()}, _bytes(data, at)),
+}
+
+
+def _finite(value: float) -> float | str:
+    """JSON has no number for the others."""
+    if math.isfinite(value):
+        return value
+    return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
 
 
 def shortest(data: bytes) -> float:
     """The number whose shortest text reads back to this float32."""
     value: float = struct.unpack("<f", data)[0]
-    for digits in range(6, 10):
-        text = f"{value:.{digits}g}"
-        if struct.pack("<f", float(text)) == data:
-            return float(text)
+    if not math.isfinite(value):
+        return value
+    # Six digits are always told apart, but by those too small to have all their bits.
+    for digits in range(1 if abs(value) < _LEAST_NORMAL else 6, 10):
+        text = float(f"{value:.{digits}g}")
+        if struct.pack("<f", text) == data:
+            return text
     return value
 
 
@@ -111,20 +166,26 @@ def _decimal(number: int, scale: int) -> str:
     return f"-{text}" if number < 0 else text
 
 
-def _temporal(column: Column, number: int) -> Any:
+def _temporal(column: Column) -> Callable[[int], str] | None:
+    digits = column.digits
     if column.type == "date":
-        return (_DAY + dt.timedelta(days=number)).isoformat()
+        return lambda days: (_DAY + dt.timedelta(days=days)).isoformat()
     if column.type in ("datetime", "timestamp"):
-        moment = _EPOCH + dt.timedelta(microseconds=number)
-        return _cut(f"{moment.year:04}-{moment:%m-%d %H:%M:%S}.{moment.microsecond:06}", column.digits)
+
+        def moment(us: int) -> str:
+            at = _EPOCH + dt.timedelta(microseconds=us)
+            return _cut(f"{at.year:04}-{at:%m-%d %H:%M:%S}.{at.microsecond:06}", digits)
+
+        return moment
     if column.type == "time":
-        seconds, micros = divmod(abs(number), 1_000_000)
-        sign = "-" if number < 0 else ""
-        clock = f"{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}.{micros:06}"
-        return sign + _cut(clock, column.digits)
-    if column.type == "year":
-        return number
-    return number
+
+        def clock(us: int) -> str:
+            seconds, micros = divmod(abs(us), 1_000_000)
+            text = f"{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}.{micros:06}"
+            return ("-" if us < 0 else "") + _cut(text, digits)
+
+        return clock
+    return None
 
 
 def _cut(text: str, digits: int) -> str:
