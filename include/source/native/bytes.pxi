@@ -18,7 +18,9 @@ cdef extern from *:
     int bits_of "LB_BITS"(uint64_t v) noexcept nogil
 
 cdef enum:
-    SLACK = 16
+    SLACK = 32
+
+cdef uint64_t HIGH_BITS = 0x8080808080808080ULL
 
 
 cdef inline uint64_t little(In r, int size) noexcept nogil:
@@ -37,9 +39,21 @@ cdef inline uint64_t big(In r, int size) noexcept nogil:
     return found
 
 
-cdef inline int64_t signed_little(In r, int size) noexcept nogil:
+cdef inline int64_t signed_of(uint64_t value, int size) noexcept nogil:
+    # `value` as a signed number of `size` bytes.
     cdef int unused = 64 - 8 * size
-    return <int64_t> (little(r, size) << unused) >> unused
+    return <int64_t> (value << unused) >> unused
+
+
+cdef inline uint64_t loaded(In r, In end, int size) noexcept nogil:
+    # As `little`, of 1 to 8 bytes: in one step, but near the end.
+    if end - r >= 8:
+        return little(r, 8) << (64 - 8 * size) >> (64 - 8 * size)
+    return little(r, size)
+
+
+cdef inline uint64_t loaded_big(In r, In end, int size) noexcept nogil:
+    return big(r, 8) >> (64 - 8 * size) if end - r >= 8 else big(r, size)
 
 
 cdef inline Out put_varint(Out w, uint64_t z) noexcept nogil:
@@ -89,6 +103,15 @@ cdef inline Out put_unsigned_decimal_piece(Out w, uint64_t value) noexcept nogil
     w[1] = 18
     w[2] = 0
     return put_big(w + 3, value, 8)
+
+
+cdef inline Out put_short(Out w, In r, In end, size_t size) noexcept nogil:
+    # As `put_bytes`, of mostly few bytes; 32 may be written.
+    if size <= 32 and end - r >= 32:
+        memcpy(w, r, 32)
+    else:
+        memcpy(w, r, size)
+    return w + size
 
 
 cdef inline Out put_bytes(Out w, const void *data, size_t size) noexcept nogil:

@@ -1,7 +1,22 @@
 # Numbers (`number.py` is the same in Python). NULL: bytes that no server writes.
 
 
-cdef inline Out put_decimal(Out w, const Op *op, In r) noexcept nogil:
+cdef inline Out put_decimal(Out w, const Op *op, uint64_t value) noexcept nogil:
+    # At most 18 digits in 8 bytes; `value`: these, big-endian.
+    cdef uint64_t every = ~<uint64_t> 0 >> (64 - 8 * op.size), found = 0, group
+    cdef uint64_t sign = every ^ every >> 1, minus = 0 if value & sign else every
+    cdef uint32_t i, shift = 8 * op.size
+    value ^= sign ^ minus
+    for i in range(op.count):
+        shift -= 8 * op.sizes[i]
+        group = value >> shift & (~<uint64_t> 0 >> (64 - 8 * op.sizes[i]))
+        if group >= op.powers[i]:
+            return NULL
+        found = found * op.powers[i] + group
+    return put_decimal_piece(w, -<int64_t> found if minus else <int64_t> found)
+
+
+cdef inline Out put_decimal_long(Out w, const Op *op, In r) noexcept nogil:
     # At most 18 digits.
     cdef uint8_t flip = 0 if r[0] & 0x80 else 0xFF
     cdef uint64_t value = 0, group
@@ -97,22 +112,20 @@ cdef inline Out put_decimal_old(Out w, const Op *op, In r) noexcept nogil:
     return put_decimal_piece(w, -<int64_t> value if minus else <int64_t> value)
 
 
-cdef inline Out put_bit(Out w, const Op *op, In r) noexcept nogil:
-    cdef uint64_t value = big(r, op.size)
+cdef inline Out put_bit(Out w, const Op *op, uint64_t value) noexcept nogil:
     if op.a == 64:
         return put_unsigned_decimal_piece(w, value)
     return NULL if value >> op.a else put_long_piece(w, <int64_t> value)
 
 
-cdef inline Out put_enum(Out w, const Op *op, In r) noexcept nogil:
-    cdef uint64_t index = little(r, op.size)
+cdef inline Out put_enum(Out w, const Op *op, uint64_t index) noexcept nogil:
     if index >= op.count:
         return NULL
-    return put_bytes(w, op.data + op.places[index], op.places[index + 1] - op.places[index])
+    return put_short(w, op.data + op.places[index], op.data + op.places[op.count],
+                     op.places[index + 1] - op.places[index])
 
 
-cdef inline Out put_set(Out w, const Op *op, In r) noexcept nogil:
-    cdef uint64_t bits = little(r, op.size)
+cdef inline Out put_set(Out w, const Op *op, uint64_t bits) noexcept nogil:
     cdef uint64_t size = 0
     cdef uint32_t i
     cdef bint more = False

@@ -9,8 +9,10 @@ cdef enum Code:
     SIGNED
     UNSIGNED
     UNSIGNED_64
-    RAW
+    FLOAT
+    DOUBLE
     DECIMAL
+    DECIMAL_LONG
     DECIMAL_WIDE
     DECIMAL_OLD
     YEAR
@@ -40,7 +42,8 @@ cdef enum Code:
     INET4
 
 _CODES = {
-    "pass": PASS, "signed": SIGNED, "unsigned": UNSIGNED, "unsigned_64": UNSIGNED_64, "raw": RAW, "decimal": DECIMAL,
+    "pass": PASS, "signed": SIGNED, "unsigned": UNSIGNED, "unsigned_64": UNSIGNED_64, "float": FLOAT, "double": DOUBLE,
+    "decimal": DECIMAL, "decimal_long": DECIMAL_LONG,
     "decimal_wide": DECIMAL_WIDE, "decimal_old": DECIMAL_OLD, "year": YEAR, "date": DATE, "datetime": DATETIME,
     "datetime_old": DATETIME_OLD, "datetime_hires": DATETIME_HIRES, "timestamp": TIMESTAMP,
     "timestamp_old": TIMESTAMP_OLD, "timestamp_hires": TIMESTAMP_HIRES, "time": TIME, "time_old": TIME_OLD,

@@ -3,19 +3,24 @@
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 
 
-cdef inline Out put_fixed(Out w, Side *side, const Op *op, uint32_t i, In r) noexcept nogil:
+cdef inline Out put_fixed(Out w, Side *side, const Op *op, uint32_t i, In r, In end) noexcept nogil:
     # A value of a known size; NULL for bytes that no server writes.
     if op.code == SIGNED:
-        return put_long_piece(w, signed_little(r, op.size))
+        return put_long_piece(w, signed_of(loaded(r, end, op.size), op.size))
     elif op.code == UNSIGNED:
-        return put_long_piece(w, <int64_t> little(r, op.size))
+        return put_long_piece(w, <int64_t> loaded(r, end, op.size))
     elif op.code == UNSIGNED_64:
         return put_unsigned_decimal_piece(w, little(r, 8))
-    elif op.code == RAW:
+    elif op.code == FLOAT:
         w[0] = 2
-        return put_bytes(w + 1, r, op.size)
+        return put_bytes(w + 1, r, 4)
+    elif op.code == DOUBLE:
+        w[0] = 2
+        return put_bytes(w + 1, r, 8)
     elif op.code == DECIMAL:
-        return put_decimal(w, op, r)
+        return put_decimal(w, op, loaded_big(r, end, op.size))
+    elif op.code == DECIMAL_LONG:
+        return put_decimal_long(w, op, r)
     elif op.code == DECIMAL_WIDE:
         return put_decimal_wide(w, op, r)
     elif op.code == DECIMAL_OLD:
@@ -23,31 +28,31 @@ cdef inline Out put_fixed(Out w, Side *side, const Op *op, uint32_t i, In r) noe
     elif op.code == YEAR:
         return put_long_piece(w, r[0] + 1900 if r[0] else 0)
     elif op.code == DATE:
-        return put_date(w, side, i, r)
+        return put_date(w, side, i, <uint32_t> loaded(r, end, 3))
     elif op.code == DATETIME:
-        return put_datetime(w, side, i, op.a, r)
+        return put_datetime(w, side, i, op.a, loaded_big(r, end, op.size))
     elif op.code == DATETIME_OLD:
-        return put_datetime_old(w, side, i, r)
+        return put_datetime_old(w, side, i, little(r, 8))
     elif op.code == DATETIME_HIRES:
-        return put_datetime_hires(w, side, i, op.size, op.a, r)
+        return put_datetime_hires(w, side, i, op.a, loaded_big(r, end, op.size))
     elif op.code == TIMESTAMP:
-        return put_timestamp(w, side, i, op.a, r)
+        return put_timestamp(w, side, i, op.a, loaded_big(r, end, op.size))
     elif op.code == TIMESTAMP_OLD:
         return put_stamp(w, side, i, <uint32_t> little(r, 4), 0, 0)
     elif op.code == TIMESTAMP_HIRES:
-        return put_timestamp_hires(w, side, i, op.size, op.a, r)
+        return put_timestamp_hires(w, side, i, op.size, op.a, loaded_big(r, end, op.size))
     elif op.code == TIME:
-        return put_time(w, op.size, op.a, r)
+        return put_time(w, op.a, loaded_big(r, end, op.size))
     elif op.code == TIME_OLD:
-        return put_time_old(w, r)
+        return put_time_old(w, signed_of(loaded(r, end, 3), 3))
     elif op.code == TIME_HIRES:
-        return put_time_hires(w, op.size, op.a, r)
+        return put_time_hires(w, op.a, loaded_big(r, end, op.size))
     elif op.code == BIT:
-        return put_bit(w, op, r)
+        return put_bit(w, op, loaded_big(r, end, op.size))
     elif op.code == ENUM:
-        return put_enum(w, op, r)
+        return put_enum(w, op, loaded(r, end, op.size))
     else:
-        return put_set(w, op, r)
+        return put_set(w, op, loaded(r, end, op.size))
 
 
 cdef bint _fits(const Op *op):
@@ -60,15 +65,17 @@ cdef bint _fits(const Op *op):
         return False
     if op.code in (DATETIME, TIMESTAMP, TIME):
         return op.size == FRACTION_BYTES[op.a] + (5 if op.code == DATETIME else 4 if op.code == TIMESTAMP else 3)
-    if op.code in (DECIMAL, DECIMAL_WIDE):
-        return op.a <= (18 if op.code == DECIMAL else 65)
+    if op.code in (DECIMAL_LONG, DECIMAL_WIDE):
+        return op.a <= (18 if op.code == DECIMAL_LONG else 65)
+    if op.code == DECIMAL:
+        return op.a <= 18 and 1 <= op.size <= 8
     if op.code == DECIMAL_OLD:
         return 1 <= op.size <= 18 and op.b < op.size
     if op.code == BIT and op.a > 64:
         return False
     if op.code == TIMESTAMP_HIRES and op.size < 4:
         return False
-    least = {UNSIGNED_64: 8, DATE: 3, DATETIME_OLD: 8, TIMESTAMP_OLD: 4, TIME_OLD: 3}
+    least = {UNSIGNED_64: 8, FLOAT: 4, DOUBLE: 8, DATE: 3, DATETIME_OLD: 8, TIMESTAMP_OLD: 4, TIME_OLD: 3}
     return least.get(op.code, 1) <= op.size <= 8
 
 
@@ -132,7 +139,7 @@ cdef class Program:
         if not _fits(op):
             raise ValueError(f"no {code} has {size} bytes with {a}, {b}")
         op.most = 48
-        if op.code in (DECIMAL, DECIMAL_WIDE):
+        if op.code in (DECIMAL, DECIMAL_LONG, DECIMAL_WIDE):
             sizes, powers = data
             if not sizes or len(sizes) > 16 or len(sizes) != len(powers) or sum(sizes) != size:
                 raise ValueError("a decimal of no or too many groups")
@@ -220,19 +227,19 @@ cdef class Program:
                 elif op.code == CALL:
                     w = put_called(w, side, op, r, op.size, self.most)
                 else:
-                    w = put_fixed(w, side, op, i, r)
+                    w = put_fixed(w, side, op, i, r, end)
                 if w == NULL:
                     return 0
                 r += op.size
                 continue
-            size = little(r, op.size)
+            size = loaded(r, end, op.size)
             r += op.size
             if <uint64_t> (end - r) < size:
                 return 0
             if op.code == PASS_SIZED:
                 pass
             elif op.code <= CALL_TEXT:
-                w = put_text(w, side, op, r, size, self.most)
+                w = put_text(w, side, op, r, end, size, self.most)
             else:
                 w = reserve(side, w, size + self.most)
                 if w == NULL:

@@ -64,7 +64,7 @@ def _told(field: Field) -> Told:
         code = "signed" if not field.b else "unsigned" if field.a < 8 else "unsigned_64"
         return code, size, 0, 0, None, None
     if kind == "float":
-        return "raw", size, 0, 0, None, None
+        return "float" if size == 4 else "double", size, 0, 0, None, None
     if kind in _DATES:
         return kind, size, field.a, 0, field.column.name.encode(), None
     if kind in _PLAIN:
@@ -77,14 +77,8 @@ def _told(field: Field) -> Told:
 def _number(field: Field, size: int) -> Told:
     labels = [label.encode() for label in field.labels]
     if field.kind == "decimal" and 0 < field.a <= 65 and field.b <= field.a:
-        return (
-            "decimal" if field.a <= 18 else "decimal_wide",
-            size,
-            field.a,
-            field.b,
-            decimal_groups(field.a, field.b),
-            None,
-        )
+        code = "decimal_wide" if field.a > 18 else "decimal_long" if size > 8 else "decimal"
+        return code, size, field.a, field.b, decimal_groups(field.a, field.b), None
     if field.kind == "decimal_old" and field.a <= 18:
         return "decimal_old", size, field.a, field.b, None, None
     if field.kind == "bit" and field.a <= 64 and size <= 8:

@@ -55,15 +55,14 @@ cdef inline Out put_moment(Out w, Side *side, uint32_t op, uint64_t year, uint32
     return put_long_piece(w, (days * <int64_t> 86400 + second) * 1000000 + micros)
 
 
-cdef inline Out put_date(Out w, Side *side, uint32_t op, In r) noexcept nogil:
-    cdef uint32_t raw = <uint32_t> little(r, 3)
+cdef inline Out put_date(Out w, Side *side, uint32_t op, uint32_t raw) noexcept nogil:
     return put_moment(w, side, op, raw >> 9, raw >> 5 & 15, raw & 31, 0, 0, -1)
 
 
-cdef inline Out put_datetime(Out w, Side *side, uint32_t op, uint32_t digits, In r) noexcept nogil:
-    cdef uint64_t raw = big(r, 5)
-    cdef uint32_t bytes_ = FRACTION_BYTES[digits], part = <uint32_t> big(r + 5, bytes_)
+cdef inline Out put_datetime(Out w, Side *side, uint32_t op, uint32_t digits, uint64_t raw) noexcept nogil:
+    cdef uint32_t bytes_ = FRACTION_BYTES[digits], part = <uint32_t> (raw & ((1ULL << 8 * bytes_) - 1))
     cdef uint32_t months, hour, minute, second
+    raw >>= 8 * bytes_
     if raw < 0x8000000000ULL or part >= FRACTION_MOST[bytes_]:
         return NULL
     raw -= 0x8000000000ULL
@@ -74,8 +73,8 @@ cdef inline Out put_datetime(Out w, Side *side, uint32_t op, uint32_t digits, In
                       part * FRACTION_UNIT[bytes_], <int> digits)
 
 
-cdef inline Out put_datetime_old(Out w, Side *side, uint32_t op, In r) noexcept nogil:
-    cdef uint64_t raw = little(r, 8), day = raw // 1000000
+cdef inline Out put_datetime_old(Out w, Side *side, uint32_t op, uint64_t raw) noexcept nogil:
+    cdef uint64_t day = raw // 1000000
     cdef uint32_t clock = <uint32_t> (raw % 1000000)
     cdef uint32_t hour = clock // 10000, minute = clock // 100 % 100, second = clock % 100
     if hour > 23 or minute > 59 or second > 59:
@@ -83,9 +82,9 @@ cdef inline Out put_datetime_old(Out w, Side *side, uint32_t op, In r) noexcept 
     return put_moment(w, side, op, day // 10000, day // 100 % 100, day % 100, (hour * 60 + minute) * 60 + second, 0, 0)
 
 
-cdef inline Out put_datetime_hires(Out w, Side *side, uint32_t op, uint32_t size, uint32_t digits,
-                                   In r) noexcept nogil:
-    cdef uint64_t raw = big(r, size), days
+cdef inline Out put_datetime_hires(Out w, Side *side, uint32_t op, uint32_t digits,
+                                   uint64_t raw) noexcept nogil:
+    cdef uint64_t days
     cdef uint32_t part = <uint32_t> (raw % POWERS[digits]), clock
     raw //= POWERS[digits]
     clock = <uint32_t> (raw % 86400)
@@ -103,19 +102,19 @@ cdef inline Out put_stamp(Out w, Side *side, uint32_t op, uint32_t seconds, uint
     return w + 1
 
 
-cdef inline Out put_timestamp(Out w, Side *side, uint32_t op, uint32_t digits, In r) noexcept nogil:
-    cdef uint32_t bytes_ = FRACTION_BYTES[digits], part = <uint32_t> big(r + 4, bytes_)
+cdef inline Out put_timestamp(Out w, Side *side, uint32_t op, uint32_t digits, uint64_t raw) noexcept nogil:
+    cdef uint32_t bytes_ = FRACTION_BYTES[digits], part = <uint32_t> (raw & ((1ULL << 8 * bytes_) - 1))
     if part >= FRACTION_MOST[bytes_]:
         return NULL
-    return put_stamp(w, side, op, <uint32_t> big(r, 4), part * FRACTION_UNIT[bytes_], <int> digits)
+    return put_stamp(w, side, op, <uint32_t> (raw >> 8 * bytes_), part * FRACTION_UNIT[bytes_], <int> digits)
 
 
 cdef inline Out put_timestamp_hires(Out w, Side *side, uint32_t op, uint32_t size, uint32_t digits,
-                                    In r) noexcept nogil:
-    cdef uint32_t part = <uint32_t> big(r + 4, size - 4)
+                                    uint64_t raw) noexcept nogil:
+    cdef uint64_t part = raw & ((1ULL << 8 * (size - 4)) - 1)
     if part >= POWERS[digits]:
         return NULL
-    return put_stamp(w, side, op, <uint32_t> big(r, 4), part * POWERS[6 - digits], <int> digits)
+    return put_stamp(w, side, op, <uint32_t> (raw >> 8 * (size - 4)), <uint32_t> part * POWERS[6 - digits], <int> digits)
 
 
 cdef inline Out put_signed_time(Out w, int64_t micros) noexcept nogil:
@@ -124,9 +123,9 @@ cdef inline Out put_signed_time(Out w, int64_t micros) noexcept nogil:
     return put_long_piece(w, micros)
 
 
-cdef inline Out put_time(Out w, uint32_t size, uint32_t digits, In r) noexcept nogil:
+cdef inline Out put_time(Out w, uint32_t digits, uint64_t value) noexcept nogil:
     cdef uint32_t bytes_ = FRACTION_BYTES[digits], shift = 8 * bytes_, part, clock
-    cdef int64_t raw = <int64_t> big(r, size) - (<int64_t> 0x800000 << shift), micros
+    cdef int64_t raw = <int64_t> value - (<int64_t> 0x800000 << shift), micros
     cdef bint minus = raw < 0
     if minus:
         raw = -raw
@@ -140,8 +139,7 @@ cdef inline Out put_time(Out w, uint32_t size, uint32_t digits, In r) noexcept n
     return put_signed_time(w, -micros if minus else micros)
 
 
-cdef inline Out put_time_old(Out w, In r) noexcept nogil:
-    cdef int64_t raw = signed_little(r, 3)
+cdef inline Out put_time_old(Out w, int64_t raw) noexcept nogil:
     cdef uint32_t clock = <uint32_t> (raw if raw >= 0 else -raw)
     cdef uint32_t hour = clock // 10000, minute = clock // 100 % 100, second = clock % 100
     cdef int64_t micros
@@ -151,9 +149,9 @@ cdef inline Out put_time_old(Out w, In r) noexcept nogil:
     return put_signed_time(w, -micros if raw < 0 else micros)
 
 
-cdef inline Out put_time_hires(Out w, uint32_t size, uint32_t digits, In r) noexcept nogil:
+cdef inline Out put_time_hires(Out w, uint32_t digits, uint64_t value) noexcept nogil:
     # 6 bytes times 10^6 fit 64 bits: a finer unit goes with a smaller factor.
-    cdef int64_t raw = <int64_t> big(r, size) - 3020400 * <int64_t> POWERS[digits]
+    cdef int64_t raw = <int64_t> value - 3020400 * <int64_t> POWERS[digits]
     return put_signed_time(w, raw * POWERS[6 - digits])
 
 

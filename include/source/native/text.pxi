@@ -3,14 +3,13 @@
 
 
 cdef inline size_t ascii_run(In r, size_t size) noexcept nogil:
-    # How many bytes at the front are ASCII; may stop a few early only where the next eight hold another.
+    # How many bytes at the front are ASCII.
     cdef size_t at = 0
-    cdef uint64_t eight
-    while at + 8 <= size:
-        memcpy(&eight, r + at, 8)
-        if eight & 0x8080808080808080ULL:
-            break
+    while at + 8 <= size and not little(r + at, 8) & HIGH_BITS:
         at += 8
+    # The last eight once more, rather than up to seven one by one.
+    if at + 8 > size >= 8 and not little(r + size - 8, 8) & HIGH_BITS:
+        return size
     while at < size and r[at] < 0x80:
         at += 1
     return at
@@ -23,7 +22,7 @@ cdef inline bint is_utf8(In r, size_t size, uint8_t highest) noexcept nogil:
     while at < size:
         first = r[at]
         if first < 0x80:
-            at += 1
+            at += ascii_run(r + at, size - at)
             continue
         if first < 0xC2 or first > highest or size - at < 2:
             return False
@@ -48,8 +47,8 @@ cdef inline bint is_utf8(In r, size_t size, uint8_t highest) noexcept nogil:
     return True
 
 
-cdef inline Out put_sized(Out w, In r, size_t size) noexcept nogil:
-    return put_bytes(put_length_piece(w, size), r, size)
+cdef inline Out put_sized(Out w, In r, In end, size_t size) noexcept nogil:
+    return put_short(put_length_piece(w, size), r, end, size)
 
 
 cdef inline Out put_table(Out w, const Op *op, In r, size_t size) noexcept nogil:
@@ -122,21 +121,21 @@ cdef inline Out put_vector(Out w, In r, size_t size) noexcept nogil:
     return w + 1
 
 
-cdef inline Out put_simple(Out w, const Op *op, In r, size_t size) noexcept nogil:
+cdef inline Out put_simple(Out w, const Op *op, In r, In end, size_t size) noexcept nogil:
     # The kinds of text and binary values that need no Python; room is there for `text_room`.
     if op.code == BINARY:
         w = put_length_piece(w, size if size > op.a else op.a)
-        w = put_bytes(w, r, size)
+        w = put_short(w, r, end, size)
         if size < op.a:
             memset(w, 0, op.a - size)
             w += op.a - size
         return w
     if op.code == UTF8:
-        return put_sized(w, r, size) if is_utf8(r, size, 0xF4) else NULL
+        return put_sized(w, r, end, size) if is_utf8(r, size, 0xF4) else NULL
     if op.code == UTF8MB3:
-        return put_sized(w, r, size) if is_utf8(r, size, 0xEF) else NULL
+        return put_sized(w, r, end, size) if is_utf8(r, size, 0xEF) else NULL
     if op.ascii and ascii_run(r, size) == size:
-        return put_sized(w, r, size)
+        return put_sized(w, r, end, size)
     return put_table(w, op, r, size)
 
 
@@ -163,10 +162,11 @@ cdef Out put_called(Out w, Side *side, const Op *op, In r, Py_ssize_t size, Py_s
         return NULL
     if op.code == CALL:
         return put_bytes(w, <const char *> found, len(found))
-    return put_sized(w, <In> <const char *> found, len(found))
+    r = <In> <const char *> found
+    return put_sized(w, r, r + len(found), len(found))
 
 
-cdef Out put_text(Out w, Side *side, const Op *op, In r, size_t size, Py_ssize_t later) except? NULL:
+cdef Out put_text(Out w, Side *side, const Op *op, In r, In end, size_t size, Py_ssize_t later) except? NULL:
     # A text or binary value, opened first where it is compressed.
     cdef bytes opened = None
     if op.open != NULL:
@@ -174,11 +174,12 @@ cdef Out put_text(Out w, Side *side, const Op *op, In r, size_t size, Py_ssize_t
         if opened is None:
             return NULL
         r, size = <In> <const char *> opened, len(opened)
+        end = r + size
     if op.code == CALL_TEXT and not (op.ascii and ascii_run(r, size) == size):
         return put_called(w, side, op, r, size, later)
     w = reserve(side, w, text_room(op, size) + later)
     if w == NULL:
         return NULL
     if op.code == CALL_TEXT:
-        return put_sized(w, r, size)
-    return put_simple(w, op, r, size)
+        return put_sized(w, r, end, size)
+    return put_simple(w, op, r, end, size)
