@@ -106,8 +106,9 @@ class MysqlGtidSet:
         return hash(tuple(sorted(self.seen.items())))
 
     def add(self, gtid: str) -> MysqlGtidSet:
-        """The set with one more transaction in it."""
-        return self.union(MysqlGtidSet.parse(gtid))
+        """The set with one more transaction in it; itself when it has that already."""
+        added = MysqlGtidSet.parse(gtid)
+        return self if self.contains(added) else self.union(added)
 
     def contains(self, other: MysqlGtidSet) -> bool:
         """Whether every transaction of `other` is in this set."""

@@ -54,6 +54,10 @@ class SourceDefinition(Strict):
     heartbeat_s: float = Field(default=0.5, gt=0, le=30, description="the server says so often that it is idle")
     silence_s: float = Field(default=10, gt=0, description="without a word for so long the connection is made anew")
 
+    prepared_wait_s: float = Field(
+        default=60, ge=0, description="a snapshot of all tables waits so long for the end of prepared XA transactions"
+    )
+
     _origin: Origin = PrivateAttr(default_factory=Origin)
 
     @functools.cached_property

@@ -7,8 +7,9 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
 from include.errors import Terminal
+from include.record.position import SourcePosition
 
-__all__ = ["Aside", "CaptureState", "Job"]
+__all__ = ["Aside", "CaptureState", "Job", "Waiting"]
 
 SnapshotState = Literal["running", "done"]
 
@@ -37,13 +38,23 @@ class Aside:
 
 
 @dataclass(frozen=True, slots=True)
+class Waiting:
+    """An XA transaction that is prepared and has not ended; it was logged, in a group with `gtid`, next `after`."""
+
+    xid: str
+    gtid: str
+    after: SourcePosition
+
+
+@dataclass(frozen=True, slots=True)
 class CaptureState:
     """The state after a group.
 
     `version` is the last number given out; `tables` the captured tables with the schema id of their key (0: none yet);
     `jobs` snapshots owed, oldest first; `requests_next` the next offset of the request topic; `aside` the tables whose
     rows are passed over until somebody asks for them again; `orphans` those that may lack changes made by cascade, with
-    the first transaction that showed it, until somebody asks for them again.
+    the first transaction that showed it, until somebody asks for them again; `waiting` prepared XA transactions, the
+    oldest first.
     """
 
     version: int = 0
@@ -53,6 +64,7 @@ class CaptureState:
     requests_next: int = 0
     aside: Mapping[str, Aside] = field(default_factory=dict)
     orphans: Mapping[str, Aside] = field(default_factory=dict)
+    waiting: tuple[Waiting, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """Plain values for the resolved record."""
@@ -66,6 +78,7 @@ class CaptureState:
             "requests_next": self.requests_next,
             "aside": {table: asdict(aside) for table, aside in self.aside.items()},
             "orphans": {table: asdict(aside) for table, aside in self.orphans.items()},
+            "waiting": [{"xid": w.xid, "gtid": w.gtid, "after": w.after.to_json()} for w in self.waiting],
         }
 
     @classmethod
@@ -83,6 +96,10 @@ class CaptureState:
                 value["requests_next"],
                 {table: Aside(**aside) for table, aside in value.get("aside", {}).items()},
                 {table: Aside(**orphan) for table, orphan in value.get("orphans", {}).items()},
+                tuple(
+                    Waiting(each["xid"], each["gtid"], SourcePosition.from_json(each["after"]))
+                    for each in value.get("waiting", ())
+                ),
             )
         except (KeyError, TypeError) as error:
             raise Terminal("the resolved record holds no state of capture", missing=str(error)) from error

@@ -38,7 +38,8 @@ class TransactionBuilder:
 
     `captures(database, table)` chooses whose rows are kept, asked once for each new table map;
     `survives_rollback(database, table)` tells engines that keep what is rolled back, asked at rollbacks only. Steps of
-    a transaction beyond about `memory_bytes` lie in a file without a name in `spill_folder`.
+    a transaction beyond about `memory_bytes` lie in a file without a name in `spill_folder`. `covered(gtid, end)` tells
+    groups whose effect is known to the reader: an XA COMMIT there may lack its beginning.
     """
 
     def __init__(
@@ -47,7 +48,9 @@ class TransactionBuilder:
         survives_rollback: SurvivesRollback,
         memory_bytes: int,
         spill_folder: Path,
+        covered: Callable[[str, BinlogPosition], bool] = lambda _gtid, _end: False,
     ) -> None:
+        self._covered = covered
         self._survives = survives_rollback
         self._memory_bytes, self._folder = memory_bytes, spill_folder
         self._open: OpenGroup | None = None
@@ -208,7 +211,7 @@ class TransactionBuilder:
             return self._close(opened, event)
         waiting = self._prepared.pop(xid, None)
         if waiting is None:
-            if bound.word == "xa_rollback":
+            if bound.word == "xa_rollback" or self._covered(opened.gtid, BinlogPosition(event.file, event.log_pos)):
                 return self._close(opened, event)
             raise Terminal(
                 "an XA transaction is committed that was prepared before capture began to read",

@@ -67,6 +67,8 @@ class World:
             f"CREATE USER {name}@'%' IDENTIFIED BY '{self.password}'",
             f"GRANT {_NEWER_GRANTS if newer else _OLDER_GRANTS} ON *.* TO {name}@'%'",
         )
+        if self.about.flavour == "mysql" and self.about.version >= (8, 0, 0):
+            self.sql(f"GRANT XA_RECOVER_ADMIN ON *.* TO {name}@'%'")
 
     def declare(self, **more: Any) -> None:
         """Write the deployment: what was declared last, with `more`."""
@@ -122,6 +124,7 @@ class World:
     def run(self, *words: str, code: int = 0) -> tuple[str, str]:
         process = self.start(*words)
         out, said = process.communicate(timeout=90)
+        self.running.remove(process)
         assert process.returncode == code, said
         return out, said
 
