@@ -31,7 +31,7 @@ def test_a_float_is_shown_by_the_shortest_number_that_reads_back(value: float) -
     assert len(mantissa) <= 9
 
 
-@pytest.mark.parametrize(("bits", "text"), [(1, "1e-45"), (0x3DCCCCCD, "0.1"), (0x7F7FFFFF, "3.4028235e38")])
+@pytest.mark.parametrize(("bits", "text"), [(1, "1e-45"), (0x3DCCCCCD, "0.1"), (0x7F7FFFFF, "3.4028235e+38")])
 def test_floats_at_the_edges_have_few_digits(bits: int, text: str) -> None:
     assert orjson.dumps(shortest(struct.pack("<I", bits))).decode() == text
 
