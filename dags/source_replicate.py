@@ -11,7 +11,8 @@ cleanly and goes on from the same transaction at the next start.
 snapshot first: refused otherwise.
 
 **When it fails.** After several crashes in a row only; the mail and the task's log hold the last lines of the capture's
-own log. Mend the cause, then clear the task.
+own log. Mend the cause, then clear the task. While it runs, a table set aside, changes that a cascade hid, a purge
+horizon under 24 hours and a take-over by another capture are mailed once each, with the command to run next.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from supervision.params import source_param
 from supervision.refusing import refusing
 
 deployment = Deployment.load()
+ALERTS = deployment.one("alerts", Alerts)
 SOURCES = declared(deployment, "sources")
 
 with DAG(
@@ -38,9 +40,7 @@ with DAG(
     is_paused_upon_creation=False,
     tags=["source", "stream"],
     doc_md=__doc__,
-    default_args=default_args(
-        deployment.one("alerts", Alerts), run_next="lyrebird capture status --source {{ params.source }}"
-    ),
+    default_args=default_args(ALERTS, run_next="lyrebird capture status --source {{ params.source }}"),
     params={
         "source": source_param(SOURCES, "that is captured"),
         "unless_running": Param(
@@ -52,4 +52,4 @@ with DAG(
     },
 ):
     checked = task(refusing(check_replication), task_id="check", multiple_outputs=True)()
-    StreamingOperator(task_id="capture", application=checked["application"], argv=checked["argv"])
+    StreamingOperator(task_id="capture", application=checked["application"], argv=checked["argv"], alerts=ALERTS)

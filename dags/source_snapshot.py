@@ -34,6 +34,7 @@ from supervision.params import source_param
 from supervision.refusing import refusing
 
 deployment = Deployment.load()
+ALERTS = deployment.one("alerts", Alerts)
 SOURCES = declared(deployment, "sources")
 
 with DAG(
@@ -44,9 +45,7 @@ with DAG(
     is_paused_upon_creation=False,
     tags=["source"],
     doc_md=__doc__,
-    default_args=default_args(
-        deployment.one("alerts", Alerts), run_next="lyrebird capture status --source {{ params.source }}"
-    ),
+    default_args=default_args(ALERTS, run_next="lyrebird capture status --source {{ params.source }}"),
     params={
         "source": source_param(SOURCES, "whose tables are copied"),
         "tables": Param(
@@ -78,6 +77,7 @@ with DAG(
         argv=checked["start"],
         stall_after_s=600,
         restarts=RestartBudget(most=2, window_s=600),
+        alerts=ALERTS,
     )
     taken = EmptyOperator(task_id="taken", trigger_rule="none_failed_min_one_success")
     # A run of its own, not an asset's event: several events may be merged into one run, and none carries Params.

@@ -1,7 +1,7 @@
-"""Mails about failures and retries, to be read at 3 a.m.: what failed, why, what to run next, where the log is.
+"""Mails about failures, retries and incidents, to be read at 3 a.m.: what, why, what to run next, where the log is.
 
 They go through the connection `smtp_default`. There is no outbox: when the mail server is away beyond the hook's
-tries, the mail is lost and the task's log says so.
+tries, the mail is lost and the task's log says so; of an incident it is sent again.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from airflow.providers.smtp.notifications.smtp import SmtpNotifier
 from include.errors import Terminal
 from include.settings.applications import Alerts
 
-__all__ = ["default_args", "mails"]
+__all__ = ["default_args", "incident_mail", "mails"]
 
 # An exception may be missing (its worker died) and may be without text.
 _REASON = "((exception | default('', true) | string).strip() or 'no reason given: the worker may have died')"
@@ -30,6 +30,13 @@ _BODY = """\
 <pre>{run_next}</pre>
 <p><b>Task log</b><br><a href="{{{{ ti.log_url }}}}">{{{{ ti.log_url | e }}}}</a></p>
 {{% if params %}}<p><b>Params</b><br><code>{{{{ params | string | e }}}}</code></p>{{% endif %}}
+"""
+_INCIDENT = """\
+<p><b>{{ incident.text.splitlines()[0] | e }}</b></p>
+<p>{{ ti.dag_id }}.{{ ti.task_id }}, run {{ run_id | e }}; told once.</p>
+<p><b>Run next</b></p>
+<pre>{{ incident.fix | e }}</pre>
+<p><b>Task log</b><br><a href="{{ ti.log_url }}">{{ ti.log_url | e }}</a></p>
 """
 
 
@@ -67,15 +74,30 @@ def default_args(alerts: Alerts, *, run_next: str) -> dict[str, Any]:
     }
 
 
-def _mail(alerts: Alerts, *, subject: str, what_happened: str, run_next: str) -> SmtpNotifier:
-    if any(mark in subject + run_next for mark in ("\n", "\r")):
-        raise Terminal("a mail's subject and next command are one line each", run_next=run_next)
+def incident_mail(alerts: Alerts) -> SmtpNotifier:
+    """About something that a running application reports: called with the task's context and its `incident`.
+
+    The incident has `kind`, `text` and `fix` (a command). Raises what the mail server's connection raises.
+    """
+    return _notifier(
+        alerts,
+        "[lyrebird] INCIDENT {{ incident.kind }}: {{ incident.text.splitlines()[0][:110] }}",
+        _INCIDENT,
+    )
+
+
+def _notifier(alerts: Alerts, subject: str, html: str) -> SmtpNotifier:
     return SmtpNotifier(
         smtp_conn_id="smtp_default",
         from_email=alerts.from_,
         to=list(alerts.to),
         subject=subject,
-        html_content=_BODY.format(
-            reason=_REASON, what=_WHAT, what_happened=what_happened, which_try=_TRY, run_next=run_next
-        ),
+        html_content=html,
     )
+
+
+def _mail(alerts: Alerts, *, subject: str, what_happened: str, run_next: str) -> SmtpNotifier:
+    if any(mark in subject + run_next for mark in ("\n", "\r")):
+        raise Terminal("a mail's subject and next command are one line each", run_next=run_next)
+    body = _BODY.format(reason=_REASON, what=_WHAT, what_happened=what_happened, which_try=_TRY, run_next=run_next)
+    return _notifier(alerts, subject, body)

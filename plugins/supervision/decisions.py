@@ -7,8 +7,9 @@ is just about to stop.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
 
 from supervision.run_folder import Observed
 
@@ -16,6 +17,7 @@ __all__ = [
     "AwaitEnd",
     "Event",
     "Finish",
+    "GoOn",
     "Launch",
     "Reconnect",
     "Refuse",
@@ -24,10 +26,12 @@ __all__ = [
     "on_event",
     "on_poll",
     "on_start",
+    "untold",
 ]
 
-What = Literal["exited", "stalled", "replaced"]
-"""Why a trigger fires: the generation ended; it reports nothing any more; another one runs."""
+What = Literal["exited", "stalled", "replaced", "noticed"]
+"""Why a trigger fires: the generation ended; it reports nothing any more; another one runs; it runs on, and has
+incidents to tell."""
 
 
 @dataclass(frozen=True)
@@ -64,6 +68,7 @@ class Event:
         rc: exit status; None when nobody was left to say it.
         why: what made it end, see `Ended`.
         problem: for a person, where there is more to say.
+        incidents: what the application reports that nobody was told yet, as progress.json has it.
     """
 
     what: What
@@ -71,6 +76,12 @@ class Event:
     rc: int | None = None
     why: str | None = None
     problem: str | None = None
+    incidents: list[dict[str, Any]] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class GoOn:
+    """It runs: watch it again."""
 
 
 @dataclass(frozen=True)
@@ -125,8 +136,17 @@ def on_poll(seen: Observed, token: str, *, silent_s: float, stall_after_s: float
     return None
 
 
-def on_event(event: Event) -> Finish | StartAgain:
-    """What the task does about its trigger's event."""
+def untold(report: Mapping[str, Any], told: Collection[str]) -> list[dict[str, Any]]:
+    """Incidents of a progress report that are not among the ids `told`; what is no incident is passed over."""
+    found = report.get("incidents")
+    incidents = found if isinstance(found, list) else []
+    return [each for each in incidents if isinstance(each, dict) and each.get("id") and each["id"] not in told]
+
+
+def on_event(event: Event) -> Finish | GoOn | StartAgain:
+    """What the task does about its trigger's event, once its incidents are told."""
+    if event.what == "noticed":
+        return GoOn()
     if event.what == "replaced":
         return StartAgain("another generation took its place", spends=False)
     if event.what == "stalled":

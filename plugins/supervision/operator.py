@@ -15,15 +15,18 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from airflow.sdk import BaseOperator
-from airflow.sdk.exceptions import AirflowFailException
+from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
 from include.clock import SystemClock
 from include.errors import Terminal, Transient
+from include.settings.applications import Alerts
+from supervision.alerts import incident_mail
 from supervision.budget import RestartBudget
 from supervision.decisions import (
     AwaitEnd,
     Event,
     Finish,
+    GoOn,
     Launch,
     Reconnect,
     StartAgain,
@@ -44,6 +47,7 @@ _RESTARTS_KEY = "restarts_us"
 # Below this, an event may overtake the booking of the deferral: see ApplicationTrigger.
 _HOLD_EVENTS_S = 4.0
 _TAIL_LINES = 60
+_TELL_AGAIN_US = 60_000_000
 # What a mail shows of it.
 _LAST_WORDS = 3
 
@@ -66,6 +70,7 @@ class StreamingOperator(BaseOperator):
             it shall survive.
         restarts: the budget, see `RestartBudget`.
         poll_s: seconds between the trigger's looks.
+        alerts: who is mailed about incidents that the application reports while it runs; None: only the log says.
     """
 
     template_fields: Sequence[str] = ("application", "argv")
@@ -83,6 +88,7 @@ class StreamingOperator(BaseOperator):
         lease_ttl_s: float = 300.0,
         restarts: RestartBudget | None = None,
         poll_s: float = 2.0,
+        alerts: Alerts | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
@@ -94,6 +100,7 @@ class StreamingOperator(BaseOperator):
         self.lease_ttl_s = lease_ttl_s
         self.restarts = restarts or RestartBudget(most=5, window_s=600.0)
         self.poll_s = poll_s
+        self.alerts = alerts
         self._launched: str | None = None
 
     def command(self, names: dict[str, str]) -> list[str]:
@@ -108,7 +115,11 @@ class StreamingOperator(BaseOperator):
     def resume(self, context: Context, event: dict[str, Any]) -> None:
         """Act on the trigger's event. A worker that dies in here leaves it to the retry's `execute`."""
         told = Event(**event)
+        all_told = self._tell(context, told.incidents)
         outcome = on_event(told)
+        if isinstance(outcome, GoOn):
+            # By its token: had it ended meanwhile, the next event says how.
+            self._defer(told.token, tell_after_us=0 if all_told else SystemClock().now_us() + _TELL_AGAIN_US)
         if isinstance(outcome, Finish):
             self.log.info("%s has ended by itself, with status 0", self.application)
             return
@@ -179,7 +190,23 @@ class StreamingOperator(BaseOperator):
         )
         return token if started else None
 
-    def _defer(self, token: str) -> NoReturn:
+    def _tell(self, context: Context, incidents: Sequence[dict[str, Any]]) -> bool:
+        """Mail each incident once; False when a mail did not go out, which is then tried again later."""
+        told = set(self._folder.told())
+        for each in incidents:
+            if each["id"] in told:
+                continue
+            self.log.error("%s\nrun next: %s", each.get("text"), each.get("fix"))
+            if self.alerts is not None:
+                try:
+                    incident_mail(self.alerts)({**context, "incident": each})
+                except (OSError, AirflowException):
+                    self.log.exception("the mail about it did not go out, and is tried again")
+                    return False
+            self._folder.remember_told(each["id"])
+        return True
+
+    def _defer(self, token: str, *, tell_after_us: int = 0) -> NoReturn:
         self._folder.touch_lease()
         self.defer(
             trigger=ApplicationTrigger(
@@ -189,6 +216,7 @@ class StreamingOperator(BaseOperator):
                 poll_s=self.poll_s,
                 stall_after_s=self.stall_after_s,
                 start_within_s=self.start_within_s,
+                tell_after_us=tell_after_us,
             ),
             method_name="resume",
         )

@@ -5,6 +5,8 @@
 | `lock` | guardian (flock) | free = the application is dead |
 | `run.json` | guardian | this generation: token, owner, guardian_pid, guardian_start, pid, argv, started_us |
 | `progress.json` | application | any change is progress |
+| `incidents.json` | application | what it keeps of its incidents over restarts |
+| `told.json` | operator | ids of the incidents that were mailed |
 | `lease` | trigger | a time stamp that stands still for `lease_ttl` stops the application |
 | `stop` | guardian | the application shall end |
 | `exit.json` | guardian | rc, why (`asked`, `lease expired`, null), token |
@@ -24,12 +26,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from include.metrics.exporter import write_atomically
 from include.settings.environment import state_folder
 
 __all__ = ["Ended", "Observed", "Run", "RunFolder", "run_folder"]
 
 _TAIL_BYTES = 256 * 1024
 _RELAY_BYTES = 16 * 1024
+_REMEMBERED = 1000
 
 
 @dataclass(frozen=True)
@@ -122,6 +126,16 @@ class RunFolder:
         except FileNotFoundError:
             return 0, {}
         return stamp.st_mtime_ns ^ stamp.st_ino, self._read("progress.json")
+
+    def told(self) -> list[str]:
+        """Ids of the incidents that were told, the oldest first."""
+        found = self._read("told.json").get("ids")
+        return [each for each in found if isinstance(each, str)] if isinstance(found, list) else []
+
+    def remember_told(self, id_: str) -> None:
+        """Note that an incident was told; a thousand are remembered. All or nothing, also over a crash."""
+        ids = [*(each for each in self.told() if each != id_), id_]
+        write_atomically(self.path / "told.json", json.dumps({"ids": ids[-_REMEMBERED:]}))
 
     def touch_lease(self) -> None:
         """Keep the application alive for another `lease_ttl`. A folder that is gone is left alone."""

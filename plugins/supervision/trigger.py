@@ -8,21 +8,21 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
 from include.clock import SystemClock
-from supervision.decisions import on_poll
+from supervision.decisions import Event, on_poll, untold
 from supervision.run_folder import RunFolder
 
 __all__ = ["ApplicationTrigger"]
 
 
 class ApplicationTrigger(BaseTrigger):
-    """Fires once: when generation `token` has exited, was replaced or makes no progress.
+    """Fires once: when generation `token` has exited, was replaced, makes no progress or has incidents to tell.
 
     Args:
         folder: the run folder.
@@ -33,6 +33,7 @@ class ApplicationTrigger(BaseTrigger):
         stall_after_s: seconds without a change of progress.json; the count starts anew with the trigger.
         start_within_s: seconds until the first report of all; a busy machine starts slowly.
         log_every_s: seconds between progress lines in the task's log.
+        tell_after_us: wall clock before which no incident is told: after a mail that did not go out.
     """
 
     def __init__(
@@ -44,6 +45,7 @@ class ApplicationTrigger(BaseTrigger):
         stall_after_s: float,
         start_within_s: float = 300.0,
         log_every_s: float = 30.0,
+        tell_after_us: int = 0,
     ) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.folder = folder
@@ -53,6 +55,7 @@ class ApplicationTrigger(BaseTrigger):
         self.stall_after_s = stall_after_s
         self.start_within_s = start_within_s
         self.log_every_s = log_every_s
+        self.tell_after_us = tell_after_us
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
         """Everything that another triggerer needs to go on."""
@@ -66,6 +69,7 @@ class ApplicationTrigger(BaseTrigger):
                 "stall_after_s": self.stall_after_s,
                 "start_within_s": self.start_within_s,
                 "log_every_s": self.log_every_s,
+                "tell_after_us": self.tell_after_us,
             },
         )
 
@@ -84,7 +88,11 @@ class ApplicationTrigger(BaseTrigger):
                 last, changed_s = stamp, now_s
             limit_s = self.stall_after_s if stamp else self.start_within_s
             event = on_poll(seen, self.token, silent_s=now_s - changed_s, stall_after_s=limit_s)
+            news = untold(report, folder.told())
+            if event is None and news and clock.now_us() >= self.tell_after_us:
+                event = Event("noticed", self.token)
             if event is not None:
+                event = replace(event, incidents=news)
                 early_s = (self.not_before_us - clock.now_us()) / 1_000_000
                 # Bounded: a wall clock that was set back must not hold the event for ever.
                 await asyncio.sleep(min(max(early_s, 0.0), 10.0))
@@ -100,7 +108,7 @@ class ApplicationTrigger(BaseTrigger):
                     "running for %.0f s; progress %.0f s ago: %s",
                     (clock.now_us() - (seen.run.started_us if seen.run else clock.now_us())) / 1_000_000,
                     now_s - changed_s,
-                    " ".join(f"{key}={value}" for key, value in report.items()) or "none yet",
+                    " ".join(f"{key}={value}" for key, value in report.items() if value != []) or "none yet",
                 )
             await asyncio.sleep(self.poll_s)
 

@@ -10,7 +10,7 @@ import pytest
 
 from include.errors import Terminal
 from include.settings.applications import Alerts
-from supervision.alerts import default_args, mails
+from supervision.alerts import default_args, incident_mail, mails
 
 ALERTS = Alerts.model_validate({"from": "lyrebird@localhost", "to": ["on-call@localhost"]})
 LINK = "http://127.0.0.1:8080/dags/d/runs/r/tasks/t?try_number=2"
@@ -72,3 +72,34 @@ def test_every_task_gets_owner_retries_and_both_mails() -> None:
 def test_a_next_command_of_two_lines_is_refused() -> None:
     with pytest.raises(Terminal, match="one line"):
         mails(ALERTS, run_next="a\nb")
+
+
+def incident(**more: str) -> tuple[str, str]:
+    mail = incident_mail(ALERTS)
+    told = {"kind": "aside", "text": "table s.t is set aside", "fix": "lyrebird capture resume-table --source s s.t"}
+    ti = SimpleNamespace(dag_id="d", task_id="t", log_url=LINK)
+    names = {"ti": ti, "run_id": "r", "incident": told | more}
+    environment = jinja2.Environment(undefined=jinja2.StrictUndefined, autoescape=False)
+    return (
+        environment.from_string(mail.subject).render(names),
+        environment.from_string(mail.html_content).render(names),
+    )
+
+
+def test_an_incident_says_what_happened_what_to_run_next_and_where_the_log_is() -> None:
+    subject, body = incident()
+    assert subject == "[lyrebird] INCIDENT aside: table s.t is set aside"
+    for part in (
+        "table s.t is set aside",
+        "lyrebird capture resume-table --source s s.t",
+        f'href="{LINK}"',
+        "d.t, run r",
+    ):
+        assert part in body
+
+
+def test_an_incidents_text_harms_neither_subject_nor_page() -> None:
+    subject, body = incident(text="<b>{{ 7 * 7 }}</b>\r\nBcc: x@localhost", fix="a <b>")
+    assert subject == "[lyrebird] INCIDENT aside: <b>{{ 7 * 7 }}</b>"
+    assert "&lt;b&gt;{{ 7 * 7 }}" in body
+    assert "a &lt;b&gt;" in body

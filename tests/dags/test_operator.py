@@ -6,16 +6,20 @@ import asyncio
 import json
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import asdict
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from airflow.sdk.exceptions import AirflowFailException, TaskDeferred
+from airflow.sdk.exceptions import AirflowException, AirflowFailException, TaskDeferred
 
 from include.clock import SystemClock
 from include.errors import Transient
+from include.settings.applications import Alerts
+from supervision import operator as operator_module
 from supervision.budget import RestartBudget
+from supervision.decisions import Event
 from supervision.operator import StreamingOperator
 from supervision.run_folder import run_folder
 from supervision.trigger import ApplicationTrigger
@@ -193,6 +197,86 @@ def test_a_try_that_is_killed_before_it_defers_drains_what_it_launched(tries: Ca
     ended = one.folder.observe().ended
     assert ended is not None
     assert ended.why == "asked"
+
+
+NEWS = {"id": "aside:s.t:9", "kind": "aside", "text": "table s.t is set aside", "fix": "lyrebird capture …"}
+ALERTS = Alerts.model_validate({"from": "lyrebird@localhost", "to": ["on-call@localhost"]})
+
+
+class Mails:
+    """Receives instead of a mail server; raises `refusal` where there is one."""
+
+    def __init__(self) -> None:
+        self.sent: list[dict[str, Any]] = []
+        self.refusal: Exception | None = None
+
+    def __call__(self, alerts: Alerts) -> Callable[[dict[str, Any]], None]:
+        assert alerts is ALERTS
+
+        def send(context: dict[str, Any]) -> None:
+            if self.refusal is not None:
+                raise self.refusal
+            self.sent.append(context["incident"])
+
+        return send
+
+
+@pytest.fixture
+def mails(monkeypatch: pytest.MonkeyPatch) -> Mails:
+    made = Mails()
+    monkeypatch.setattr(operator_module, "incident_mail", made)
+    return made
+
+
+def noticed(trigger: ApplicationTrigger, *news: dict[str, Any]) -> dict[str, Any]:
+    return asdict(Event("noticed", trigger.token, incidents=list(news)))
+
+
+def test_an_incident_is_mailed_once_and_the_same_generation_watched_again(
+    tries: Callable[..., Try], mails: Mails
+) -> None:
+    one = tries()
+    one.operator.alerts = ALERTS
+    first = one.execute()
+    second = one.resume(noticed(first, NEWS))
+    assert (second.token, second.tell_after_us) == (first.token, 0)
+    one.resume(noticed(second, NEWS, NEWS | {"id": "purge:1"}))
+    assert [each["id"] for each in mails.sent] == ["aside:s.t:9", "purge:1"]
+    again = tries()
+    again.operator.alerts = ALERTS
+    again.resume(noticed(again.execute(), NEWS))
+    assert len(mails.sent) == 2
+
+
+@pytest.mark.parametrize("refusal", [ConnectionRefusedError("no"), AirflowException("no connection")])
+def test_a_mail_that_does_not_go_out_is_tried_again_in_a_while(
+    tries: Callable[..., Try], mails: Mails, refusal: Exception
+) -> None:
+    one = tries()
+    one.operator.alerts = ALERTS
+    mails.refusal = refusal
+    second = one.resume(noticed(one.execute(), NEWS))
+    assert second.tell_after_us > CLOCK.now_us()
+    mails.refusal = None
+    assert one.resume(noticed(second, NEWS)).tell_after_us == 0
+    assert mails.sent == [NEWS]
+
+
+def test_an_incident_that_ends_the_application_is_mailed_before_it_is_started_again(
+    tries: Callable[..., Try], mails: Mails
+) -> None:
+    one = tries("once")
+    one.operator.alerts = ALERTS
+    event = one.event(one.execute())
+    assert one.resume(event | {"incidents": [NEWS]}).token != event["token"]
+    assert mails.sent == [NEWS]
+
+
+def test_without_receivers_an_incident_is_said_in_the_log_alone(tries: Callable[..., Try], mails: Mails) -> None:
+    one = tries()
+    one.resume(noticed(one.execute(), NEWS))
+    assert mails.sent == []
+    assert one.folder.told() == ["aside:s.t:9"]
 
 
 @pytest.fixture(scope="module")

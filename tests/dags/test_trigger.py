@@ -144,6 +144,47 @@ def test_an_event_is_held_until_the_deferral_is_booked(guarded: Guarded) -> None
     assert clock.now_us() >= not_before
 
 
+NEWS = {"id": "aside:t:9", "kind": "aside", "text": "t is set aside", "fix": "resume it"}
+
+
+def test_it_fires_when_the_application_reports_an_incident(guarded: Guarded) -> None:
+    guarded.write("progress.json", incidents=[NEWS])
+    event = asyncio.run(first(trigger(guarded)))
+    assert (event.what, event.incidents) == ("noticed", [NEWS])
+
+
+def test_an_incident_that_was_told_is_told_no_more(guarded: Guarded) -> None:
+    guarded.write("progress.json", incidents=[NEWS])
+    guarded.folder.remember_told("aside:t:9")
+    event = asyncio.run(first(trigger(guarded, stall_after_s=0.2)))
+    assert (event.what, event.incidents) == ("stalled", [])
+
+
+def test_an_incident_waits_after_a_mail_that_did_not_go_out(guarded: Guarded) -> None:
+    guarded.write("progress.json", incidents=[NEWS])
+    later = SystemClock().now_us() + 3_600_000_000
+    event = asyncio.run(first(trigger(guarded, stall_after_s=0.2, tell_after_us=later)))
+    # What ends the watch takes its incidents along.
+    assert (event.what, event.incidents) == ("stalled", [NEWS])
+
+
+def test_the_last_incidents_of_an_application_come_with_its_end(guarded: Guarded) -> None:
+    guarded.write("progress.json", incidents=[NEWS])
+    guarded.write("exit.json", token="t1", rc=3, why=None)
+    guarded.let_go()
+    assert asyncio.run(first(trigger(guarded))) == Event("exited", "t1", 3, incidents=[NEWS])
+
+
+def test_a_thousand_incidents_are_remembered_each_once(guarded: Guarded) -> None:
+    guarded.write("told.json", ids=[f"i{number}" for number in range(1003)])
+    for number in (1003, 1004, 1004):
+        guarded.folder.remember_told(f"i{number}")
+    told = guarded.folder.told()
+    assert (len(told), told[0], told[-1]) == (1000, "i5", "i1004")
+    guarded.write("told.json", ids="x")
+    assert guarded.folder.told() == []
+
+
 def test_a_kill_signals_only_its_own_generation(guarded: Guarded, monkeypatch: pytest.MonkeyPatch) -> None:
     signalled: list[int] = []
     monkeypatch.setattr(os, "kill", lambda pid, _number: signalled.append(pid))

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from supervision.decisions import (
     AwaitEnd,
     Event,
     Finish,
+    GoOn,
     Launch,
     Reconnect,
     Refuse,
@@ -15,6 +18,7 @@ from supervision.decisions import (
     on_event,
     on_poll,
     on_start,
+    untold,
 )
 from supervision.run_folder import Ended, Observed, Run
 
@@ -118,3 +122,21 @@ def test_a_signal_is_told_as_such() -> None:
 def test_a_stalled_application_is_stopped_first_and_costs_a_restart() -> None:
     outcome = on_event(Event("stalled", "t", problem="it made no progress for 60 s"))
     assert outcome == StartAgain("it made no progress for 60 s", spends=True, stop_first=True)
+
+
+TOLD_NOW = {"id": "aside:t:9", "kind": "aside", "text": "t is set aside", "fix": "resume it"}
+
+
+def test_an_application_that_runs_on_with_news_is_watched_again() -> None:
+    assert on_event(Event("noticed", "t", incidents=[TOLD_NOW])) == GoOn()
+
+
+def test_only_incidents_that_nobody_was_told_are_news() -> None:
+    report = {"rows": 3, "incidents": [TOLD_NOW, TOLD_NOW | {"id": "purge:1"}]}
+    assert [each["id"] for each in untold(report, [])] == ["aside:t:9", "purge:1"]
+    assert [each["id"] for each in untold(report, ["aside:t:9"])] == ["purge:1"]
+
+
+@pytest.mark.parametrize("report", [{}, {"incidents": None}, {"incidents": 3}, {"incidents": ["x", {}, {"id": ""}]}])
+def test_a_report_without_incidents_has_no_news(report: dict[str, Any]) -> None:
+    assert untold(report, []) == []
