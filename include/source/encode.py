@@ -18,6 +18,7 @@ from include.record.key import partition_of
 from include.record.schema import TableSchema
 from include.source.avro import NULL, long, long_piece, sized
 from include.source.definition import SourceDefinition
+from include.source.native import stamp_maker
 from include.source.shape import Image
 
 __all__ = ["Encoders", "Parts", "Stamp", "TableEncoder"]
@@ -25,6 +26,7 @@ __all__ = ["Encoders", "Parts", "Stamp", "TableEncoder"]
 _PRODUCT: Final = "lyrebird-0.2"
 _PRESENT: Final = b"\x02"
 _OPS: Final[dict[str, bytes]] = {op: sized(op.encode()) for op in "cudr"}
+_compiled: Final = stamp_maker()
 
 
 def _text(value: str | None) -> bytes:
@@ -55,11 +57,14 @@ class Stamp:
         snapshot: str | None = None,
         thread: int | None = None,
     ) -> None:
-        self.times = long(commit_us // 1000) + long_piece(commit_us) + long_piece(commit_us * 1000) + _text(snapshot)
-        self.place = long(server_id) + _text(gtid) + sized(file.encode()) + long(pos)
-        self.thread = NULL if thread is None else long_piece(thread)
-        self.made = _times(made_us)
-        self.transaction = None if gtid is None else _PRESENT + sized(gtid.encode())
+        found = _compiled(server_id, file, pos, commit_us, made_us, gtid, snapshot, thread)
+        self.times, self.place, self.thread, self.made, self.transaction = found or (
+            long(commit_us // 1000) + long_piece(commit_us) + long_piece(commit_us * 1000) + _text(snapshot),
+            long(server_id) + _text(gtid) + sized(file.encode()) + long(pos),
+            NULL if thread is None else long_piece(thread),
+            _times(made_us),
+            None if gtid is None else _PRESENT + sized(gtid.encode()),
+        )
 
 
 Parts = tuple[bytes, bytes, bytes, bytes | None]

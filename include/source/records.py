@@ -33,7 +33,7 @@ class RowRecords:
         if self._envelope is not None and isinstance(images, NativeImages):
             if not step.partial:
                 parts = self.encoder.parts(stamp, step.query)
-                found = images.decoder.records(step.op, step.body, self._envelope, *parts, row, of_table)
+                found = images.decoder.records(step.op, step.body, self._envelope, parts, row, of_table)
                 if found is not None:
                     return found
             images = images.plain

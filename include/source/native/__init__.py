@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 import os
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from include.source.layout import Layout
@@ -17,7 +18,13 @@ from include.source.shape import Image
 if TYPE_CHECKING:
     from include.source.native import _decoder
 
-__all__ = ["WHY_NOT", "decoder_of", "envelope_of"]
+__all__ = ["WHY_NOT", "StampMaker", "decoder_of", "envelope_of", "stamp_maker"]
+
+StampMaker = Callable[
+    [int, str, int, int, int, str | None, str | None, int | None],
+    tuple[bytes, bytes, bytes, bytes, bytes | None] | None,
+]
+"""(server_id, file, pos, commit_us, made_us, gtid, snapshot, thread) → a stamp's attributes, or None: not for it."""
 
 
 def _why_not() -> str:
@@ -51,3 +58,12 @@ def envelope_of(key_head: bytes, value_head: bytes, partitions: int) -> _decoder
     from include.source.native._decoder import Envelope
 
     return Envelope(key_head, value_head, partitions)
+
+
+def stamp_maker() -> StampMaker:
+    """What makes the attributes of an `encode.Stamp`; it gives None for all where nothing is compiled."""
+    if WHY_NOT:
+        return lambda *_: None
+    from include.source.native._decoder import stamp_pieces
+
+    return stamp_pieces

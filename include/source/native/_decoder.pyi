@@ -13,6 +13,8 @@ from include.source.events import RowOp
 from include.source.images import Pair
 from include.source.shape import Image
 
+Parts = tuple[bytes, bytes, bytes, bytes | None]
+
 class Envelope:
     """What the envelopes of one table share: the heads of keys and values (wire format), the topic's partitions."""
 
@@ -40,14 +42,23 @@ class Decoder:
         op: RowOp,
         body: bytes,
         envelope: Envelope,
-        middle: bytes,
-        thread: bytes,
-        made: bytes,
-        transaction: bytes | None,
+        parts: Parts,
         row: int,
         of_table: int,
     ) -> tuple[list[tuple[Op, bytes, int, bytes]], int] | None:
-        """((op, key, partition, value) of each record, number of rows); `middle` to `transaction`: `encode.Parts`.
+        """((op, key, partition, value) of each record, number of rows).
 
         `row` and `of_table` are those of the event's first row.
         """
+
+def stamp_pieces(
+    server_id: int,
+    file: str,
+    pos: int,
+    commit_us: int,
+    made_us: int,
+    gtid: str | None,
+    snapshot: str | None,
+    thread: int | None,
+) -> tuple[bytes, bytes, bytes, bytes, bytes | None] | None:
+    """`times`, `place`, `thread`, `made` and `transaction` of an `encode.Stamp`; None for texts or times too long."""

@@ -67,16 +67,17 @@ cdef class Decoder(Program):
                 return None
         return image_of(self.image_type, PyBytes_FromStringAndSize(<const char *> side.data, side.size), key, by)
 
-    def records(self, str op, bytes body not None, Envelope envelope not None, bytes middle not None,
-                bytes thread not None, bytes made not None, bytes transaction, int64_t row, int64_t of_table):
+    def records(self, str op, bytes body not None, Envelope envelope not None, tuple parts not None, int64_t row,
+                int64_t of_table):
         cdef list found = []
         cdef int64_t rows
         if self.busy:
             return None
         self.busy = True
-        envelope.middle, envelope.thread, envelope.made = middle, thread, made
-        envelope.transaction = transaction
         try:
+            envelope.middle, envelope.thread, envelope.made, envelope.transaction = parts
+            if envelope.middle is None or envelope.thread is None or envelope.made is None:
+                raise TypeError("an envelope without its parts")
             rows = self._records(op, body, envelope, row, of_table, found)
             return None if rows < 0 else (found, rows)
         finally:

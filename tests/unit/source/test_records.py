@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from random import Random
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 
 from include.errors import Terminal
 from include.record.schema import Column, TableSchema
+from include.source import encode
 from include.source.decoder import NativeImages
 from include.source.encode import Stamp, TableEncoder
 from include.source.images import Images
@@ -96,7 +98,7 @@ def test_compiled_and_python_records_are_the_same_bytes(
     step = Rows(MAP, op, bytes(body), query=query)  # type: ignore[arg-type]
     assert isinstance(both.images, NativeImages)
     parts = both.encoder.parts(stamp, query)
-    alone = both.images.decoder.records(step.op, step.body, both._envelope, *parts, row, of_table)  # type: ignore[arg-type]
+    alone = both.images.decoder.records(step.op, step.body, both._envelope, parts, row, of_table)  # type: ignore[arg-type]
     expected = outcome(lambda: by_python(both, layout, step, stamp, row, of_table))
     assert outcome(lambda: both.of(step, stamp, row, of_table)) == expected
     assert alone == (None if isinstance(expected, str) else expected) or (alone is None and damage)
@@ -114,3 +116,21 @@ def outcome(function: Callable[[], tuple[list[Encoded], int]]) -> tuple[list[Enc
         return function()
     except Terminal as error:
         return str(error)
+
+
+@pytest.mark.skipif(bool(WHY_NOT), reason=f"`make setup` builds the compiled decoders: {WHY_NOT}")
+@given(
+    server_id=st.integers(0, 2**32 - 1),
+    file=st.text(max_size=150),
+    pos=st.integers(0, 2**63 - 1),
+    commit_us=st.integers(-9, 2**53),
+    made_us=st.integers(-9, 2**63 - 1),
+    gtid=st.none() | st.text(max_size=150),
+    snapshot=st.sampled_from((None, "true")),
+    thread=st.none() | st.integers(0, 2**63 - 1),
+)
+def test_compiled_and_python_stamps_are_the_same_bytes(**told: Any) -> None:
+    one = Stamp(**told)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(encode, "_compiled", lambda *_: None)
+        assert vars(one) == vars(Stamp(**told))
