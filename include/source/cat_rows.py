@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, Final
 
 from include.errors import Terminal
 from include.record.gtid import Flavour
@@ -27,6 +27,7 @@ from include.source.tables import TableInfo, unlogged
 
 __all__ = ["RowTexts"]
 
+_MOST_TABLES: Final = 4096
 _Value = dict[str, Any] | None
 _Made = tuple[Images | NativeImages, Renderer]
 
@@ -93,6 +94,8 @@ class RowTexts:
     def _of(self, table: TableMap, flavour: Flavour, version: str) -> _Made:
         key = (table, flavour, version)
         if key not in self._made:
+            if len(self._made) >= _MOST_TABLES:
+                self._made.clear()
             try:
                 shape = self._shape(table, flavour, version)
                 self._made[key] = images_of(layout(table, shape, flavour)), Renderer(shape)

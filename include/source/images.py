@@ -133,14 +133,17 @@ class Images:
     def _some(self, body: bytes, at: int, present: int, diffs: frozenset[int] = frozenset()) -> tuple[int, _Cells]:
         """The pieces of an image that holds the `present` columns; those in `diffs` as the bytes that stand there."""
         nulls, at = self._nulls(body, at, present)
+        at, pieces, bad = self._function(present, nulls, diffs)(body, at)
+        return at, (pieces, tuple(bad))
+
+    def _function(self, present: int, nulls: int, diffs: frozenset[int] = frozenset()) -> Made:
         function = self._cells.get((present, nulls, diffs))
         if function is None:
             if len(self._cells) >= _MOST_PATTERNS:
                 self._cells.clear()
             function = make(self.layout, self._bits(present), self._bits(nulls), cells=True, raw=diffs)
             self._cells[present, nulls, diffs] = function
-        at, pieces, bad = function(body, at)
-        return at, (pieces, tuple(bad))
+        return function
 
     def _nulls(self, body: bytes, at: int, present: int) -> tuple[int, int]:
         """The null bits of an image that holds the `present` columns, spread over all, and where its values begin."""
@@ -245,7 +248,6 @@ class Images:
     def _place(self, op: RowOp, body: bytes) -> tuple[str, str] | None:
         try:
             at, bitmaps = self._start(op, body)
-            only: dict[int, Made] = {}
             side = 0
             while at < len(body) and any(bitmaps):
                 present = bitmaps[side % len(bitmaps)]
@@ -253,11 +255,9 @@ class Images:
                 for i in range(self._width):
                     if not present >> i & 1 or nulls >> i & 1:
                         continue
-                    if i not in only:
-                        only[i] = make(self.layout, self._bits(1 << i), (False,) * self._width, cells=True)
                     name = self.layout.fields[i].column.name
                     try:
-                        at = only[i](body, at)[0]
+                        at = self._function(1 << i, 0)(body, at)[0]
                     except (IndexError, ValueError, struct.error) as error:
                         return name, str(error) if isinstance(error, ValueError) else "the event is cut short"
                     if at > len(body):

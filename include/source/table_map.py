@@ -174,9 +174,9 @@ class _Fields:
     def names(self) -> tuple[str, ...]:
         if 4 not in self._fields:
             return ()
-        texts = self._texts(self._reader(4), None)
-        self._expect(4, len(texts) == len(self._types))
-        return tuple(text.decode("utf-8", "replace") for text in texts)
+        names = tuple(text.decode("utf-8", "replace") for text in self._texts(self._reader(4), None))
+        self._expect(4, len(names) == len(self._types) == len(set(names)))
+        return names
 
     def charsets(self) -> dict[int, int]:
         # MariaDB derives GEOMETRY from BLOB and counts it among the columns of character; MySQL does not.
