@@ -7,6 +7,7 @@ after the dump command the socket is ours (`binlog.Packets`).
 from __future__ import annotations
 
 import socket
+import ssl
 import struct
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -16,7 +17,7 @@ from pymysql.connections import Connection
 from pymysql.constants import COMMAND
 from pymysql.cursors import Cursor
 
-from include.errors import Fenced, LyrebirdError, Terminal, Transient
+from include.errors import Fenced, LyrebirdError, SettingsError, Terminal, Transient
 from include.record.gtid import MysqlGtidSet
 from include.record.position import SourcePosition
 from include.source.definition import SourceDefinition
@@ -31,12 +32,17 @@ _NO_PRIVILEGE = frozenset({1142, 1143, 1227})
 _MASTER_FATAL = 1236
 _TABLE_CHANGED = 1412
 _BY_GTID = 4
+# What pymysql raises where bytes are not what its protocol says.
+_GARBAGE = (ValueError, IndexError, struct.error, AssertionError, TypeError, OverflowError, MemoryError)
 
 
-def connect(source: SourceDefinition, **options: Any) -> Connection[Cursor]:
-    """A connection in UTC and utf8mb4; raises `Terminal` for a refused account, `Transient` for no answer."""
+def connect(source: SourceDefinition, read_timeout_s: float = 60) -> Connection[Cursor]:
+    """A connection in UTC and utf8mb4; raises `Terminal` for a refused account, `Transient` for no answer.
+
+    Every wait for the server's next bytes ends after `read_timeout_s`, during the handshake after 10 s.
+    """
     try:
-        return pymysql.connect(
+        connection: Connection[Cursor] = pymysql.connect(
             host=source.host,
             port=source.port,
             user=source.user,
@@ -44,12 +50,40 @@ def connect(source: SourceDefinition, **options: Any) -> Connection[Cursor]:
             charset="utf8mb4",
             autocommit=True,
             connect_timeout=5,
-            read_timeout=600,
+            read_timeout=10,
             init_command="SET time_zone = '+00:00'",
-            **options,
+            **_tls(source),
         )
     except pymysql.err.MySQLError as refusal:
         raise error_of(refusal, source) from refusal
+    except _GARBAGE as refusal:
+        raise Transient(
+            "what answers there does not speak MySQL's protocol",
+            system="mysql",
+            server=source.place,
+            answer=repr(refusal)[:200],
+            fix="Check `host` and `port` of the source.",
+        ) from refusal
+    connection._read_timeout = read_timeout_s  # type: ignore[attr-defined]  # noqa: SLF001 - has no setter
+    return connection
+
+
+def _tls(source: SourceDefinition) -> dict[str, Any]:
+    """Pymysql's options; by default it takes TLS where the server has it, and asks for no certificate."""
+    if source.tls == "off":
+        return {"ssl_disabled": True}
+    if source.tls == "preferred":
+        return {}
+    try:
+        context = ssl.create_default_context(cafile=source.tls_ca or None)
+    except OSError as missing:
+        raise SettingsError(
+            "`tls_ca` cannot be read", path="tls_ca", file=source.tls_ca, cause=str(missing), fix="Correct it."
+        ) from missing
+    if source.tls == "required":
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    return {"ssl": context}
 
 
 def query(connection: Connection[Cursor], source: SourceDefinition, sql: str, *values: Any) -> list[tuple[Any, ...]]:
@@ -60,6 +94,10 @@ def query(connection: Connection[Cursor], source: SourceDefinition, sql: str, *v
             return list(cursor.fetchall())
     except pymysql.err.MySQLError as refusal:
         raise error_of(refusal, source) from refusal
+    except _GARBAGE as refusal:
+        raise Transient(
+            "the server's answer is not understood", system="mysql", server=source.place, answer=repr(refusal)[:200]
+        ) from refusal
 
 
 def server_of(source: SourceDefinition) -> Server:
@@ -112,6 +150,8 @@ def dump(source: SourceDefinition, replica_id: int, position: SourcePosition) ->
         by_gtid = server.gtids and (str(position.gtids) != "" or not position.binlog.file)
         if by_gtid and not str(position.gtids):
             _refuse_purged_start(ask, source)
+        if by_gtid:
+            server.require(ask, position.gtids, source.place)
         period = round(source.heartbeat_s * 1e9)
         for setting in (
             "@master_binlog_checksum = @@global.binlog_checksum, @source_binlog_checksum = @@global.binlog_checksum",

@@ -26,6 +26,16 @@ class SourceDefinition(Strict):
 
     host: str = Field(description="the server's address")
     port: int = Field(ge=1, le=65535, description="its port")
+    fallbacks: list[Annotated[str, Field(pattern=r"^[^\s]+:[0-9]{1,5}$")]] = Field(
+        default=[], description="`host:port` of servers that may stand in for it, by GTID: its replicas"
+    )
+    behind_wait_s: float = Field(
+        default=300, ge=0, description="a server that lacks transactions which capture has is waited for so long"
+    )
+    tls: Literal["off", "preferred", "required", "verified"] = Field(
+        default="preferred", description="verified: the server's certificate must be good for its host"
+    )
+    tls_ca: str = Field(default="", description="file of the certificates that are trusted; default: the system's")
     user: str = Field(description="account with REPLICATION SLAVE, BINLOG MONITOR and SELECT")
     password: str = Field(repr=False, description="its password")
     databases: list[str] = Field(min_length=1, description="databases that are captured")

@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import logging
+import random
 from typing import Final, Literal
 
 from include.clock import Clock
-from include.errors import Fenced, Transient
+from include.errors import Fenced, Terminal, Transient
 from include.log.kafka import KafkaAdmin, KafkaReader
 from include.log.kafka_writer import KafkaWriter
 from include.log.registry import ConfluentRegistry
+from include.log.topics import source_resolved
 from include.settings.connections import Kafka, Registry
 from include.settings.deployment import Deployment
+from include.source.backoff import Between, next_pause
+from include.source.checkpoint import newest
 from include.source.decoder import decoders_told
 from include.source.definition import SourceDefinition
-from include.source.ports import LogPorts, transactional_id
+from include.source.failover import chosen
+from include.source.ports import LogPorts, ensure_topics, transactional_id
 from include.source.preflight import preflight, refuse
 from include.source.reporter import Reporter
+from include.source.server import Behind
 from include.source.session import Session
 from include.source.state import Job
 
@@ -46,9 +52,12 @@ class Capture:
         reporter: Reporter,
         *,
         patience_s: float | None = None,
+        between: Between = random.uniform,  # noqa: S311 - jitter wants spread, not secrecy
     ) -> None:
         self._name, self._source, self._ports, self._clock, self._reporter = name, source, ports, clock, reporter
-        self._pause_s = _FIRST_PAUSE_S
+        self._between = between
+        self._pause_s = 0.0
+        self._behind_since_s: float | None = None
         self._attempt = 0
         self._patience_s = _FIRST_PATIENCE_S if patience_s is None else patience_s
         self._started_s = clock.monotonic_s()
@@ -71,13 +80,15 @@ class Capture:
             except Transient as error:
                 if self._reporter.stop_requested():
                     return "stopped"
+                self._bear(error)
                 if not self._reached and self._clock.monotonic_s() - self._started_s >= self._patience_s:
                     raise
                 self._wait(error, lasted=self._reporter.commits > commits)
 
     def _once(self, mode: Mode, tables: tuple[str, ...], id_: str) -> str:
-        refuse(self._source, preflight(self._source))
-        session = Session(self._name, self._source, self._ports, self._clock, self._reporter)
+        source = self._place(mode)
+        refuse(source, preflight(source))
+        session = Session(self._name, source, self._ports, self._clock, self._reporter)
         self._reached = True
         try:
             if mode == "stream":
@@ -92,16 +103,40 @@ class Capture:
         finally:
             session.close()
 
+    def _place(self, mode: Mode) -> SourceDefinition:
+        """The source at the server to read from."""
+        if not self._source.fallbacks:
+            return self._source
+        if mode == "anew":
+            return chosen(self._source, None)
+        ensure_topics(self._name, self._ports.admin)
+        last = newest(self._ports.reader, source_resolved(self._name))
+        return chosen(self._source, last.position if last else None)
+
+    def _bear(self, error: Transient) -> None:
+        """Give up a server that stays behind what was captured from it: it has lost what it had."""
+        now_s = self._clock.monotonic_s()
+        if not isinstance(error, Behind):
+            self._behind_since_s = None
+            return
+        self._behind_since_s = now_s if self._behind_since_s is None else self._behind_since_s
+        if now_s - self._behind_since_s >= self._source.behind_wait_s:
+            raise Terminal(
+                "the server still lacks transactions that capture has",
+                **{name: value for name, value in error.details.items() if name != "system"},
+                fix="Let it catch up, or read everything anew: `lyrebird capture run --source … --snapshot --anew`.",
+            ) from error
+
     def _wait(self, error: Transient, *, lasted: bool) -> None:
         if lasted:
-            self._pause_s, self._attempt = _FIRST_PAUSE_S, 0
+            self._pause_s, self._attempt = 0.0, 0
         self._attempt += 1
+        self._pause_s = next_pause(self._pause_s, _FIRST_PAUSE_S, _LONGEST_PAUSE_S, self._between)
         log.warning("capture of %s pauses for %.1f s: %s", self._name, self._pause_s, error)
         self._reporter.on_retry(error, self._attempt)
         until_s = self._clock.monotonic_s() + self._pause_s
         while self._clock.monotonic_s() < until_s and not self._reporter.stop_requested():
             self._clock.sleep(0.2)
-        self._pause_s = min(self._pause_s * 2, _LONGEST_PAUSE_S)
 
 
 def kafka_ports(deployment: Deployment, name: str, clock: Clock) -> LogPorts:

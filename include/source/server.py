@@ -7,13 +7,17 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from include.errors import Terminal
-from include.record.gtid import Flavour
+from include.errors import Terminal, Transient
+from include.record.gtid import Flavour, GtidSet, MariadbGtidSet, parse_gtid_set
 
-__all__ = ["Ask", "Server", "read_server"]
+__all__ = ["Ask", "Behind", "Server", "read_server"]
 
 Ask = Callable[..., list[tuple[Any, ...]]]
 """Runs one statement: `ask(sql, *values)`."""
+
+
+class Behind(Transient):
+    """The server lacks transactions that capture has: it may catch up, or it has lost them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +39,26 @@ class Server:
         """The statement that tells where the binlog ends."""
         newer = self.flavour == "mysql" and self.version >= (8, 2, 0)
         return "SHOW BINARY LOG STATUS" if newer else "SHOW MASTER STATUS"
+
+    def logged(self, ask: Ask) -> GtidSet:
+        """Transactions that its binlog has, or had before it was purged."""
+        variable = "gtid_binlog_pos" if self.flavour == "mariadb" else "gtid_executed"
+        return parse_gtid_set(str(ask(f"SELECT @@global.{variable}")[0][0] or ""), self.flavour)
+
+    def require(self, ask: Ask, gtids: GtidSet, place: str) -> None:
+        """Raise `Behind` when it lacks some of them; a MariaDB that knows nothing of a domain says so itself later."""
+        logged = self.logged(ask)
+        if isinstance(logged, MariadbGtidSet) and isinstance(gtids, MariadbGtidSet):
+            gtids = MariadbGtidSet({domain: last for domain, last in gtids.last.items() if domain in logged.last})
+        if not logged.contains(gtids):  # type: ignore[arg-type]
+            raise Behind(
+                "the server lacks transactions that capture has",
+                system="mysql",
+                server=place,
+                has=str(logged)[:200],
+                captured=str(gtids)[:200],
+                fix="Is it a replica that is behind? It is waited for.",
+            )
 
 
 def read_server(ask: Ask) -> Server:

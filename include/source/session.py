@@ -26,6 +26,7 @@ from include.source.connection import asked, server_of
 from include.source.definition import SourceDefinition
 from include.source.desk import Desk, full_names
 from include.source.encode import Encoders
+from include.source.failover import there
 from include.source.inflow import Idle, Inflow
 from include.source.ports import LogPorts, Watcher, ensure_topics
 from include.source.replicator import Replicator
@@ -48,7 +49,7 @@ class Session:
     def __init__(self, name: str, source: SourceDefinition, ports: LogPorts, clock: Clock, watcher: Watcher) -> None:
         """Steps 1 and 2."""
         self._name, self._source, self._ports, self._clock, self._watcher = name, source, ports, clock, watcher
-        server = server_of(source)
+        self._server = server_of(source)
         ensure_topics(name, ports.admin)
         self._writer = ports.writer()
         self._inflow: Inflow | None = None
@@ -59,7 +60,7 @@ class Session:
             self.close()
             raise
         self._committer = Committer(name, self._writer, self._checkpoint, clock)
-        self._catalog = Catalog(self._load, server, source.policy, self._cascading)
+        self._catalog = Catalog(self._load, self._server, source.policy, self._cascading)
         self._encoders = Encoders(name, source, ports.admin, ports.registry)
         self._replicator: Replicator | None = None
         self._group_since_s: float | None = None
@@ -126,7 +127,8 @@ class Session:
                 source=self._name,
                 fix=f"Run `lyrebird capture run --source {self._name} --snapshot`, or start the DAG source_snapshot.",
             )
-        core = self._begin(last.position, self._state())
+        position = asked(self._source, lambda ask: there(ask, self._server, last.position))
+        core = self._begin(position, self._state())
         self._take_up_new_tables(core)
         if extra is not None:
             tables = tuple(_chosen(extra.tables, core.state.tables))
@@ -134,7 +136,7 @@ class Session:
         self._inflow = Inflow(
             self._source,
             self._source.replica_id(self._name),
-            last.position,
+            position,
             core.state.waiting,
             self._survives_rollback,
             self._clock,

@@ -29,6 +29,8 @@ __all__ = ["Snapshot"]
 _BEGIN: Final = "START TRANSACTION WITH CONSISTENT SNAPSHOT"
 _MOST_TRIES: Final = 2000
 _SETTLE_S: Final = 2.0
+# A table without an index in its key's order is sorted before the first row comes.
+_READ_TIMEOUT_S: Final = 600.0
 
 
 class Snapshot:
@@ -37,7 +39,7 @@ class Snapshot:
     def __init__(self, source: SourceDefinition, clock: Clock) -> None:
         """Open it; raises `Transient` or `Terminal` as `connect` does."""
         self._source = source
-        self._connection: Connection[Cursor] = connect(source)
+        self._connection: Connection[Cursor] = connect(source, _READ_TIMEOUT_S)
         try:
             self.position = self._open(clock)
         except BaseException:

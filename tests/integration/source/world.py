@@ -94,6 +94,11 @@ class World:
             "utf-8",
         )
 
+    def move(self, server: Database) -> None:
+        """Ask, write and compare on that server from now on; the declaration stays."""
+        self.server = server
+        self.root = server.connect()
+
     def ask(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
         with self.root.cursor() as cursor:
             cursor.execute(sql, values or None)
