@@ -87,7 +87,8 @@ def prepare(site: Site, row: Service) -> tuple[Launch, ...]:
     ]
     environment = site.server_environment(JAVA_HOME=str(java.home))
     if not (data / "meta.properties").exists():
-        form = ["kafka.tools.StorageTool", "format", "-t", _cluster_id(folder), "-c", str(properties)]
+        # With `=`, as an id may begin with a dash.
+        form = ["kafka.tools.StorageTool", "format", f"--cluster-id={_cluster_id(folder)}", "-c", str(properties)]
         made = subprocess.run(  # noqa: S603 - our own words
             [*command, *form], env=environment, capture_output=True, text=True, check=False
         )
