@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from include.record.position import SourcePosition
 from include.source.state import CaptureState
@@ -11,8 +12,7 @@ from include.source.state import CaptureState
 __all__ = ["Group", "Output"]
 
 
-@dataclass(frozen=True, slots=True)
-class Output:
+class Output(NamedTuple):
     """One record to append; `partition` None: by its key."""
 
     topic: str

@@ -18,7 +18,6 @@ from include.errors import Terminal
 from include.log.control import Control, ControlKind
 from include.log.requests import Answer
 from include.log.topics import control, source_answers
-from include.record.change import Op
 from include.record.position import BinlogPosition, SourcePosition
 from include.record.schema import TableSchema
 from include.record.version import pack
@@ -135,7 +134,8 @@ class Replicator:
         self._ops["r"] += 1
         encoder = self._encoder(schema)
         value = encoder.value("r", None, image, self._snapshot_stamp[1])
-        self._put(encoder.topic, "r", encoder.key(image), encoder.partition(image), value)
+        self.size_bytes += len(value)
+        self._outputs.append(Output(encoder.topic, encoder.key(image), value, self._next(), encoder.partition(image)))
 
     def on_answer(self, answer: Answer) -> None:
         """Say how far a request is, in the group's own transaction."""
@@ -199,8 +199,15 @@ class Replicator:
             self.state = self.state.with_table(table, encoder.key_id).with_gap(
                 f"gap:{transaction.gtid or transaction.end}:{table}", [table]
             )
-        for record in found:
-            self._put(encoder.topic, *record)
+        # The way of every row, so written out: `_put` for each would cost a third more.
+        outputs, topic, size = self._outputs, encoder.topic, 0
+        for op, key, partition, value in found:
+            version = self._next()
+            size += len(value)
+            outputs.append(Output(topic, key, value, version, partition))
+            if op == "d":
+                outputs.append(Output(topic, key, None, version, partition))
+        self.size_bytes += size
         counts[table] = of_table + many
         self._ops[step.op] += many
         return row + many
@@ -229,13 +236,6 @@ class Replicator:
         log.error("table %s may have missed changes at %s: %s", table, transaction.end, cause)
         noted = Aside(transaction.gtid, str(transaction.end), cause, self._clock.now_us())
         self.state = self.state.with_orphan(table, noted)
-
-    def _put(self, topic: str, op: Op, key: bytes, partition: int, value: bytes) -> None:
-        version = self._next()
-        self.size_bytes += len(value)
-        self._outputs.append(Output(topic, key, value, version, partition))
-        if op == "d":
-            self._outputs.append(Output(topic, key, None, version, partition))
 
     def _on_statement(self, query: Query, gtid: str) -> None:
         found = effects(query.text, query.database)
