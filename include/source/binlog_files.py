@@ -60,6 +60,10 @@ def read_retention(ask: Ask, server: Server) -> Retention:
     return Retention(age_s, int(of("max_binlog_total_size") or 0))
 
 
+def _answers(ask: Ask) -> tuple[tuple[BinlogFile, ...], Retention]:
+    return read_files(ask), read_retention(ask, read_server(ask))
+
+
 class BinlogFiles:
     """Asks one source's server; remembers when files began, which never changes."""
 
@@ -69,11 +73,16 @@ class BinlogFiles:
 
     def look(self, position: BinlogPosition) -> BinlogLook:
         """Ask now. May block for seconds; raises `Transient`, `Terminal` as `connect` does."""
+        return self._look(*asked(self._source, _answers), position)
 
-        def answers(ask: Ask) -> tuple[tuple[BinlogFile, ...], Retention]:
-            return read_files(ask), read_retention(ask, read_server(ask))
+    def look_at_end(self) -> BinlogLook:
+        """As for a capture that has all; raises as `look` does, and `Terminal` for a server without a binlog."""
+        files, retention = asked(self._source, _answers)
+        if not files:
+            raise Terminal("the server has no binlog", server=self._source.place, fix="Start it with --log-bin.")
+        return self._look(files, retention, BinlogPosition(files[-1].name, files[-1].size_bytes))
 
-        files, retention = asked(self._source, answers)
+    def _look(self, files: tuple[BinlogFile, ...], retention: Retention, position: BinlogPosition) -> BinlogLook:
         names = {file.name for file in files}
         self._began = {name: us for name, us in self._began.items() if name in names}
         now_us = self._clock.now_us()

@@ -19,7 +19,7 @@ from include.source.connection import dump
 from include.source.definition import SourceDefinition
 from include.source.open_group import SurvivesRollback
 from include.source.state import Waiting
-from include.source.transaction import Heartbeat, Prepared, SourceTransaction, TransactionBuilder
+from include.source.transaction import Heartbeat, SourceTransaction, TransactionBuilder
 
 __all__ = ["Idle", "Inflow"]
 
@@ -64,11 +64,6 @@ class Inflow:
         self._quiet_at: BinlogPosition | None = None
         self._drained_us = 0
         self.heard()
-
-    @property
-    def prepared(self) -> tuple[Prepared, ...]:
-        """XA transactions that wait for their end, the oldest first."""
-        return self._builder.prepared
 
     def heard(self) -> None:
         """The server's silence counts from now: nobody listened to it until now."""

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from include.log.ports import LogReader, LogWriter, SchemaRegistry, TopicAdmin, TopicSpec
 from include.log.topics import control, policy, source_answers, source_requests, source_resolved
 from include.source.group import Group
-from include.source.step import Prepared
 
 __all__ = ["LogPorts", "Watcher", "ensure_topics", "transactional_id"]
 
@@ -38,9 +37,6 @@ class Watcher:
 
     def on_snapshot_end(self) -> None:
         """No table is being read any more."""
-
-    def on_prepared(self, prepared: tuple[Prepared, ...]) -> None:
-        """XA transactions that wait for their end, as of the last commit."""
 
 
 def transactional_id(name: str) -> str:

@@ -7,14 +7,16 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from include.errors import SettingsError, Terminal
+from include.source.care import needs_care
 from include.source.cascades import cascading_keys
 from include.source.connection import asked
 from include.source.definition import SourceDefinition
 from include.source.policy_checks import TableColumns, findings
+from include.source.purge import WARN_HOURS, Horizon
 from include.source.server import Ask, Server, read_server
 from include.source.tables import TableInfo, load_tables, shape_of, unlogged
 
-__all__ = ["Finding", "Level", "preflight", "refuse"]
+__all__ = ["Finding", "Level", "preflight", "refuse", "short_horizon"]
 
 Level = Literal["refuse", "warn"]
 """refuse: capture does not start; warn: it does, with what the finding says."""
@@ -52,6 +54,15 @@ def preflight(source: SourceDefinition) -> list[Finding]:
         ]
 
     return asked(source, found)
+
+
+def short_horizon(horizon: Horizon) -> list[Finding]:
+    """A warning where the server keeps less binlog than a capture needs that is away for a day."""
+    if not horizon.short:
+        return []
+    problem = f"purges what is written now after {horizon.hours:.1f} h, by {horizon.basis}"
+    fix = f"Keep {WARN_HOURS:.0f} h at least, by expire_logs_days, binlog_expire_logs_seconds or max_binlog_total_size."
+    return [Finding("binlog", f"{problem}: a capture that is away for longer has to read all anew", fix, "warn")]
 
 
 def refuse(source: SourceDefinition, findings: Iterable[Finding]) -> None:
@@ -150,6 +161,7 @@ def _tables(tables: Mapping[tuple[str, str], TableInfo], source: SourceDefinitio
         if not info.transactional:
             problem = f"is a table of {info.engine or 'no engine'}: snapshots see it while it changes"
             found.append(Finding(table, problem, "Snapshot it while nobody writes, or change its engine.", "warn"))
+        found += [Finding(*each, "warn") for each in needs_care(info, source, server)]
         if info.versioned:
             found.append(Finding(table, "is system-versioned", aside))
         try:

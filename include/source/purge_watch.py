@@ -9,18 +9,23 @@ from typing import Self
 
 from include.errors import LyrebirdError
 from include.record.position import BinlogPosition
+from include.source.definition import SourceDefinition
 from include.source.purge import Horizon
 
-__all__ = ["PurgeWatch"]
+__all__ = ["Look", "PurgeWatch"]
 
 log = logging.getLogger(__name__)
+
+Look = Callable[[SourceDefinition, BinlogPosition], Horizon]
+"""Asks the server; may block for seconds."""
 
 
 class PurgeWatch:
     """`horizon` is what the last look found; None before the first. A look that fails leaves it, and is said once."""
 
-    def __init__(self, look: Callable[[BinlogPosition], Horizon], every_s: float = 30.0) -> None:
+    def __init__(self, look: Look, every_s: float = 30.0) -> None:
         self._look = look
+        self._source: SourceDefinition | None = None
         self._every_s = every_s
         self._seen = threading.Event()
         self._ended = threading.Event()
@@ -38,6 +43,12 @@ class PurgeWatch:
         self._ended.set()
         self._seen.set()
 
+    def move(self, source: SourceDefinition) -> None:
+        """From which server capture reads from now on; what another one said holds no longer."""
+        if self._source is not None and self._source.place != source.place:
+            self._position = self.horizon = None
+        self._source = source
+
     def see(self, position: BinlogPosition) -> None:
         """Where capture is."""
         self._position = position
@@ -45,10 +56,11 @@ class PurgeWatch:
 
     def look_once(self) -> None:
         """One look; errors of the server are told and forgotten, as capture itself meets them too."""
-        if self._position is None:
+        source, position = self._source, self._position
+        if source is None or position is None:
             return
         try:
-            self.horizon = self._look(self._position)
+            self.horizon = self._look(source, position)
             self._failing = False
         except (LyrebirdError, OSError) as error:
             if not self._failing:

@@ -11,11 +11,11 @@ from include.clock import Clock
 from include.errors import Fenced, Transient
 from include.metrics.exporter import Metrics
 from include.metrics.progress import RunFolder
+from include.source.definition import SourceDefinition
 from include.source.group import Group
 from include.source.incident import Incidents
 from include.source.ports import Watcher
 from include.source.purge_watch import PurgeWatch
-from include.source.step import Prepared
 
 __all__ = ["Reporter"]
 
@@ -94,11 +94,11 @@ class Reporter(Watcher):
         """No table is being read any more."""
         self._said.pop("reading", None)
 
-    def on_prepared(self, prepared: tuple[Prepared, ...]) -> None:
-        """XA transactions that wait for their end."""
-        self._said["prepared"] = [
-            {"xid": str(each.xid), "position": str(each.start), "gtid": each.gtid} for each in prepared
-        ]
+    def on_server(self, source: SourceDefinition) -> None:
+        """From which of the source's servers the next session reads."""
+        self._said["server"] = source.place
+        if self.purge is not None:
+            self.purge.move(source)
 
     def on_retry(self, error: Transient, attempt: int) -> None:
         """A session was lost; waiting counts as progress, as starting anew would help nobody."""

@@ -88,6 +88,7 @@ class Capture:
     def _once(self, mode: Mode, tables: tuple[str, ...], id_: str) -> str:
         source = self._place(mode)
         refuse(source, preflight(source))
+        self._reporter.on_server(source)
         session = Session(self._name, source, self._ports, self._clock, self._reporter)
         self._reached = True
         try:

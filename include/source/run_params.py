@@ -103,7 +103,7 @@ class SnapshotRun:
         """Of `lyrebird`: ask the running capture, wait for its answer. The same id is carried out once."""
         return [
             "capture",
-            "request-snapshot",
+            "snapshot",
             "--source",
             self.source,
             *self._tables(),

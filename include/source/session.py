@@ -219,7 +219,6 @@ class Session:
         if self._inflow is not None:
             # While the log kept us waiting, nobody listened to the server.
             self._inflow.heard()
-            self._watcher.on_prepared(self._inflow.prepared)
         self._watcher.on_commit(group, caught_up=self._caught_up)
 
     @property

@@ -7,6 +7,7 @@ own is used if it names and tells all; else the table cannot be read.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, Final
 
@@ -37,6 +38,9 @@ SELECT table_schema, table_name, index_name, column_name, sub_part, nullable
 FROM information_schema.statistics WHERE table_schema IN ({}) AND non_unique = 0
 ORDER BY table_schema, table_name, index_name <> 'PRIMARY', index_name, seq_in_index"""
 
+_ROUNDED: Final = re.compile(r"(?:float|double|real)\s*\(\s*\d+\s*,", re.IGNORECASE)
+_OLD_TEMPORAL: Final = re.compile(r"/\*\s*(?:mariadb-5\.3|5\.5 binary format)\s*\*/", re.IGNORECASE)
+
 Ask = Callable[..., list[tuple[Any, ...]]]
 """Runs one statement: `ask(sql, *values)`."""
 
@@ -52,7 +56,16 @@ class TableInfo:
         self.nullable: set[str] = set()
         self.virtual: set[str] = set()
         self.stored: set[str] = set()
+        self.rounded: set[str] = set()
+        self.old_temporals: set[str] = set()
         self.key: tuple[str, ...] = ()
+
+    def note_type(self, column: str, column_type: str) -> None:
+        """Take in of COLUMN_TYPE what a column's own description leaves out."""
+        if _ROUNDED.match(column_type):
+            self.rounded.add(column)
+        elif _OLD_TEMPORAL.search(column_type):
+            self.old_temporals.add(column)
 
     def note_extra(self, column: str, extra: str) -> None:
         """Take in EXTRA of a column: whether the server computes it, and when."""
@@ -87,6 +100,7 @@ def load_tables(
             continue
         info = tables.setdefault(name, TableInfo(*name, row[11] or "", row[10] == "SYSTEM VERSIONED"))
         info.columns.append(column_of(row[2], _text(row[3]), *row[4:8]))
+        info.note_type(row[2], _text(row[3]))
         if row[8] == "YES":
             info.nullable.add(row[2])
         info.note_extra(row[2], str(row[9]))

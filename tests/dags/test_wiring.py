@@ -87,5 +87,5 @@ def test_a_snapshot_is_asked_of_the_capture_that_runs(bag: DagBag, said: list[li
     found = states(run)
     assert (found["request"], found["start"], found["replicate"]) == ("success", "skipped", "success")
     asked = said[-1]
-    assert asked[:6] == ["capture", "request-snapshot", "--source", "shop", "--tables", "orders"]
+    assert asked[:6] == ["capture", "snapshot", "--source", "shop", "--tables", "orders"]
     assert asked[7] == f"source_snapshot:{run.run_id}"

@@ -11,14 +11,15 @@ from include.errors import Fenced, Transient
 from include.metrics.exporter import Metrics
 from include.record.gtid import MariadbGtidSet
 from include.record.position import BinlogPosition, SourcePosition
+from include.source.definition import SourceDefinition
 from include.source.group import Group
-from include.source.gtid_event import Xid
 from include.source.incident import Incidents
 from include.source.purge import Horizon
 from include.source.purge_watch import PurgeWatch
 from include.source.reporter import Reporter
 from include.source.state import Aside, CaptureState
-from include.source.step import Prepared
+
+SOURCE = SourceDefinition(host="h", port=1, user="u", password="p", databases=["shop"])
 
 
 class Folder:
@@ -46,7 +47,7 @@ class Scene:
         self.folder, self.clock, self.metrics = Folder(), ManualClock(10_000_000), Metrics("capture-s")
         self.looks: list[BinlogPosition] = []
 
-        def look(position: BinlogPosition) -> Horizon:
+        def look(_source: SourceDefinition, position: BinlogPosition) -> Horizon:
             self.looks.append(position)
             if horizon is None:
                 raise Transient("the server does not answer", system="mysql")
@@ -61,6 +62,7 @@ class Scene:
             incidents=incidents,
             purge=self.watch,
         )
+        self.reporter.on_server(SOURCE)
 
     def commit(
         self,
@@ -101,11 +103,20 @@ def test_a_snapshot_is_shown_while_it_reads() -> None:
     assert "reading" not in scene.commit()
 
 
-def test_prepared_transactions_are_shown() -> None:
-    scene = Scene()
-    scene.reporter.on_prepared((Prepared(Xid(1, b"a", b""), BinlogPosition("bin.000001", 4), "0-1-3"),))
-    (prepared,) = scene.commit()["prepared"]
-    assert (prepared["position"], prepared["gtid"]) == ("bin.000001:4", "0-1-3")
+def test_another_server_is_looked_at_from_the_next_commit_on() -> None:
+    scene = Scene(Horizon(2.5, "its limit of time"))
+    scene.commit()
+    scene.watch.look_once()
+    scene.reporter.on_server(SOURCE)
+    scene.watch.look_once()
+    assert len(scene.looks) == 2
+    scene.reporter.on_server(SOURCE.model_copy(update={"port": 2}))
+    assert scene.watch.horizon is None
+    scene.watch.look_once()
+    assert len(scene.looks) == 2
+    assert scene.commit()["server"] == "h:2"
+    scene.watch.look_once()
+    assert len(scene.looks) == 3
 
 
 def test_waiting_for_a_server_is_shown_at_once_beside_what_was_known_until_it_is_over() -> None:
@@ -161,12 +172,13 @@ def test_a_take_over_is_reported_before_the_end() -> None:
 def test_the_watch_looks_from_its_own_thread_until_it_is_closed() -> None:
     found = Horizon(100.0, "its limit of time")
 
-    def look(_position: BinlogPosition) -> Horizon:
+    def look(_source: SourceDefinition, _position: BinlogPosition) -> Horizon:
         watch.close()
         return found
 
     watch = PurgeWatch(look)
     watch.start()
+    watch.move(SOURCE)
     watch.see(BinlogPosition("bin.000001", 4))
     for thread in threading.enumerate():
         if thread.name == "purge-watch":

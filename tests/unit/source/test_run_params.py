@@ -59,7 +59,7 @@ def test_reading_all_anew_is_asked_for_by_its_mode_alone() -> None:
 
 def test_tables_and_the_requests_id_reach_the_command() -> None:
     arguments = asked(tables=["shop.orders", "shop.users"]).request_arguments("run-1")
-    assert arguments[:4] == ["capture", "request-snapshot", "--source", "shop"]
+    assert arguments[:4] == ["capture", "snapshot", "--source", "shop"]
     assert arguments[4:] == ["--tables", "shop.orders,shop.users", "--id", "run-1", "--wait", "--timeout", "43200"]
 
 

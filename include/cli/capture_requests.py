@@ -1,0 +1,124 @@
+"""`lyrebird capture snapshot` and `resume-table`: requests that the running capture carries out."""
+
+from __future__ import annotations
+
+import uuid
+
+import click
+import orjson
+
+from include.cli.capture_options import json_option, source_option, tables_option
+from include.clock import SystemClock
+from include.errors import Terminal
+from include.log.requests import Answer, RequestKind
+
+__all__ = ["request_snapshot", "resume_table", "take_snapshot"]
+
+_ANSWER_EVERY_S = 0.5
+
+_id_option = click.option("--id", "id_", default="", help="The request's id; each is carried out once. Default: new.")
+_wait_option = click.option("--wait", is_flag=True, help="Return when it is done.")
+_timeout_option = click.option(
+    "--timeout", type=click.FloatRange(min=1), default=3600.0, show_default=True, help="Longest wait, s."
+)
+
+
+@click.command(name="snapshot")
+@source_option
+@tables_option
+@_id_option
+@_wait_option
+@_timeout_option
+@json_option
+def take_snapshot(name: str, tables: str, id_: str, wait: bool, timeout: float, as_json: bool) -> None:
+    """Ask the running capture to read tables again, while it goes on following the binlog."""
+    asked = tuple(part.strip() for part in tables.split(",") if part.strip())
+    _ask(name, "snapshot", asked, id_, timeout if wait else 0.0, as_json)
+
+
+# The name of before: the same command, not listed.
+request_snapshot = click.Command(
+    "request-snapshot",
+    params=take_snapshot.params,
+    callback=take_snapshot.callback,
+    help="The older name of `snapshot`.",
+    hidden=True,
+)
+
+
+@click.command(name="resume-table")
+@source_option
+@click.argument("tables", metavar="TABLE...", nargs=-1, required=True)
+@_id_option
+@_wait_option
+@_timeout_option
+@json_option
+def resume_table(name: str, tables: tuple[str, ...], id_: str, wait: bool, timeout: float, as_json: bool) -> None:
+    """Ask the running capture to take up tables again that it set aside, or that may lack changes by cascade.
+
+    Each TABLE (`orders` or `shop.orders`) is read whole; what went meanwhile is removed from its copies at the end.
+    """
+    _ask(name, "resume_table", tables, id_, timeout if wait else 0.0, as_json)
+
+
+def _ask(name: str, kind: RequestKind, tables: tuple[str, ...], id_: str, wait_s: float, as_json: bool) -> None:
+    """Append the request unless its id was answered before, and wait for the last answer, `wait_s` at most."""
+    from include.log.kafka import KafkaAdmin, KafkaReader
+    from include.log.kafka_writer import KafkaWriter
+    from include.log.requests import Request
+    from include.log.topics import source_requests
+    from include.settings.connections import Kafka
+    from include.settings.deployment import Deployment
+    from include.source.definition import load_source
+    from include.source.desk import answers_by_id
+    from include.source.ports import ensure_topics
+
+    deployment = Deployment.load()
+    load_source(deployment, name)
+    kafka, clock, id_ = deployment.one("kafka", Kafka), SystemClock(), id_ or str(uuid.uuid4())
+    command = f"lyrebird capture {kind.replace('_', '-')}"
+    reader = KafkaReader(kafka.bootstrap, kafka.options)
+    try:
+        ensure_topics(name, KafkaAdmin(kafka.bootstrap, kafka.options))
+        answer = answers_by_id(reader, name).get(id_)
+        if answer is None:
+            request = Request(id_, kind, command, clock.now_us(), tables)
+            writer = KafkaWriter(kafka.bootstrap, f"lyrebird.ask.{name}.{id_}", kafka.options)
+            try:
+                writer.begin()
+                writer.append(source_requests(name), request.key(), request.value())
+                writer.commit()
+            finally:
+                writer.close()
+        until_s = clock.monotonic_s() + wait_s
+        while wait_s and (answer is None or answer.state not in ("done", "refused")):
+            if clock.monotonic_s() > until_s:
+                raise _late(name, id_, answer)
+            clock.sleep(_ANSWER_EVERY_S)
+            answer = answers_by_id(reader, name).get(id_)
+    finally:
+        reader.close()
+    _show(name, id_, answer, as_json)
+
+
+def _late(name: str, id_: str, answer: Answer | None) -> Terminal:
+    return Terminal(
+        "the request is not done yet",
+        id=id_,
+        state=answer.state if answer else "unanswered",
+        fix=f"Does capture run? See `lyrebird capture status --source {name}`; ask again with the same --id.",
+    )
+
+
+def _show(name: str, id_: str, answer: Answer | None, as_json: bool) -> None:
+    state = answer.state if answer else "requested"
+    if state == "refused":
+        raise Terminal(
+            "capture refused the request",
+            id=id_,
+            reason=answer.note if answer else "",
+            fix=f"See `lyrebird capture status --source {name}`, and ask anew for what it names.",
+        )
+    rows = answer.done if answer else 0
+    found = {"source": name, "id": id_, "state": state, "rows": rows}
+    click.echo(orjson.dumps(found).decode() if as_json else f"request {id_}: {state}, {rows:,} rows")

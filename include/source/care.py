@@ -1,0 +1,43 @@
+"""Tables and columns that are captured, but not quite as a person may expect: said by `check`, refused by nobody."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from include.source.definition import SourceDefinition
+from include.source.server import Server
+from include.source.tables import TableInfo, unlogged
+
+__all__ = ["needs_care"]
+
+
+def needs_care(info: TableInfo, source: SourceDefinition, server: Server) -> Iterator[tuple[str, str, str]]:
+    """(place, problem, what may be done) of each; columns that do not leave need none."""
+    table, policy = ".".join(info.name), source.policy.of(*info.name)
+    if not info.key:
+        yield (
+            table,
+            "has no key: all its columns together are the key, so of rows that are equal the copy has one",
+            "Give it a primary key, or a unique one over columns that are NOT NULL.",
+        )
+    missing = unlogged(info, server)
+    for column in (each.name for each in info.columns if not policy.ignores(each.name)):
+        place = f"{table}.{column}"
+        if column in missing:
+            yield (
+                place,
+                "is computed, and the binlog does not have it: it is not copied",
+                "Compute it where the copy is read, or make it a plain column.",
+            )
+        elif column in info.rounded:
+            yield (
+                place,
+                "is FLOAT or DOUBLE with digits: the server shows it padded or rounded, the copy has the number itself",
+                "Make it DECIMAL if the digits matter.",
+            )
+        elif column in info.old_temporals:
+            yield (
+                place,
+                "is stored as before MySQL 5.6 or MariaDB 10.1.2: the binlog alone does not tell its digits",
+                "ALTER TABLE … FORCE rewrites it; until then nobody should alter it while capture is away.",
+            )

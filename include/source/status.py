@@ -1,0 +1,131 @@
+"""What `lyrebird capture status` says of a source, put together from the log, the run folder and the server."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from include.clock import iso
+from include.log.ports import LogReader
+from include.log.requests import Request
+from include.log.resolved import Resolved
+from include.log.topics import source_requests
+from include.source.binlog_files import BinlogLook
+from include.source.desk import answers_by_id
+from include.source.state import Aside, CaptureState
+
+__all__ = ["lines_of", "open_requests", "status_of"]
+
+_OPS = {"c": "inserted", "u": "updated", "d": "deleted", "r": "read"}
+
+
+def open_requests(reader: LogReader, name: str) -> list[str]:
+    """Ids of the requests that are neither done nor refused, in the order in which they were made."""
+    topic = source_requests(name)
+    closed = {id_ for id_, answer in answers_by_id(reader, name).items() if answer.state in ("done", "refused")}
+    asked = [
+        Request.parse(record.value).id
+        for record in reader.read(topic, 0, reader.begin_offsets(topic)[0], reader.end_offsets(topic)[0])
+        if record.value is not None
+    ]
+    return [id_ for id_ in dict.fromkeys(asked) if id_ not in closed]
+
+
+def status_of(
+    name: str,
+    last: Resolved | None,
+    requests: list[str],
+    progress: Mapping[str, Any],
+    server: BinlogLook | str,
+    now_us: int,
+    *,
+    running: bool,
+) -> dict[str, Any]:
+    """Plain values.
+
+    Args:
+        name: the source.
+        last: the newest resolved record; None: nothing was ever captured.
+        requests: ids of open requests.
+        progress: what a capture on this host reported last; {} when none ever did. It counts from the start of that
+            capture; all else is as of the log.
+        server: how the server's binlog stands to the position, or why that is not known.
+        now_us: wall clock.
+        running: whether that capture runs now.
+    """
+    look = server if isinstance(server, BinlogLook) else None
+    state = CaptureState() if last is None else CaptureState.from_json(last.state)
+    position = None if last is None else last.position
+    return {
+        "source": name,
+        "running": running,
+        "snapshot": "missing" if last is None else state.snapshot,
+        "position": None if position is None else str(position.binlog),
+        "gtids": None if position is None else str(position.gtids),
+        "commit_us": None if position is None else position.commit_us,
+        "lag_s": None if position is None else max(0.0, (now_us - position.commit_us) / 1e6),
+        "lag_bytes": None if look is None else look.lag_bytes,
+        "purge": {
+            "hours": None if look is None else look.horizon.hours,
+            "basis": look.horizon.basis if look else f"unknown: {server}",
+            "oldest_file_h": None if look is None else look.oldest_age_h,
+        },
+        "version": 0 if last is None else last.version,
+        "sequence": None if last is None else last.sequence,
+        "since_us": progress.get("started_us"),
+        "rows": dict(progress.get("ops") or {}),
+        "skipped": dict(progress.get("skipped") or {}),
+        "aside": _tables(state.aside),
+        "orphans": _tables(state.orphans),
+        "uncovered": [] if last is None else list(last.uncovered),
+        "owed": [{"id": job.id, "tables": list(job.tables), "gap": job.gap} for job in state.jobs],
+        "reading": progress.get("reading") if running else None,
+        "requests": requests,
+        "prepared": [{"xid": xa.xid, "gtid": xa.gtid, "after": str(xa.after.binlog)} for xa in state.waiting],
+        "waiting_for": progress.get("waiting_for") if running else None,
+        "incidents": list(progress.get("incidents") or []),
+    }
+
+
+def _tables(noted: Mapping[str, Aside]) -> list[dict[str, Any]]:
+    return [
+        {"table": table, "gtid": why.gtid, "position": why.position, "cause": why.cause, "since_us": why.at_us}
+        for table, why in sorted(noted.items())
+    ]
+
+
+def lines_of(found: Mapping[str, Any]) -> list[str]:
+    """The same for a person, a line each."""
+    name, purge = found["source"], found["purge"]
+    rows = ", ".join(f"{_OPS.get(op, op)} {count:,}" for op, count in sorted(found["rows"].items())) or "none"
+    skipped = ", ".join(f"{kind} {count:,}" for kind, count in sorted(found["skipped"].items())) or "0"
+    since = f" since {iso(found['since_us'])}" if found["since_us"] else ""
+    behind = "-" if found["lag_bytes"] is None else f"{found['lag_bytes']:,} bytes"
+    lag = "-" if found["lag_s"] is None else f"{found['lag_s']:.1f} s"
+    purged = f"in {purge['hours']:.1f} h, by {purge['basis']}" if purge["hours"] is not None else purge["basis"]
+    oldest = f"; the oldest file is {purge['oldest_file_h']:.1f} h old" if purge["oldest_file_h"] is not None else ""
+    lines = [
+        f"source     {name}, capture {'runs' if found['running'] else 'does not run'} on this host",
+        f"snapshot   {found['snapshot']}",
+        f"position   {found['gtids'] or '-'} ({found['position'] or '-'})",
+        f"lag        {lag}, {behind}",
+        f"purge      {purged}{oldest}",
+        f"version    {found['version']}",
+        f"rows       {rows}{since}",
+        f"skipped    {skipped} row events",
+    ]
+    for word, tables in (("aside", found["aside"]), ("in want", found["orphans"])):
+        lines += [
+            f"{word:<10} {each['table']} since {iso(each['since_us'])}, {each['gtid'] or '-'} ({each['position']}): "
+            f"{each['cause']}\n{'':10} `lyrebird capture resume-table --source {name} {each['table']}`"
+            for each in tables
+        ]
+    lines.append(f"uncovered  {', '.join(found['uncovered']) or 'nothing'}")
+    lines += [f"owed       snapshot of {', '.join(job['tables'])} ({job['id']})" for job in found["owed"]]
+    if found["reading"]:
+        lines.append(f"reading    {found['reading']['table']}, {found['reading']['rows']:,} rows so far")
+    lines.append(f"requests   {', '.join(found['requests']) or 'none'} open")
+    lines += [f"prepared   {each['xid']} after {each['after']}" for each in found["prepared"]]
+    if found["waiting_for"]:
+        lines.append(f"waiting    {found['waiting_for']}")
+    return lines

@@ -1,0 +1,76 @@
+"""Tables and columns that `check` warns of."""
+
+from __future__ import annotations
+
+from include.record.schema import Column
+from include.source.care import needs_care
+from include.source.definition import SourceDefinition
+from include.source.preflight import short_horizon
+from include.source.purge import Horizon
+from include.source.server import Server
+from include.source.tables import TableInfo
+
+MARIADB = Server("mariadb", (11, 4, 5), "11.4.5-MariaDB-log", gtids=True)
+MYSQL = Server("mysql", (9, 7, 0), "9.7.0", gtids=True)
+
+
+def source(**more: object) -> SourceDefinition:
+    given = {"host": "h", "port": 1, "user": "u", "password": "p", "databases": ["shop"]}
+    return SourceDefinition.model_validate(given | more)
+
+
+def table(*columns: tuple[str, str, str], key: tuple[str, ...] = ("id",)) -> TableInfo:
+    """Columns as (name, COLUMN_TYPE, EXTRA)."""
+    info = TableInfo("shop", "t")
+    for name, column_type, extra in columns:
+        info.columns.append(Column(name, column_type.partition("(")[0]))
+        info.note_type(name, column_type)
+        info.note_extra(name, extra)
+    info.key = key
+    return info
+
+
+def places(info: TableInfo, server: Server = MARIADB, **more: object) -> list[str]:
+    return [place for place, _, _ in needs_care(info, source(**more), server)]
+
+
+PLAIN = (("id", "int(11)", ""), ("d", "double", ""), ("f", "float(7)", ""), ("n", "decimal(10,2)", ""))
+
+
+def test_plain_columns_need_no_care() -> None:
+    assert places(table(*PLAIN, ("at", "datetime(3)", "on update current_timestamp(3)"))) == []
+
+
+def test_each_kind_of_column_is_named_with_what_to_do() -> None:
+    info = table(
+        *PLAIN,
+        ("v", "int(11)", "VIRTUAL GENERATED"),
+        ("dd", "double(10,2) unsigned", ""),
+        ("ff", "FLOAT(7, 2)", ""),
+        ("at", "datetime /* mariadb-5.3 */", ""),
+        ("old", "timestamp /* 5.5 binary format */", ""),
+    )
+    found = list(needs_care(info, source(), MARIADB))
+    assert [place for place, _, _ in found] == ["shop.t.v", "shop.t.dd", "shop.t.ff", "shop.t.at", "shop.t.old"]
+    assert all(problem and fix.endswith(".") for _, problem, fix in found)
+
+
+def test_a_computed_column_that_the_binlog_has_needs_no_care() -> None:
+    assert places(table(*PLAIN, ("v", "int", "VIRTUAL GENERATED")), MYSQL) == []
+
+
+def test_a_column_that_does_not_leave_needs_no_care() -> None:
+    info = table(*PLAIN, ("v", "int(11)", "VIRTUAL GENERATED"))
+    assert places(info, filter={"t": {"ignored_columns": ["v"]}}) == []
+
+
+def test_a_table_without_a_key_is_warned_of() -> None:
+    assert places(table(*PLAIN, key=())) == ["shop.t"]
+
+
+def test_a_server_that_keeps_less_than_a_day_is_warned_of() -> None:
+    (found,) = short_horizon(Horizon(3.0, "its limit of time"))
+    assert (found.place, found.level) == ("binlog", "warn")
+    assert "after 3.0 h" in found.problem
+    assert short_horizon(Horizon(24.0, "its limit of time")) == []
+    assert short_horizon(Horizon(None, "never")) == []
