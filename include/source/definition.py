@@ -54,7 +54,7 @@ class SourceDefinition(Strict):
     epoch: int = Field(default=0, ge=0, le=MAX_EPOCH, description="raised for a new lineage of versions only")
     server_id: int | None = Field(default=None, ge=1, le=2**32 - 1, description="as replica; default: from the name")
     group_ms: int = Field(default=100, ge=0, le=10_000, description="longest wait for more transactions of one commit")
-    group_bytes: int = Field(default=1_000_000, ge=1, description="most bytes of row events gathered in one commit")
+    group_bytes: int = Field(default=4_000_000, ge=1, description="most bytes of records gathered in one commit")
     transaction_bytes: int = Field(
         default=268_435_456, ge=1, description="largest source transaction that is taken; a larger one stops the source"
     )
