@@ -55,6 +55,14 @@ def connect(source: SourceDefinition, read_timeout_s: float = 60) -> Connection[
             **_tls(source),
         )
     except pymysql.err.MySQLError as refusal:
+        cause = getattr(refusal, "original_exception", None)
+        if isinstance(cause, ssl.SSLCertVerificationError):
+            raise Terminal(
+                "the server's certificate is not good for its address",
+                server=source.place,
+                cause=cause.verify_message,
+                fix="Correct `tls_ca`, `host` or the certificate; or let `tls` be required, which verifies nothing.",
+            ) from refusal
         raise error_of(refusal, source) from refusal
     except _GARBAGE as refusal:
         raise Transient(
