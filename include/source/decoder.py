@@ -19,7 +19,7 @@ class NativeImages:
     def __init__(self, layout: Layout) -> None:
         decoder = decoder_of(layout)
         if decoder is None:
-            raise ValueError(f"no compiled decoder for {layout.shape.table}: {WHY_NOT or 'masks, or odd sizes'}")
+            raise ValueError(f"no compiled decoder for {layout.shape.table}: {WHY_NOT or 'sizes that no server has'}")
         self.layout = layout
         self.shape = layout.shape
         self.decoder = decoder

@@ -67,6 +67,7 @@ cdef struct Op:
     uint32_t name_size
     PyObject *call          # bytes → piece (CALL), bytes → UTF-8 (CALL_TEXT)
     PyObject *open          # stored bytes → the value's, or NULL
+    PyObject *mask          # piece → the piece that leaves, or NULL
     Py_ssize_t most         # bytes that a value may take in the row, of sized ones beside the value itself
 
 

@@ -3,58 +3,6 @@
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 
 
-cdef inline Out put_fixed(Out w, Side *side, const Op *op, uint32_t i, In r, In end) noexcept nogil:
-    # A value of a known size; NULL for bytes that no server writes.
-    if op.code == SIGNED:
-        return put_long_piece(w, signed_of(loaded(r, end, op.size), op.size))
-    elif op.code == UNSIGNED:
-        return put_long_piece(w, <int64_t> loaded(r, end, op.size))
-    elif op.code == UNSIGNED_64:
-        return put_unsigned_decimal_piece(w, little(r, 8))
-    elif op.code == FLOAT:
-        w[0] = 2
-        return put_bytes(w + 1, r, 4)
-    elif op.code == DOUBLE:
-        w[0] = 2
-        return put_bytes(w + 1, r, 8)
-    elif op.code == DECIMAL:
-        return put_decimal(w, op, loaded_big(r, end, op.size))
-    elif op.code == DECIMAL_LONG:
-        return put_decimal_long(w, op, r)
-    elif op.code == DECIMAL_WIDE:
-        return put_decimal_wide(w, op, r)
-    elif op.code == DECIMAL_OLD:
-        return put_decimal_old(w, op, r)
-    elif op.code == YEAR:
-        return put_long_piece(w, r[0] + 1900 if r[0] else 0)
-    elif op.code == DATE:
-        return put_date(w, side, i, <uint32_t> loaded(r, end, 3))
-    elif op.code == DATETIME:
-        return put_datetime(w, side, i, op.a, loaded_big(r, end, op.size))
-    elif op.code == DATETIME_OLD:
-        return put_datetime_old(w, side, i, little(r, 8))
-    elif op.code == DATETIME_HIRES:
-        return put_datetime_hires(w, side, i, op.a, loaded_big(r, end, op.size))
-    elif op.code == TIMESTAMP:
-        return put_timestamp(w, side, i, op.a, loaded_big(r, end, op.size))
-    elif op.code == TIMESTAMP_OLD:
-        return put_stamp(w, side, i, <uint32_t> little(r, 4), 0, 0)
-    elif op.code == TIMESTAMP_HIRES:
-        return put_timestamp_hires(w, side, i, op.size, op.a, loaded_big(r, end, op.size))
-    elif op.code == TIME:
-        return put_time(w, op.a, loaded_big(r, end, op.size))
-    elif op.code == TIME_OLD:
-        return put_time_old(w, signed_of(loaded(r, end, 3), 3))
-    elif op.code == TIME_HIRES:
-        return put_time_hires(w, op.a, loaded_big(r, end, op.size))
-    elif op.code == BIT:
-        return put_bit(w, op, loaded_big(r, end, op.size))
-    elif op.code == ENUM:
-        return put_enum(w, op, loaded(r, end, op.size))
-    else:
-        return put_set(w, op, loaded(r, end, op.size))
-
-
 cdef bint _fits(const Op *op):
     # What reading and writing of a value take for granted about its sizes.
     if op.code in (PASS, CALL):
@@ -87,6 +35,7 @@ cdef class Program:
     cdef uint32_t null_size
     cdef Py_ssize_t most        # bytes that a row takes at most, beside its sized values
     cdef bint dates
+    cdef bint masked
     cdef bint busy
     cdef Side sides[2]
     cdef Part *keys             # the key's columns, then those that choose the partition
@@ -132,9 +81,9 @@ cdef class Program:
             free(self.sides[i].invalid)
 
     cdef _compile(self, Op *op, tuple told):
-        # (code, size, a, b, data, open); what `data` is depends on the code.
+        # (code, size, a, b, data, open, mask); what `data` is depends on the code.
         cdef bytes name, blob
-        code, size, a, b, data, opener = told
+        code, size, a, b, data, opener, mask = told
         op.code, op.size, op.a, op.b = _CODES[code], size, a, b
         if not _fits(op):
             raise ValueError(f"no {code} has {size} bytes with {a}, {b}")
@@ -170,6 +119,9 @@ cdef class Program:
             op.most += op.a
         if opener is not None:
             op.open = <PyObject *> opener
+        if mask is not None:
+            op.mask = <PyObject *> mask
+            self.masked = True
 
     cdef _parts(self, list keys, list by):
         cdef uint32_t i = 0
@@ -252,11 +204,44 @@ cdef class Program:
                 return 0
             r += size
         side.starts[self.width] = w - side.data
+        if self.masked:
+            w = self._masked(side)
+            if w == NULL:
+                return 0
         if self.dates:
             w = put_invalid(w, side, self.ops)
         side.size = w - side.data
         place[0] = r
         return 1
+
+    cdef Out _masked(self, Side *side) except? NULL:
+        # The image with other pieces in the place of masked ones; where it ends. What was no date there is not told.
+        cdef list pieces = []
+        cdef Out w = side.data
+        cdef Py_ssize_t most = self.most
+        cdef bytes piece
+        cdef int i, kept = 0
+        for i in range(self.width):
+            piece = copied(side.data + side.starts[i], side.data + side.starts[i + 1])
+            if self.ops[i].mask != NULL:
+                piece = called(self.ops[i].mask, side.data + side.starts[i], len(piece))
+            if piece is None:
+                return NULL
+            pieces.append(piece)
+            most += len(piece)
+        w = reserve(side, w, most)
+        if w == NULL:
+            return NULL
+        for i in range(self.width):
+            side.starts[i] = w - side.data
+            w = put_bytes(w, PyBytes_AS_STRING(pieces[i]), len(pieces[i]))
+        side.starts[self.width] = w - side.data
+        for i in range(side.invalids):
+            if self.ops[side.invalid[i].op].mask == NULL:
+                side.invalid[kept] = side.invalid[i]
+                kept += 1
+        side.invalids = kept
+        return w
 
     cdef In begin(self, In r, In end, int sides) noexcept:
         # Where the first image begins, of an event that has all columns in every image; NULL: to be handed over.

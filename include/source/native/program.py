@@ -17,8 +17,10 @@ from include.source.rare import inet6_text, uncompressed
 
 __all__ = ["Told", "by_of", "keys_of", "ops_of"]
 
-Told = tuple[str, int, int, int, object, object]
-"""One column: code, size, a, b, data, open."""
+Told = tuple[str, int, int, int, object, object, object]
+"""One column: code, size, a, b, data, open, mask."""
+
+_Bytes = tuple[str, int, int, int, object, object]
 
 _ASCII: Final = bytes(range(128))
 _PLAIN: Final = frozenset({"year", "datetime", "timestamp", "time", "time_old", "time_hires"})
@@ -28,12 +30,16 @@ _DATES: Final = frozenset(
 
 
 def ops_of(layout: Layout) -> list[Told] | None:
-    """The columns; None for a layout that is left to the Python decoders: with masks, or sizes that no server has."""
+    """The columns; None for a layout that is left to the Python decoders, of sizes that no server has."""
     shape = layout.shape
-    if shape.masks or shape.skipped.intersection(shape.by_parts):
+    keys = {*(i for i, _ in shape.key_parts), *shape.by_parts}
+    if not keys.isdisjoint({*shape.skipped, *shape.masked}):
         return None
     try:
-        return [_skipped(each) if i in shape.skipped else _told(each) for i, each in enumerate(layout.fields)]
+        return [
+            (*_skipped(each), None) if i in shape.skipped else (*_told(each), shape.masked.get(i))
+            for i, each in enumerate(layout.fields)
+        ]
     except (LookupError, ValueError):
         return None
 
@@ -48,7 +54,7 @@ def by_of(layout: Layout) -> list[int]:
     return list(layout.shape.by_parts)
 
 
-def _skipped(field: Field) -> Told:
+def _skipped(field: Field) -> _Bytes:
     if field.kind in FIXED:
         return "pass", field.size, 0, 0, None, None
     return "pass_sized", _prefix(field), 0, 0, None, None
@@ -58,7 +64,7 @@ def _prefix(field: Field) -> int:
     return 1 if field.kind in ("uuid", "inet4", "inet6") else field.a
 
 
-def _told(field: Field) -> Told:
+def _told(field: Field) -> _Bytes:
     kind, size = field.kind, field.size if field.kind in FIXED else _prefix(field)
     if kind == "int":
         code = "signed" if not field.b else "unsigned" if field.a < 8 else "unsigned_64"
@@ -74,7 +80,7 @@ def _told(field: Field) -> Told:
     return _string(field, size)
 
 
-def _number(field: Field, size: int) -> Told:
+def _number(field: Field, size: int) -> _Bytes:
     labels = [label.encode() for label in field.labels]
     if field.kind == "decimal" and 0 < field.a <= 65 and field.b <= field.a:
         code = "decimal_wide" if field.a > 18 else "decimal_long" if size > 8 else "decimal"
@@ -90,7 +96,7 @@ def _number(field: Field, size: int) -> Told:
     return "call", size, 0, 0, number_writer(field), None
 
 
-def _string(field: Field, size: int) -> Told:
+def _string(field: Field, size: int) -> _Bytes:
     kind, opener = field.kind, uncompressed if field.kind.endswith("_compressed") else None
     if kind.startswith("binary"):
         return "binary", size, field.b if kind == "binary" else 0, 0, None, opener

@@ -29,10 +29,6 @@ cdef inline Out put_instant(Out w, int64_t us) noexcept nogil:
     return put_long_piece(put_long_piece(w, us), us * 1000)
 
 
-cdef inline bytes copied(Out start, Out stop):
-    return PyBytes_FromStringAndSize(<const char *> start, stop - start)
-
-
 def stamp_pieces(int64_t server_id, str file not None, int64_t pos, int64_t commit_us, int64_t made_us, str gtid,
                  str snapshot, thread):
     cdef uint8_t room[512]

@@ -143,6 +143,10 @@ cdef inline size_t text_room(const Op *op, size_t size) noexcept nogil:
     return 3 * size if op.code == TABLE else size
 
 
+cdef inline bytes copied(In start, In stop):
+    return PyBytes_FromStringAndSize(<const char *> start, stop - start)
+
+
 cdef bytes called(PyObject *function, In r, Py_ssize_t size):
     # What a Python function makes of these bytes; None where it refuses.
     try:

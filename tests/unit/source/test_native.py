@@ -158,13 +158,42 @@ def test_what_the_compiled_decoder_refuses_is_named_by_the_python_one() -> None:
         NativeImages(layout).rows("c", b"\x02\xff\0\1")
 
 
-def test_masks_are_left_to_the_python_decoder() -> None:
+def masked(layout: Layout, *names: str, by: tuple[str, ...] = ()) -> Layout:
+    masks = {name: lambda piece: b"\0" if piece == b"\0" else b"\x02\x02" + piece[-1:] for name in names}
+    return Layout(type(layout.shape)(layout.shape.columns, layout.shape.schema, by, masks=masks), layout.fields)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_masks_change_what_leaves_as_they_do_in_python(kind: str) -> None:
+    read = 0
+    for seed in range(40):
+        random = Random(seed)
+        layout = layout_of(random, (kind, kind))
+        keys = {i for i, _ in layout.shape.key_parts}
+        layout = masked(layout, *(f"c{i - 1}" for i in (1, 2) if i not in keys))
+        read += agree(layout, "c", event(random, layout, 1, 2))
+    assert read >= 3
+
+
+def test_a_mask_that_fails_fails_in_python() -> None:
+    def fail(_: bytes) -> bytes:
+        raise ValueError("no mask for this")
+
+    layout = next(
+        each for each in (layout_of(Random(seed), ("year",)) for seed in range(99)) if each.shape.schema.key == ("id",)
+        and not each.shape.skipped
+    )  # fmt: skip
+    shape = type(layout.shape)(layout.shape.columns, layout.shape.schema, masks={"c0": fail})
+    with pytest.raises(Terminal, match="no mask for this"):
+        NativeImages(Layout(shape, layout.fields)).rows("c", b"\x02\xff\0\1\0\0\0\x05")
+
+
+def test_what_the_compiled_decoder_cannot_read_is_left_to_the_python_one() -> None:
     layout = layout_of(Random(3), ("year",))
-    shape = layout.shape
-    masked = Layout(type(shape)(shape.columns, shape.schema, masks={"c0": lambda piece: piece}), layout.fields)
-    assert decoder_of(masked) is None
-    assert isinstance(images_of(masked), Images)
     assert isinstance(images_of(layout), NativeImages)
+    for other in (masked(layout, "id"), masked(layout, "c0", by=("c0",))):
+        assert decoder_of(other) is None
+        assert isinstance(images_of(other), Images)
 
 
 def test_images_are_the_same_tuples_that_python_makes() -> None:
