@@ -36,7 +36,7 @@ class SourceDefinition(Strict):
         default="preferred", description="verified: the server's certificate must be good for its host"
     )
     tls_ca: str = Field(default="", description="file of the certificates that are trusted; default: the system's")
-    user: str = Field(description="account with REPLICATION SLAVE, BINLOG MONITOR and SELECT")
+    user: str = Field(description="account with REPLICATION SLAVE, BINLOG MONITOR, SELECT, REFERENCES")
     password: str = Field(repr=False, description="its password")
     databases: list[str] = Field(min_length=1, description="databases that are captured")
     filter_policy: Verdict = Field(default="accept", description="whether tables pass that no entry of `filter` names")

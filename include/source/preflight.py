@@ -111,10 +111,23 @@ def _grants(ask: Ask, server: Server) -> list[Finding]:
         return []
     old = server.flavour == "mysql" or server.version < (10, 5, 2)
     return [
-        Finding("account", f"lacks {spellings[old]}", f"GRANT {spellings[old]} ON *.* to it.")
-        for spellings in _GRANTS
-        if not any(spelling in text for spelling in spellings)
+        *_blind(text, server),
+        *(
+            Finding("account", f"lacks {spellings[old]}", f"GRANT {spellings[old]} ON *.* to it.")
+            for spellings in _GRANTS
+            if not any(spelling in text for spelling in spellings)
+        ),
     ]
+
+
+def _blind(grants: str, server: Server) -> Iterator[Finding]:
+    """What an account that may only read is not shown, and nobody tells it so."""
+    if "REFERENCES" not in grants and (server.flavour == "mariadb" or server.version < (9, 6, 0)):
+        problem = "lacks REFERENCES, which shows foreign keys: those that change rows by cascade are not noticed"
+        yield Finding("account", problem, "GRANT REFERENCES ON *.* to it.", "warn")
+    if server.flavour == "mysql" and server.version >= (8, 0, 0) and "XA_RECOVER_ADMIN" not in grants:
+        problem = "lacks XA_RECOVER_ADMIN: a snapshot beside a prepared XA transaction stops the source at its commit"
+        yield Finding("account", problem, "GRANT XA_RECOVER_ADMIN ON *.* to it.", "warn")
 
 
 def _cascades(ask: Ask, source: SourceDefinition, server: Server) -> Iterator[Finding]:

@@ -101,7 +101,24 @@ def test_cascades_are_refused_where_the_log_keeps_no_trace_of_them() -> None:
 
 def test_a_grant_that_is_missing_is_named() -> None:
     found = _grants(lambda _sql: [("GRANT SELECT, BINLOG MONITOR ON *.* TO `capture`",)], MARIADB)
-    assert [finding.problem for finding in found] == ["lacks REPLICATION SLAVE"]
+    assert [finding.problem for finding in found if finding.level == "refuse"] == ["lacks REPLICATION SLAVE"]
+
+
+@pytest.mark.parametrize(
+    ("server", "lacks"),
+    [
+        (MARIADB, ["REFERENCES,"]),
+        (OLD, ["REFERENCES,"]),
+        (Server("mysql", (8, 0, 40), "8.0.40", gtids=True), ["REFERENCES,", "XA_RECOVER_ADMIN:"]),
+        (Server("mysql", (9, 7, 0), "9.7.0", gtids=True), ["XA_RECOVER_ADMIN:"]),
+    ],
+)
+def test_what_an_account_is_not_shown_is_a_warning(server: Server, lacks: list[str]) -> None:
+    grants = "GRANT SELECT, REPLICATION SLAVE, REPLICATION CLIENT, BINLOG MONITOR ON *.* TO `capture`"
+    found = _grants(lambda _sql: [(grants,)], server)
+    assert [(each.level, each.problem.split()[1]) for each in found] == [("warn", each) for each in lacks]
+    granted = grants.replace("SELECT", "SELECT, REFERENCES, XA_RECOVER_ADMIN")
+    assert _grants(lambda _sql: [(granted,)], server) == []
 
 
 def test_a_policy_that_does_not_fit_the_tables_is_a_finding_with_its_place() -> None:
