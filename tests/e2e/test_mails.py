@@ -102,3 +102,46 @@ def test_a_retry_is_mailed_and_the_run_ends_well(platform: Any, eventually: Any)
     assert "/dags/audit_search/" in _body(mail)
     assert "lyrebird status" in _body(mail)
     assert platform.airflow.wait("audit_search", run, 300) == "success"
+
+
+def _as_root(platform: Any, *statements: str) -> None:
+    import pymysql
+
+    server = platform.shop_server
+    with (
+        pymysql.connect(
+            host=server.host,
+            port=server.port,
+            user="root",
+            password=platform.env["LYREBIRD_MYSQL_ROOT_PASSWORD"],
+            database=server.database,
+            autocommit=True,
+        ) as connection,
+        connection.cursor() as cursor,
+    ):
+        for statement in statements:
+            cursor.execute(statement)
+
+
+def test_a_table_set_aside_is_mailed_once_with_the_command_that_takes_it_up_again(
+    platform: Any, eventually: Any
+) -> None:
+    """A session that logs changed columns alone: its rows cannot be read, those of other tables can."""
+    _as_root(
+        platform,
+        "CREATE TABLE notices (id int PRIMARY KEY, v varchar(20), w int NOT NULL)",
+        "INSERT INTO notices VALUES (1, 'a', 1), (2, 'b', 2)",
+        "SET SESSION binlog_row_image = MINIMAL",
+        "UPDATE notices SET v = 'c' WHERE id = 1",
+        "UPDATE notices SET v = 'c' WHERE id = 2",
+    )
+    mail = eventually("mail about the table", lambda: _mail(platform, "INCIDENT aside", "shop.notices"), WITHIN_S)
+    assert "/dags/source_replicate/" in _body(mail)
+    command = "lyrebird capture resume-table --source shop shop.notices"
+    assert command in _body(mail)
+    resumed = _lyrebird(*shlex.split(command)[1:], "--wait", "--timeout", "60")
+    assert resumed.returncode == 0, resumed.stderr
+    status = json.loads(_lyrebird("capture", "status", "--source", "shop", "--json").stdout)
+    assert (status["aside"], status["uncovered"], status["running"]) == ([], [], True)
+    assert len([m for m in _mails(platform) if "INCIDENT aside" in m["subject"]]) == 1
+    _as_root(platform, "DROP TABLE notices")
