@@ -209,7 +209,7 @@ def test_bytes_that_no_server_writes_are_refused_by_name(data: bytes, cause: str
         json_text(data)
 
 
-@settings(max_examples=400)
+@settings(max_examples=120)
 @given(VALUES, st.booleans(), st.data())
 def test_a_damaged_document_is_refused_or_reads_as_another_no_longer_than_its_bytes_allow(
     value: Any, large: bool, data: st.DataObject
@@ -235,7 +235,7 @@ def test_a_damaged_document_is_refused_or_reads_as_another_no_longer_than_its_by
     assert len(found) <= 8 * len(damaged) + 8
 
 
-@settings(max_examples=400)
+@settings(max_examples=120)
 @given(st.binary(max_size=60), st.sampled_from(range(16)))
 def test_any_bytes_are_refused_or_read_as_json(data: bytes, kind: int) -> None:
     try:
