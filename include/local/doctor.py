@@ -207,7 +207,7 @@ def _go() -> Check:
 def _decoders() -> Check:
     if not WHY_NOT:
         return Check("row decoders", "ok", "compiled")
-    found = f"pure Python, some twenty times slower: {WHY_NOT}"
+    found = f"pure Python, some thirty times slower: {WHY_NOT}"
     if WHY_NOT != "not built":
         return Check("row decoders", "note", found, "Unset LYREBIRD_NATIVE, or run `make setup`.")
     if any(shutil.which(name) for name in ("cc", "gcc", "clang")):

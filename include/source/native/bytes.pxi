@@ -1,6 +1,7 @@
 # Reading and writing of bytes. Whoever calls has made sure that there is room: readers look at the bytes named, writers
 # may touch as many as SLACK bytes beyond what they write.
 
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
 

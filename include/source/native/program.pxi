@@ -1,7 +1,5 @@
 # A table's rows as a program of `Op`s, and what one image does with it.
 
-from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
-
 
 cdef bint _fits(const Op *op):
     # What reading and writing of a value take for granted about its sizes.
