@@ -1,0 +1,94 @@
+"""Random values, 200,000 and more a run: compiled decoders = Python ones = what SELECT says on real servers."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+
+from include.errors import Terminal
+from include.source.decoder import NativeImages
+from include.source.native import WHY_NOT
+from include.source.policy import Policy
+from include.source.server import read_server
+from include.source.tables import Catalog, load_tables
+from include.source.text import row_reader, select_list
+from tests.random_tables import columns, literals, streamed
+from tests.row_bytes import KINDS, event, layout_of
+from tests.servers.fixture import Give, server
+
+__all__ = ["server"]
+
+VALUES = 200_000
+ROWS = 100
+SEED = int(os.environ.get("LYREBIRD_SEED") or Random().randrange(1 << 32))
+
+
+@pytest.mark.skipif(bool(WHY_NOT), reason=f"`make setup` builds the compiled decoders: {WHY_NOT}")
+def test_compiled_decoders_give_what_python_gives() -> None:
+    random, values, refused = Random(SEED), 0, 0
+    while values < VALUES:
+        native = NativeImages(layout_of(random, tuple(random.choices(KINDS, k=random.randint(1, 6)))))
+        for _ in range(30):
+            op: Any = random.choice("cud")
+            # Few rows, as one odd value among them has the whole event refused.
+            body = event(random, native.layout, 2 if op == "u" else 1, 4)
+            try:
+                expected = native.plain.rows(op, body)
+            except Terminal:
+                refused += 1
+                assert native.decoder.rows(op, body) is None, SEED
+                continue
+            assert native.rows(op, body) == expected, SEED
+            values += len(expected) * (2 if op == "u" else 1) * len(native.layout.fields)
+    assert refused
+
+
+@pytest.mark.timeout(1200)
+@pytest.mark.parametrize("name", ["mariadb-11.4", "mysql-9.7"])
+def test_rows_of_the_binlog_are_those_of_select(server: Give, name: str) -> None:
+    given, random = server(name), Random(SEED)
+    made = columns(given.flavour)
+    writer = given.connect(charset="utf8mb4")
+    with writer, writer.cursor() as cursor:
+
+        def ask(sql: str, *values: Any) -> list[tuple[Any, ...]]:
+            cursor.execute(sql, values)
+            return list(cursor.fetchall())
+
+        cursor.execute("SET SESSION sql_mode = 'ALLOW_INVALID_DATES', time_zone = '+00:00'")
+        cursor.execute("CREATE DATABASE differential")
+        kinds = ", ".join(f"{column} {kind}" for column, (kind, _) in made.items())
+        cursor.execute(f"CREATE TABLE differential.t (id INT PRIMARY KEY, {kinds})")
+        cursor.execute("FLUSH BINARY LOGS")
+        file = ask("SHOW BINARY LOGS")[-1][0]
+        makers = [make for _, make in made.values()]
+        count = VALUES // len(made) + 1
+        for first in range(0, count, ROWS):
+            rows = (f"({i}, {', '.join(literals(random, makers))})" for i in range(first, first + ROWS))
+            cursor.execute(f"INSERT INTO differential.t VALUES {', '.join(rows)}")
+        cursor.execute("FLUSH BINARY LOGS")
+        tables = load_tables(ask, ["differential"], lambda *_: True)
+        shape = Catalog(lambda: tables, read_server(ask), Policy.declared("accept", {}, ["differential"])).shape(
+            tables["differential", "t"]
+        )
+    expected = {}
+    with given.connect(charset="utf8mb4", use_unicode=False, conv={}) as reader, reader.cursor() as cursor:
+        cursor.execute("SET time_zone = '+00:00'")
+        cursor.execute(f"SELECT {select_list(shape)} FROM differential.t")
+        read = row_reader(shape)
+        for row in cursor.fetchall():
+            image = read(row)
+            expected[image.key] = image, row
+    flavour: Any = given.flavour
+    compared = 0
+    for plain, native in streamed(Path(given.data) / file, shape, flavour):
+        image, row = expected.pop(plain.key)
+        assert plain == image, (SEED, row)
+        assert native in (None, plain), (SEED, row)
+        compared += len(made)
+    assert not expected
+    assert compared >= VALUES
