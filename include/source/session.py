@@ -16,7 +16,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from include.clock import Clock
-from include.errors import SettingsError, Terminal, Transient
+from include.errors import SettingsError, Terminal
 from include.log.requests import Answer
 from include.log.topics import source_resolved
 from include.source.cascades import cascading_keys
@@ -30,11 +30,10 @@ from include.source.failover import there
 from include.source.inflow import Idle, Inflow
 from include.source.ports import LogPorts, Watcher, ensure_topics
 from include.source.replicator import Replicator
-from include.source.snapshot import Snapshot
+from include.source.snapshot import Snapshot, snapshot_beyond, snapshot_of_all
 from include.source.state import CaptureState, Job
 from include.source.tables import Catalog, TableInfo, load_tables
 from include.source.transaction import SourceTransaction
-from include.source.xa import prepared, wait_until_ended
 
 __all__ = ["Session"]
 
@@ -85,7 +84,7 @@ class Session:
         """
         again = self._checkpoint.last is not None
         before = self._state()
-        snapshot = self._snapshot_of_all()
+        snapshot = snapshot_of_all(self._source, self._clock, self._watcher)
         if snapshot is None:
             return False
         try:
@@ -243,7 +242,7 @@ class Session:
         if job.asked:
             core.on_answer(Answer(job.id, "running", self._clock.now_us()))
             self._commit()
-        snapshot = self._snapshot_ahead(core)
+        snapshot = snapshot_beyond(self._source, self._clock, core.position)
         try:
             while not core.position.covers(snapshot.position):
                 if self._watcher.stop_requested():
@@ -272,25 +271,6 @@ class Session:
         finally:
             snapshot.close()
         return True
-
-    def _snapshot_of_all(self) -> Snapshot | None:
-        """A snapshot while no XA transaction is prepared, as its rows were lost to it; None when asked to stop."""
-        while wait_until_ended(self._source, self._clock, self._watcher):
-            snapshot = Snapshot(self._source, self._clock)
-            if not prepared(self._source):
-                return snapshot
-            snapshot.close()
-        return None
-
-    def _snapshot_ahead(self, core: Replicator) -> Snapshot:
-        """A snapshot that has all that the stream has had: the binlog is sent before the engine commits."""
-        for _ in range(200):
-            snapshot = Snapshot(self._source, self._clock)
-            if snapshot.position.covers(core.position):
-                return snapshot
-            snapshot.close()
-            self._clock.sleep(0.02)
-        raise Transient("no snapshot reaches the stream's position", system="mysql", position=str(core.position.gtids))
 
     def _read_table(self, snapshot: Snapshot, info: TableInfo, uncovered: list[str]) -> int | None:
         """Rows of one table into the log, committed by `group_bytes`; their number, None when asked to stop."""

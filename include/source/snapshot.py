@@ -19,12 +19,14 @@ from include.record.gtid import parse_gtid_set
 from include.record.position import BinlogPosition, SourcePosition
 from include.source.connection import connect, error_of, query
 from include.source.definition import SourceDefinition
+from include.source.ports import Watcher
 from include.source.server import Ask, Server, read_server
 from include.source.shape import Image, Shape
 from include.source.tables import TableInfo, load_tables
 from include.source.text import row_reader, select_list
+from include.source.xa import prepared, wait_until_ended
 
-__all__ = ["Snapshot"]
+__all__ = ["Snapshot", "snapshot_beyond", "snapshot_of_all"]
 
 _BEGIN: Final = "START TRANSACTION WITH CONSISTENT SNAPSHOT"
 _MOST_TRIES: Final = 2000
@@ -138,6 +140,27 @@ class Snapshot:
             server=self._source.place,
             fix="Is log_bin on? `lyrebird capture check` tells.",
         )
+
+
+def snapshot_of_all(source: SourceDefinition, clock: Clock, watcher: Watcher) -> Snapshot | None:
+    """One to begin with, while no XA transaction is prepared, as its rows were lost to it; None when asked to stop."""
+    while wait_until_ended(source, clock, watcher):
+        snapshot = Snapshot(source, clock)
+        if not prepared(source):
+            return snapshot
+        snapshot.close()
+    return None
+
+
+def snapshot_beyond(source: SourceDefinition, clock: Clock, position: SourcePosition) -> Snapshot:
+    """One that has all up to `position`: the binlog is sent before the engine commits. Raises `Transient`."""
+    for _ in range(200):
+        snapshot = Snapshot(source, clock)
+        if snapshot.position.covers(position):
+            return snapshot
+        snapshot.close()
+        clock.sleep(0.02)
+    raise Transient("no snapshot reaches the stream's position", system="mysql", position=str(position.gtids))
 
 
 def _binlog_end(ask: Ask, server: Server) -> BinlogPosition | None:
