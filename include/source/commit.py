@@ -1,8 +1,8 @@
 """A group → one Kafka transaction: rows, control records, answers, and the resolved record last.
 
-Steps of `commit`, in this order:
+Steps, in this order:
  1. begin
- 2. append the group's records
+ 2. append the group's records; of a group that is larger than memory should hold, in parts (`extend`)
  3. flush, and learn the offsets after the last record of each partition
  4. append the resolved record (and, after a full map, tombstones of the deltas that it replaces)
  5. commit: all of it is seen by readers, or nothing
@@ -12,13 +12,15 @@ happened.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from include.clock import Clock
 from include.log.ports import LogWriter
 from include.log.resolved import Resolved, ResolvedWriter
 from include.log.topics import source_resolved
 from include.record.version import to_header
 from include.source.checkpoint import Checkpoint
-from include.source.group import Group
+from include.source.group import Group, Output
 
 __all__ = ["Committer"]
 
@@ -32,14 +34,18 @@ class Committer:
         self._topic = source_resolved(name)
         self._writer = writer
         self._clock = clock
+        self._begun = self._appended = False
         self._resolved = ResolvedWriter(
             name, checkpoint.last, checkpoint.ends, deltas=checkpoint.deltas, full_every_us=_FULL_EVERY_US
         )
 
-    def commit(self, group: Group) -> Resolved:
-        """Carry out the steps above; returns the resolved record. Raises what the writer raises."""
-        self._writer.begin()
-        for output in group.outputs:
+    def extend(self, outputs: Iterable[Output]) -> None:
+        """Steps 1 and 2 for a part of a group: nobody sees it before the rest is committed."""
+        if not self._begun:
+            self._writer.begin()
+            self._begun = True
+        for output in outputs:
+            self._appended = True
             self._writer.append(
                 output.topic,
                 output.key,
@@ -47,7 +53,11 @@ class Committer:
                 headers=(to_header(output.version),),
                 partition=output.partition,
             )
-        ends = self._writer.next_offsets() if group.outputs else {}
+
+    def commit(self, group: Group) -> Resolved:
+        """Carry out the steps above; returns the resolved record. Raises what the writer raises."""
+        self.extend(group.outputs)
+        ends = self._writer.next_offsets() if self._appended else {}
         record, appended = self._resolved.records(
             ends,
             version=group.version,
@@ -60,4 +70,5 @@ class Committer:
         for key, value in appended:
             self._writer.append(self._topic, key, value, headers=headers)
         self._writer.commit()
+        self._begun = self._appended = False
         return record

@@ -55,9 +55,10 @@ class SourceDefinition(Strict):
     server_id: int | None = Field(default=None, ge=1, le=2**32 - 1, description="as replica; default: from the name")
     group_ms: int = Field(default=100, ge=0, le=10_000, description="longest wait for more transactions of one commit")
     group_bytes: int = Field(default=4_000_000, ge=1, description="most bytes of records gathered in one commit")
-    transaction_bytes: int = Field(
-        default=268_435_456, ge=1, description="largest source transaction that is taken; a larger one stops the source"
+    memory_bytes: int = Field(
+        default=67_108_864, ge=1, description="a source transaction beyond this waits for its commit on disk"
     )
+    spill_folder: str = Field(default="", description="where it waits; default: the system's folder for such files")
     unreadable: Literal["table", "source"] = Field(
         default="table", description="what stops when rows cannot be read: their table (set aside), or the source"
     )

@@ -25,8 +25,6 @@ __all__ = ["Idle", "Inflow"]
 
 # The server stamps whole seconds, at a statement's start: what is committed now may carry a stamp of a second ago.
 _STAMP_US: Final = 1_000_000
-# What of a source transaction lies in memory while it waits for its commit; the rest lies on disk.
-_MEMORY_BYTES: Final = 64 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +54,11 @@ class Inflow:
         self._packets = Packets(self._dump, source)
         self._events = EventReader()
         self._builder = TransactionBuilder(
-            source.captures, survives, _MEMORY_BYTES, Path(tempfile.gettempdir()), self._covered
+            source.captures,
+            survives,
+            source.memory_bytes,
+            Path(source.spill_folder or tempfile.gettempdir()),
+            self._covered,
         )
         self._prepared: dict[str, str] = {}
         self._ended: set[str] = set()

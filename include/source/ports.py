@@ -32,6 +32,9 @@ class Watcher:
     def on_commit(self, group: Group, *, caught_up: bool) -> None:
         """A group is in the log."""
 
+    def on_part(self) -> None:
+        """A part of a group that is larger than one commit's share went to the log: it is not there yet for readers."""
+
     def on_snapshot(self, table: str, rows: int) -> None:
         """So many rows of a table were read."""
 

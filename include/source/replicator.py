@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from include.clock import Clock
@@ -52,7 +52,12 @@ class Replicator:
         clock: Clock,
         position: SourcePosition,
         state: CaptureState,
+        drain: Callable[[Iterable[Output]], None] | None = None,
     ) -> None:
+        """`drain` takes the records of a group that is not complete yet, whenever they come to `group_bytes`.
+
+        They belong to the group all the same: so one huge transaction passes without lying in memory.
+        """
         self.name = name
         self.position = position
         self.state = state
@@ -65,6 +70,7 @@ class Replicator:
         self._number = state.version
         self._ops, self._skipped = Counter[str](), Counter[str]()
         self._transactions = 0
+        self._drain = drain
         self._snapshot_stamp: tuple[SourcePosition, Stamp] | None = None
         self.size_bytes = 0
 
@@ -208,6 +214,9 @@ class Replicator:
             if op == "d":
                 outputs.append(Output(topic, key, None, version, partition))
         self.size_bytes += size
+        if self._drain is not None and self.size_bytes >= self._source.group_bytes:
+            self._drain(outputs)
+            self._outputs, self.size_bytes = [], 0
         counts[table] = of_table + many
         self._ops[step.op] += many
         return row + many

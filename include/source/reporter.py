@@ -40,6 +40,7 @@ class Reporter(Watcher):
         self._asked_s -= 1
         self._reported_s -= 1
         self._stop = False
+        self._parts = 0
         self._rows, self._skipped, self._transactions = Counter[str](), Counter[str](), 0
         self._known: set[str] = set()
         self._said: dict[str, Any] = {"started_us": self.clock.now_us()}
@@ -84,6 +85,11 @@ class Reporter(Watcher):
             ops=dict(self._rows),
             skipped=dict(self._skipped),
         )
+
+    def on_part(self) -> None:
+        """A huge transaction is on its way: that is progress too."""
+        self._parts += 1
+        self._report(parts=self._parts)
 
     def on_snapshot(self, table: str, rows: int) -> None:
         """Show how far the snapshot is."""

@@ -34,6 +34,8 @@ Mode = Literal["stream", "snapshot", "anew"]
 """stream: replicate until asked to stop; snapshot: read the tables once, or some of them again; anew: read all tables
 from now on, whatever was captured before (after a purged binlog)."""
 
+# A huge source transaction is one of Kafka's too; brokers take up to 15 minutes by default.
+_LONGEST_TRANSACTION_S: Final = 900.0
 _FIRST_PAUSE_S: Final = 0.5
 _LONGEST_PAUSE_S: Final = 5.0
 # A capture that never reached its servers says so and ends; one that did waits for them as long as it takes.
@@ -146,7 +148,14 @@ def kafka_ports(deployment: Deployment, name: str, clock: Clock) -> LogPorts:
     registry = deployment.one("registry", Registry)
     bootstrap, options = kafka.bootstrap, kafka.options
     return LogPorts(
-        writer=lambda: KafkaWriter(bootstrap, transactional_id(name), options, timeout_s=20, clock=clock),
+        writer=lambda: KafkaWriter(
+            bootstrap,
+            transactional_id(name),
+            options,
+            timeout_s=20,
+            transaction_timeout_s=_LONGEST_TRANSACTION_S,
+            clock=clock,
+        ),
         reader=KafkaReader(bootstrap, options, timeout_s=20, clock=clock),
         admin=KafkaAdmin(bootstrap, options),
         registry=ConfluentRegistry(registry.url),

@@ -11,7 +11,7 @@ An error in 3–5 ends the session; the next one begins at 1 and re-reads what w
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 from typing import Any, Final
 
@@ -27,6 +27,7 @@ from include.source.definition import SourceDefinition
 from include.source.desk import Desk, full_names
 from include.source.encode import Encoders
 from include.source.failover import there
+from include.source.group import Output
 from include.source.inflow import Idle, Inflow
 from include.source.ports import LogPorts, Watcher, ensure_topics
 from include.source.replicator import Replicator
@@ -156,9 +157,13 @@ class Session:
 
     def _begin(self, position: Any, state: CaptureState) -> Replicator:
         self._replicator = Replicator(
-            self._name, self._source, self._catalog, self._encoders, self._clock, position, state
+            self._name, self._source, self._catalog, self._encoders, self._clock, position, state, self._drain
         )
         return self._replicator
+
+    def _drain(self, outputs: Iterable[Output]) -> None:
+        self._committer.extend(outputs)
+        self._watcher.on_part()
 
     def _survives_rollback(self, database: str, table: str) -> bool:
         info = self._catalog.tables().get((database, table))

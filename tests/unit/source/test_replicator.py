@@ -92,8 +92,9 @@ class World:
         table.columns, table.key = list(SCHEMA.columns), SCHEMA.key
         catalog = Catalog(lambda: {("shop", "t"): table}, SERVER, self.source.policy, lambda: self.cascades)
         encoders = Encoders("s", self.source, self.log.admin(), self.registry)
-        core = Replicator("s", self.source, catalog, encoders, self.clock, last.position if last else START, state)
         committer = Committer("s", writer, checkpoint, self.clock)
+        position = last.position if last else START
+        core = Replicator("s", self.source, catalog, encoders, self.clock, position, state, committer.extend)
         waiting = 0
         for each in transactions:
             if core.position.gtids.contains(MariadbGtidSet.parse(each.gtid)):  # type: ignore[arg-type]
@@ -293,12 +294,13 @@ STORY = [
 
 @pytest.mark.parametrize("after", [False, True], ids=["call fails", "answer is lost"])
 @pytest.mark.parametrize("group", [1, 2, 6])
-def test_a_crash_at_any_durable_step_changes_nothing(group: int, after: bool) -> None:
-    undisturbed = World()
+@pytest.mark.parametrize("group_bytes", [1, 1_000_000], ids=["in parts", "whole"])
+def test_a_crash_at_any_durable_step_changes_nothing(group_bytes: int, group: int, after: bool) -> None:
+    undisturbed = World(group_bytes=group_bytes)
     undisturbed.replicate(STORY, group)
     expected, crashes = undisturbed.everything(), 0
     while True:
-        world = World()
+        world = World(group_bytes=group_bytes)
         try:
             world.replicate(STORY, group, crashes + 1, after)
         except Transient:
@@ -426,3 +428,14 @@ def test_columns_that_are_ignored_or_masked_do_not_leave() -> None:
     world.replicate([transaction(1, rows("c", (1, 1, "abc"), (2, 1, None)))])
     found = sorted((world.value(record)["after"] for record in world.records(TOPIC)), key=lambda row: row["id"])
     assert found == [{"id": 1, "v": "**c"}, {"id": 2, "v": None}]
+
+
+def test_a_huge_transaction_goes_to_the_log_in_parts_and_is_seen_whole() -> None:
+    world = World(group_bytes=500)
+    whole = World()
+    huge = [transaction(1, *[rows("c", *[(n * 10 + i, 1, "x" * 40) for i in range(10)]) for n in range(20)])]
+    world.replicate(huge)
+    whole.replicate(huge)
+    assert world.everything() == whole.everything()
+    assert len(resolved(world)) == 1
+    assert max(len(group.outputs) for group in world.groups) < 10 < max(len(group.outputs) for group in whole.groups)
