@@ -179,10 +179,10 @@ class _Fields:
         return names
 
     def charsets(self) -> dict[int, int]:
-        # MariaDB derives GEOMETRY from BLOB and counts it among the columns of character; MySQL does not.
-        counted = _CHARACTER | {_GEOMETRY} if self._event.flavour == "mariadb" else _CHARACTER
-        found = self._charsets(2, 3, self.of(counted)) | self._charsets(10, 11, self.of({ENUM, SET}))
-        return {column: collation for column, collation in found.items() if self._types[column] != _GEOMETRY}
+        # Both derive a type from BLOB and count it among the columns of character: GEOMETRY, or VECTOR.
+        beside = _GEOMETRY if self._event.flavour == "mariadb" else _VECTOR
+        found = self._charsets(2, 3, self.of(_CHARACTER | {beside})) | self._charsets(10, 11, self.of({ENUM, SET}))
+        return {column: collation for column, collation in found.items() if self._types[column] != beside}
 
     def labels(self) -> dict[int, tuple[bytes, ...]]:
         found: dict[int, tuple[bytes, ...]] = {}

@@ -51,6 +51,17 @@ def test_only_mariadb_counts_geometry_among_columns_of_character(flavour: Flavou
         parsed(each, "mariadb" if flavour == "mysql" else "mysql")
 
 
+@pytest.mark.parametrize("fields", [optional(3, bytes((8, 63, 45))), optional(2, bytes((45, 0, 8, 1, 63)))])
+def test_mysql_counts_vectors_among_columns_of_character(fields: bytes) -> None:
+    table = parsed(fields, types=bytes((15, 242, 252)), metas=bytes((10, 0, 4, 2)))
+    assert table.charsets == {0: 8, 2: 45}
+
+
+def test_two_columns_of_one_name_are_refused() -> None:
+    with pytest.raises(Terminal, match=r"field 4 of shop\.t does not fit its columns"):
+        parsed(optional(4, b"\x01a\x01a"), types=b"\x03\x03", metas=b"")
+
+
 def test_charsets_of_enum_and_set_stand_apart() -> None:
     assert parsed(optional(10, b"\x08")).charsets == {3: 8, 4: 8}
     assert parsed(optional(10, b"\x08\x01\x2d")).charsets == {3: 8, 4: 45}
