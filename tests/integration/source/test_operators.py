@@ -93,6 +93,29 @@ def test_changes_that_a_cascade_hides_are_an_incident_until_the_table_is_read_ag
     world.wait(lambda: _incidents(world) == [])
 
 
+def test_a_server_that_purges_within_a_day_is_an_incident(world: World) -> None:
+    ((kept,),) = world.ask("SELECT @@global.binlog_expire_logs_seconds")
+    world.sql("SET GLOBAL binlog_expire_logs_seconds = 7200")
+    try:
+        found = json.loads(world.run("check", "--json")[0])
+        assert found["purge"]["hours"] == 2
+        assert [each["level"] for each in found["findings"] if each["place"] == "binlog"] == ["warn"]
+        world.run("run", "--snapshot")
+        capture = world.start("run")
+        world.wait(lambda: _incidents(world) != [])
+        (incident,) = _incidents(world)
+        assert incident["kind"] == "purge"
+        assert "in 2.0 h the server" in incident["text"]
+        world.stop(capture)
+        capture = world.start("run")
+        world.wait(lambda: world.status()["running"])
+        assert [each["id"] for each in _incidents(world)] == [incident["id"]]
+        assert world.status()["purge"]["hours"] == 2
+        world.stop(capture)
+    finally:
+        world.sql(f"SET GLOBAL binlog_expire_logs_seconds = {kept}")
+
+
 def test_the_server_tells_when_its_files_began(world: World) -> None:
     declared = json.loads((world.folder / "deployment" / "d.yaml").read_text())["sources"][world.name]
     files, clock = BinlogFiles(SourceDefinition.model_validate(declared), SystemClock()), SystemClock()
