@@ -30,6 +30,8 @@ _LOGICAL_CLOCK: Final = 2
 _STAMP_AT: Final = _MYSQL.size + 17
 _HAS_ORIGINAL: Final = 1 << 55
 _LAST_KNOWN: Final = 11
+# Envelopes state nanoseconds in 64 bits.
+_LATEST_US: Final = ((1 << 63) - 1) // 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +71,10 @@ def parse_gtid(event: Event) -> Gtid:
     """Any of the four; raises `Terminal` for one that says more than is understood."""
     if event.type is EventType.GTID:
         return _mariadb(event)
-    return _tagged(BodyReader(event)) if event.type is EventType.TAGGED_GTID else _mysql(event)
+    found = _tagged(BodyReader(event)) if event.type is EventType.TAGGED_GTID else _mysql(event)
+    if found.commit_us is not None and found.commit_us > _LATEST_US:
+        raise BodyReader(event).cut("its commit time is beyond the year 2262")
+    return found
 
 
 def parse_xid(reader: BodyReader, size_bytes: int) -> Xid:

@@ -13,7 +13,7 @@ __all__ = ["Refusals"]
 
 _CAUSE: Final = ("table", "column", "database")
 # Advice to who runs a capture is none to who reads files.
-_ELSEWHERE: Final = re.compile(r"capture|--snapshot|`tables`|binlog_format")
+_ELSEWHERE: Final = re.compile(r"capture|--snapshot|`tables`|binlog_format|Nothing was skipped")
 
 
 class Refusals:

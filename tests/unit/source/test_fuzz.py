@@ -26,3 +26,10 @@ def test_a_recording_with_one_byte_broken_is_refused_or_well_formed(server: str,
     mutants = list(made.mutants((chance.randint(1, 255),)))
     outcomes = [made.outcome(mutant) for mutant in chance.sample(mutants, min(60, len(mutants)))]
     assert any(outcomes)
+
+
+def test_commit_times_of_no_calendar_are_refused() -> None:
+    for case, types in (("gtid-tagged", (42,)), ("gtid-anonymous", (33, 34))):
+        made = fuzz("mysql-9.7", case)
+        stamps = [mutant for mutant in made.mutants((0x7F,)) if made.events[mutant[0]][4] in types]
+        assert any("year 2262" in made.outcome(mutant) for mutant in stamps)
