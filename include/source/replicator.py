@@ -239,7 +239,7 @@ class Replicator:
         """A map without rows: of a trigger that did nothing, unless a key cascades into the table."""
         table = ".".join(name)
         known = table not in self.state.tables or table in self.state.uncovered
-        if known or name not in self._catalog.cascading():
+        if known or not self._catalog.cascades_into(name):
             return
         cause = "a foreign key changed rows by cascade, which the server does not log"
         log.error("table %s may have missed changes at %s: %s", table, transaction.end, cause)

@@ -19,7 +19,7 @@ from include.clock import Clock
 from include.errors import SettingsError, Terminal
 from include.log.requests import Answer
 from include.log.topics import source_resolved
-from include.source.cascades import cascading_keys
+from include.source.cascades import cascades_into
 from include.source.checkpoint import read_checkpoint
 from include.source.commit import Committer
 from include.source.connection import asked, server_of
@@ -60,7 +60,7 @@ class Session:
             self.close()
             raise
         self._committer = Committer(name, self._writer, self._checkpoint, clock)
-        self._catalog = Catalog(self._load, self._server, source.policy, self._cascading)
+        self._catalog = Catalog(self._load, self._server, source.policy, self._cascades_into)
         self._encoders = Encoders(name, source, ports.admin, ports.registry)
         self._replicator: Replicator | None = None
         self._group_since_s: float | None = None
@@ -173,9 +173,8 @@ class Session:
         source = self._source
         return asked(source, lambda ask: load_tables(ask, source.databases, source.captures))
 
-    def _cascading(self) -> frozenset[tuple[str, str]]:
-        keys = asked(self._source, lambda ask: cascading_keys(ask, self._source.databases))
-        return frozenset((database, table) for database, table, *_ in keys)
+    def _cascades_into(self, database: str, table: str) -> bool:
+        return asked(self._source, lambda ask: cascades_into(ask, database, table))
 
     def _take_up_new_tables(self, core: Replicator) -> None:
         """Tables that the source names only since now are owed a snapshot; all get their topics at once."""

@@ -8,7 +8,7 @@ own is used if it names and tells all; else the table cannot be read.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 from include.errors import Terminal
@@ -83,8 +83,8 @@ class TableInfo:
 
 Load = Callable[[], Mapping[tuple[str, str], TableInfo]]
 """Captured tables by (database, name), as the server has them at the call."""
-Cascades = Callable[[], Collection[tuple[str, str]]]
-"""(database, name) of tables into which a foreign key cascades, at the call."""
+Cascades = Callable[[str, str], bool]
+"""(database, table) → whether a foreign key cascades into it, at the call."""
 
 
 def load_tables(
@@ -192,7 +192,7 @@ class Catalog:
         load: Load,
         server: Server,
         policy: Policy,
-        cascades: Cascades = frozenset,
+        cascades: Cascades = lambda _database, _table: False,
     ) -> None:
         self._load = load
         self._cascades = cascades
@@ -201,12 +201,13 @@ class Catalog:
         self._policy = policy
         self._tables: Mapping[tuple[str, str], TableInfo] | None = None
         self._by_map: dict[TableMap, Layout] = {}
-        self._cascading: Collection[tuple[str, str]] | None = None
+        self._cascading: dict[tuple[str, str], bool] = {}
 
     def forget(self) -> None:
         """A DDL statement went by: what is known may be old."""
-        self._tables = self._cascading = None
+        self._tables = None
         self._by_map.clear()
+        self._cascading.clear()
 
     def tables(self) -> Mapping[tuple[str, str], TableInfo]:
         """All captured tables of the server."""
@@ -214,11 +215,12 @@ class Catalog:
             self._tables = self._load()
         return self._tables
 
-    def cascading(self) -> Collection[tuple[str, str]]:
-        """Tables into which a foreign key cascades."""
-        if self._cascading is None:
-            self._cascading = self._cascades()
-        return self._cascading
+    def cascades_into(self, name: tuple[str, str]) -> bool:
+        """Whether a foreign key cascades into the table."""
+        found = self._cascading.get(name)
+        if found is None:
+            found = self._cascading[name] = self._cascades(*name)
+        return found
 
     def shape(self, info: TableInfo) -> Shape:
         """What leaves of a table as the server describes it; raises `Terminal`."""

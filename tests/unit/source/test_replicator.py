@@ -90,7 +90,9 @@ class World:
         state = CaptureState.from_json(last.state) if last else CaptureState(tables={"shop.t": 0}, snapshot="done")
         table = TableInfo("shop", "t")
         table.columns, table.key = list(SCHEMA.columns), SCHEMA.key
-        catalog = Catalog(lambda: {("shop", "t"): table}, SERVER, self.source.policy, lambda: self.cascades)
+        catalog = Catalog(
+            lambda: {("shop", "t"): table}, SERVER, self.source.policy, lambda *name: name in self.cascades
+        )
         encoders = Encoders("s", self.source, self.log.admin(), self.registry)
         committer = Committer("s", writer, checkpoint, self.clock)
         position = last.position if last else START
