@@ -50,7 +50,7 @@ class Images:
         """(before, after) of each row of an event's body, from its width on; raises `Terminal`. `partial`: event 39."""
         try:
             return self._rows(op, body, partial)
-        except (IndexError, ValueError, struct.error) as error:
+        except (IndexError, OverflowError, ValueError, struct.error) as error:
             raise self._refusal(op, body, partial, error) from error
 
     def _rows(self, op: RowOp, body: bytes, partial: bool) -> list[Pair]:
@@ -63,7 +63,7 @@ class Images:
         """Whether the event's images leave out columns; False of a body that cannot be read either."""
         try:
             return any(bits != self._every for bits in self._start(op, body)[1])
-        except (IndexError, ValueError):
+        except (IndexError, OverflowError, ValueError):
             return False
 
     def cells(self, op: RowOp, body: bytes, partial: bool = False) -> list[tuple[Cells | None, Cells | None]]:
@@ -73,7 +73,7 @@ class Images:
         """
         try:
             return list(self._walk(op, body, partial, lost=True))
-        except (IndexError, ValueError, struct.error) as error:
+        except (IndexError, OverflowError, ValueError, struct.error) as error:
             raise self._refusal(op, body, partial, error) from error
 
     def _walk(
@@ -258,12 +258,12 @@ class Images:
                     name = self.layout.fields[i].column.name
                     try:
                         at = self._function(1 << i, 0)(body, at)[0]
-                    except (IndexError, ValueError, struct.error) as error:
+                    except (IndexError, OverflowError, ValueError, struct.error) as error:
                         return name, str(error) if isinstance(error, ValueError) else "the event is cut short"
                     if at > len(body):
                         return name, "the event is cut short"
                 side += 1
-        except (IndexError, ValueError, struct.error):
+        except (IndexError, OverflowError, ValueError, struct.error):
             return None
         return None
 
