@@ -167,7 +167,7 @@ class Session:
 
     def _survives_rollback(self, database: str, table: str) -> bool:
         info = self._catalog.tables().get((database, table))
-        return info is not None and info.engine.lower() != "innodb"
+        return info is not None and not info.transactional
 
     def _load(self) -> Any:
         source = self._source
