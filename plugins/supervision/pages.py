@@ -68,6 +68,15 @@ def log_page(name: str) -> str:
     return _FRAME.format(title=html.escape(name), body=body)
 
 
+def _told(key: str, value: object) -> str:
+    """One field of a report as people read it: times with their zone, no braces."""
+    if key.endswith("_us") and isinstance(value, int):
+        return f"{key.removesuffix('_us')} {iso(value)}"
+    if isinstance(value, dict):
+        return f"{key} " + " ".join(f"{name} {each}" for name, each in value.items() if each is not None)
+    return f"{key} {value}"
+
+
 def _row(name: str, folder: RunFolder) -> str:
     seen = folder.observe()
     _, report = folder.progress()
@@ -78,7 +87,7 @@ def _row(name: str, folder: RunFolder) -> str:
     else:
         state = "not running"
     since = iso(seen.run.started_us) if seen.run else ""
-    told = ", ".join(f"{key} {value}" for key, value in report.items())
+    told = ", ".join(_told(key, value) for key, value in report.items() if value not in (None, [], {}))
     cells = (state, since, seen.run.owner if seen.run else "", told)
     link = f'<a href="/lyrebird/applications/{name}/log">{html.escape(name)}</a>'
     return f"<tr><td>{link}" + "".join(f"<td>{html.escape(cell)}" for cell in cells) + "</tr>"

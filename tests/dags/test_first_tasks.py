@@ -113,6 +113,15 @@ def test_the_pages_show_state_and_log_and_no_live_markup(source: str, running: R
     assert "<script>" not in page
 
 
+def test_the_pages_show_a_report_as_people_read_it(source: str, running: RunFolder) -> None:
+    report = {"at_us": 1_700_000_000_000_000, "ops": {"c": 2, "u": 1}, "skipped": {}, "incidents": [], "lag_s": 0.0}
+    (running.path / "progress.json").write_text(json.dumps(report))
+    page = applications_page()
+    assert "at 2023-11-14T22:13:20" in page
+    assert "ops c 2 u 1, lag_s 0.0" in page
+    assert "skipped" not in page
+
+
 def test_the_pages_ask_for_airflows_login() -> None:
     from airflow.api_fastapi.core_api.security import get_user
 
