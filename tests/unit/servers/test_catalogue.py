@@ -47,7 +47,7 @@ def test_a_machine_without_a_mirror_of_debian_is_told_so() -> None:
 
 
 def test_apt_reads_and_writes_nothing_outside_of_its_folder() -> None:
-    said = configuration(Path("/work/here"), "i386")
+    said = configuration(Path("/any/folder"), "i386")
     paths = [line.split('"')[1] for line in said.splitlines() if line.startswith("Dir::")]
-    assert all(path == "-" or path.startswith("/work/here/") for path in paths)
+    assert all(path == "-" or path.startswith("/any/folder/") for path in paths)
     assert 'APT::Architecture "i386";' in said
