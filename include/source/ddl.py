@@ -2,14 +2,20 @@
 
 A row binlog holds DDL as text only. It is not replayed: the text tells which tables lose rows without row events
 (truncate, drop), get a new name, or come into being; columns are learned anew from the server and from table maps.
-Text that would change rows itself (DML logged as a statement) is refused.
+So only the few words that say this are read, and no grammar is needed for the rest, whatever a server may add to it.
+Text that would change rows itself (DML logged as a statement, CREATE … SELECT) is refused.
+
+What stands in quotes or comments is no word: the text is cut into tokens first. Comments that the server executes
+(`/*!40000 … */`, `/*M! … */`) are opened. `"…"` is a name or a string by the session's sql_mode, and never a word.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Final, Literal
+from itertools import pairwise
+from typing import Final, Literal, NamedTuple
 
 from include.errors import Terminal
 
@@ -19,26 +25,23 @@ EffectKind = Literal["truncate", "drop", "drop_database", "create", "alter", "re
 """reread: rows vanish or appear without row events in a way that only a new snapshot shows (partitions)."""
 
 _DML: Final = frozenset({"INSERT", "UPDATE", "DELETE", "REPLACE", "LOAD", "WITH", "CALL", "SELECT", "DO", "EXECUTE"})
-_NAME: Final = r"(?:`(?:[^`]|``)+`|\"(?:[^\"]|\"\")+\"|[\w$]+)"
-_TABLE: Final = rf"({_NAME}(?:\s*\.\s*{_NAME})?)"
-_WAIT: Final = r"(?:\s+(?:WAIT\s+\d+|NOWAIT))?"
-_IF: Final = r"(?:IF\s+(?:NOT\s+)?EXISTS\s+)?"
-_FLAGS: Final = re.IGNORECASE | re.DOTALL
-_TRUNCATE: Final = re.compile(rf"TRUNCATE\s+(?:TABLE\s+)?{_TABLE}", _FLAGS)
-_DROP: Final = re.compile(rf"DROP\s+(?:TEMPORARY\s+)?TABLES?\s+{_IF}(.*)", _FLAGS)
-_DROP_TEMPORARY: Final = re.compile(r"(DROP|CREATE(\s+OR\s+REPLACE)?)\s+TEMPORARY\s", _FLAGS)
-_DROP_DATABASE: Final = re.compile(rf"DROP\s+(?:DATABASE|SCHEMA)\s+{_IF}({_NAME})", _FLAGS)
-_CREATE: Final = re.compile(rf"CREATE\s+(OR\s+REPLACE\s+)?TABLE\s+{_IF}{_TABLE}", _FLAGS)
-_RENAME: Final = re.compile(rf"RENAME\s+TABLES?\s+{_IF}(.*)", _FLAGS)
-_PAIR: Final = re.compile(rf"{_TABLE}{_WAIT}\s+TO\s+{_TABLE}", _FLAGS)
-_ALTER: Final = re.compile(rf"ALTER\s+(?:ONLINE\s+)?(?:IGNORE\s+)?TABLE\s+{_IF}{_TABLE}(.*)", _FLAGS)
-_ALTER_RENAME: Final = re.compile(
-    rf"\bRENAME\s+(?:(?:TO|AS)\s+|=\s*)?(?!COLUMN\b|INDEX\b|KEY\b|TO\b|AS\b){_TABLE}", _FLAGS
+# Quantifiers are possessive: a text of many quotes is not tried in every way to part it.
+_TOKEN: Final = re.compile(
+    r"""(?P<gap>\s++|/\*M?!\d*|/\*(?:[^*]|\*(?!/))*+(?:\*/)?|\*/|--(?=\s|$)[^\n]*+|\#[^\n]*+)
+      | (?P<string>'(?:[^'\\]|\\.|'')*+'?)
+      | (?P<name>`(?:[^`]|``)*+`?|"(?:[^"\\]|\\.|"")*+"?)
+      | (?P<word>[\w$]++)
+      | (?P<sign>.)""",
+    re.VERBOSE | re.DOTALL,
 )
-_PARTITIONS: Final = re.compile(
-    r"\b(TRUNCATE|DROP|EXCHANGE|IMPORT|CONVERT)\s+(PARTITION|TABLE)|\bIMPORT\s+TABLESPACE", _FLAGS
+# What moves whole partitions, or a tablespace, in or out of a table.
+_MOVES: Final = frozenset(
+    {
+        *((verb, "PARTITION") for verb in ("TRUNCATE", "DROP", "EXCHANGE", "IMPORT", "CONVERT")),
+        ("CONVERT", "TABLE"),
+        ("IMPORT", "TABLESPACE"),
+    }
 )
-_QUOTED: Final = re.compile(r"'(?:[^'\\]|\\.|'')*'", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,62 +56,190 @@ class Effect:
 
 def effects(text: str, database: str) -> list[Effect]:
     """Effects of a statement run in `database`; raises `Terminal` for DML logged as text."""
-    plain = _without_comments(text).strip()
-    word = plain.split(None, 1)[0].upper() if plain else ""
-    if word in _DML:
-        raise Terminal(
-            "rows were changed by a statement that is logged as text",
-            database=database,
-            statement=plain[:120],
-            fix="Set binlog_format = ROW for every session, then read the tables anew: "
-            "`lyrebird capture run --source … --snapshot --anew`.",
-        )
-    if _DROP_TEMPORARY.match(plain):
-        return []
-    if found := _TRUNCATE.match(plain):
-        return [Effect("truncate", *_split(found[1], database))]
-    if found := _DROP.match(plain):
-        return [Effect("drop", *_split(name, database)) for name in re.findall(_TABLE, _list_of(found[1]), _FLAGS)]
-    if found := _DROP_DATABASE.match(plain):
-        return [Effect("drop_database", _plain(found[1]))]
-    if found := _CREATE.match(plain):
-        made = _split(found[2], database)
-        return [*([Effect("drop", *made)] if found[1] else []), Effect("create", *made)]
-    if found := _RENAME.match(plain):
-        return [
-            Effect("rename", *_split(old, database), to=_split(new, database)) for old, new in _PAIR.findall(found[1])
-        ]
-    if found := _ALTER.match(plain):
-        return _altered(_split(found[1], database), _QUOTED.sub("''", found[2]), database)
+    reader = _Reader(text, database)
+    if reader.word in _DML:
+        raise _rows_as_text(text, database)
+    if reader.takes("TRUNCATE"):
+        reader.takes("TABLE")
+        return [Effect("truncate", *name) for name in reader.tables(most=1)]
+    if reader.takes("DROP"):
+        return _dropped(reader)
+    if reader.takes("CREATE"):
+        return _created(reader, text)
+    if reader.takes("RENAME"):
+        return _renamed(reader)
+    return _altered(reader) if reader.takes("ALTER") else []
+
+
+def _dropped(reader: _Reader) -> list[Effect]:
+    if reader.takes("TABLE") or reader.takes("TABLES"):
+        reader.skip_condition()
+        return [Effect("drop", *name) for name in reader.tables()]
+    if reader.takes("DATABASE") or reader.takes("SCHEMA"):
+        reader.skip_condition()
+        return [Effect("drop_database", name) for _, name in reader.tables(most=1)]
     return []
 
 
-def _altered(table: tuple[str, str], rest: str, database: str) -> list[Effect]:
-    out = [Effect("reread", *table)] if _PARTITIONS.search(rest) else []
-    renamed = _ALTER_RENAME.search(rest)
-    if renamed:
-        return [*out, Effect("rename", *table, to=_split(renamed[1], database))]
-    return [*out, Effect("alter", *table)]
+def _created(reader: _Reader, text: str) -> list[Effect]:
+    replaces = reader.takes("OR", "REPLACE")
+    if not reader.takes("TABLE"):
+        return []
+    reader.skip_condition()
+    made = reader.tables(most=1)
+    if any(token.word == "SELECT" for token in reader.rest()):
+        raise _rows_as_text(text, reader.database)
+    return [*(Effect("drop", *name) for name in made if replaces), *(Effect("create", *name) for name in made)]
 
 
-def _without_comments(text: str) -> str:
-    """Comments gone, those that the server executes (`/*!40000 … */`, `/*M! … */`) opened."""
-    opened = re.sub(r"/\*M?!\d*\s?(.*?)\*/", r" \1 ", text, flags=re.DOTALL)
-    return re.sub(r"/\*.*?\*/", " ", opened, flags=re.DOTALL)
+def _renamed(reader: _Reader) -> list[Effect]:
+    if not (reader.takes("TABLE") or reader.takes("TABLES")):
+        return []
+    reader.skip_condition()
+    found: list[Effect] = []
+    more = True
+    while more and (old := reader.tables(most=1)):
+        reader.skip_wait()
+        reader.takes("TO")
+        found += [Effect("rename", *old[0], to=new) for new in reader.tables(most=1)]
+        more = reader.takes(",")
+    return found
 
 
-def _list_of(text: str) -> str:
-    """A list of tables without the words that may follow it."""
-    return re.sub(r"\s+(RESTRICT|CASCADE|WAIT\s+\d+|NOWAIT)\s*$", "", text.strip().rstrip(";"), flags=re.IGNORECASE)
+def _altered(reader: _Reader) -> list[Effect]:
+    while reader.takes("ONLINE") or reader.takes("OFFLINE") or reader.takes("IGNORE"):
+        pass
+    if not reader.takes("TABLE"):
+        return []
+    reader.skip_condition()
+    altered = reader.tables(most=1)
+    if not altered:
+        return []
+    table, rest = altered[0], list(reader.rest())
+    found = _moved(table, rest, reader.database)
+    for i, token in enumerate(rest):
+        if token.word == "RENAME" and rest[i - 1 : i] != [_DOT]:
+            after = _Reader(rest[i + 1 :], reader.database)
+            if after.word in ("COLUMN", "INDEX", "KEY"):
+                continue
+            if not after.takes("TO") and not after.takes("AS"):
+                after.takes("=")
+            return [*found, *(Effect("rename", *table, to=new) for new in after.tables(most=1))]
+    return [*found, Effect("alter", *table)]
 
 
-def _split(name: str, database: str) -> tuple[str, str]:
-    parts = re.findall(_NAME, name)
-    return (_plain(parts[0]), _plain(parts[1])) if len(parts) == 2 else (database, _plain(parts[0]))
+def _moved(table: tuple[str, str], rest: list[_Token], database: str) -> list[Effect]:
+    """Rows that came or went with a partition; another table may have got or given them."""
+    found: list[Effect] = []
+    for i, (verb, what) in enumerate(pairwise(rest)):
+        if (verb.word, what.word) not in _MOVES:
+            continue
+        found.append(Effect("reread", *table))
+        if verb.word == "CONVERT" and what.word == "TABLE":
+            found += [Effect("drop", *other) for other in _Reader(rest[i + 2 :], database).tables(most=1)]
+        elif verb.word in ("EXCHANGE", "CONVERT"):
+            after = [j for j in range(i + 2, len(rest)) if rest[j].word == "TABLE"]
+            others = _Reader(rest[after[0] + 1 :], database).tables(most=1) if after else []
+            for other in others:
+                found += [Effect("create", *other)] if verb.word == "CONVERT" else []
+                found.append(Effect("reread", *other))
+    return found
 
 
-def _plain(name: str) -> str:
-    name = name.rstrip(";")
-    if len(name) > 1 and name[0] == name[-1] and name[0] in '`"':
-        return name[1:-1].replace(name[0] * 2, name[0])
-    return name
+class _Token(NamedTuple):
+    """`word` in capitals; "" for what is no word. `name` is what it is as a name; "" where it can be none."""
+
+    word: str
+    name: str
+
+
+_DOT: Final = _Token(".", "")
+
+
+class _Reader:
+    """A statement from front to end; the word that is next can be asked for, and taken."""
+
+    def __init__(self, text: str | list[_Token], database: str) -> None:
+        self.database = database
+        self._tokens = _tokens(text) if isinstance(text, str) else iter(text)
+        self._next: list[_Token] = []
+
+    @property
+    def word(self) -> str:
+        """The next word or sign, without taking it; "" at the end and before a quoted name."""
+        return self._ahead(0).word
+
+    def takes(self, *words: str) -> bool:
+        """Take these words, if they are next."""
+        if all(self._ahead(i).word == word for i, word in enumerate(words)):
+            del self._next[: len(words)]
+            return True
+        return False
+
+    def tables(self, most: int = 1 << 30) -> list[tuple[str, str]]:
+        """The names that are next, with commas between them, as (database, table)."""
+        found: list[tuple[str, str]] = []
+        while len(found) < most:
+            # A name may begin with its point: it is of the session's database.
+            self.takes(".")
+            name = self._ahead(0).name
+            if not name:
+                break
+            del self._next[0]
+            if self.takes(".") and self._ahead(0).name:
+                found.append((name, self._next.pop(0).name))
+            else:
+                found.append((self.database, name))
+            if len(found) < most and not self.takes(","):
+                break
+        return found
+
+    def skip_condition(self) -> None:
+        """IF EXISTS, IF NOT EXISTS."""
+        if not self.takes("IF", "EXISTS"):
+            self.takes("IF", "NOT", "EXISTS")
+
+    def skip_wait(self) -> None:
+        """WAIT and its seconds, NOWAIT."""
+        if self.takes("WAIT"):
+            self._ahead(0)
+            del self._next[:1]
+        else:
+            self.takes("NOWAIT")
+
+    def rest(self) -> Iterator[_Token]:
+        """All that is left."""
+        taken, self._next = self._next, []
+        yield from (token for token in taken if token != _END)
+        yield from self._tokens
+
+    def _ahead(self, place: int) -> _Token:
+        while len(self._next) <= place:
+            self._next.append(next(self._tokens, _END))
+        return self._next[place]
+
+
+_END: Final = _Token("", "")
+
+
+def _tokens(text: str) -> Iterator[_Token]:
+    for found in _TOKEN.finditer(text):
+        kind, piece = found.lastgroup, found[0]
+        if kind == "word":
+            yield _Token(piece.upper(), piece)
+        elif kind == "name":
+            yield _Token("", piece[1:-1].replace(piece[0] * 2, piece[0]))
+        elif kind == "string":
+            yield _Token("'", "")
+        elif kind == "sign":
+            yield _Token(piece, "")
+
+
+def _rows_as_text(text: str, database: str) -> Terminal:
+    return Terminal(
+        "rows were changed by a statement that is logged as text",
+        database=database,
+        statement=text.strip()[:120],
+        fix="Set binlog_format = ROW for every session, then read the tables anew: "
+        "`lyrebird capture run --source … --snapshot --anew`.",
+    )

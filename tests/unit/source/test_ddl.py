@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from include.errors import Terminal
 from include.source.ddl import Effect, effects
@@ -55,3 +57,16 @@ def test_a_statement_has_these_effects(text: str, expected: list[Effect]) -> Non
 def test_rows_changed_by_a_statement_as_text_stop_the_source(text: str) -> None:
     with pytest.raises(Terminal, match="binlog_format = ROW"):
         effects(text, "shop")
+
+
+@given(st.lists(st.sampled_from([*"`'\"\\/*!-#.,= \n", "ALTER TABLE ", "RENAME ", "t", "PARTITION ", "CONVERT "])))
+def test_any_text_has_effects_or_is_refused(pieces: list[str]) -> None:
+    try:
+        found = effects("".join(pieces), "shop")
+    except Terminal:
+        return
+    assert all(effect.database for effect in found)
+
+
+def test_a_text_of_many_quotes_takes_no_longer_than_its_size() -> None:
+    assert effects("ALTER TABLE t COMMENT '" + "''" * 300_000, "shop") == [Effect("alter", "shop", "t")]
