@@ -54,9 +54,12 @@ class Effect:
     to: tuple[str, str] | None = None
 
 
-def effects(text: str, database: str) -> list[Effect]:
-    """Effects of a statement run in `database`; raises `Terminal` for DML logged as text."""
-    reader = _Reader(text, database)
+def effects(text: str, database: str, *, lower_names: bool = False) -> list[Effect]:
+    """Effects of a statement run in `database`; raises `Terminal` for DML logged as text.
+
+    `lower_names`: the server keeps names of tables in small letters, while a statement is logged as it was written.
+    """
+    reader = _Reader(text.lower() if lower_names else text, database.lower() if lower_names else database)
     if reader.word in _DML:
         raise _rows_as_text(text, database)
     if reader.takes("TRUNCATE"):

@@ -247,7 +247,7 @@ class Replicator:
         self.state = self.state.with_orphan(table, noted)
 
     def _on_statement(self, query: Query, gtid: str) -> None:
-        found = effects(query.text, query.database)
+        found = effects(query.text, query.database, lower_names=self._catalog.lower_names)
         mine = [effect for effect in found if self._concerns(effect)]
         if not found or mine:
             self._catalog.forget()

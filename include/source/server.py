@@ -22,12 +22,19 @@ class Behind(Transient):
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """`gtids`: its transactions carry GTIDs, by which capture goes on; else by file and byte. `text`: as it says."""
+    """What a source is.
+
+    Attributes:
+        text: its version, as it says.
+        gtids: its transactions carry GTIDs, by which capture goes on; else by file and byte.
+        lower_names: names of tables are kept in small letters, however statements write them.
+    """
 
     flavour: Flavour
     version: tuple[int, int, int]
     text: str
     gtids: bool
+    lower_names: bool = False
 
     def variable(self, ask: Ask, name: str) -> str | None:
         """A global variable, None where this server has none of that name."""
@@ -68,7 +75,9 @@ def read_server(ask: Ask) -> Server:
     if numbers is None:
         raise Terminal("the server's version is not understood", version=text)
     version = (int(numbers[1]), int(numbers[2]), int(numbers[3]))
+    lower_names = int(ask("SELECT @@lower_case_table_names")[0][0]) == 1
     if "mariadb" in text.lower():
-        return Server("mariadb", version, text, gtids=True)
+        return Server("mariadb", version, text, gtids=True, lower_names=lower_names)
     mode = ask("SHOW GLOBAL VARIABLES LIKE 'gtid\\_mode'")
-    return Server("mysql", version, text, gtids=bool(mode) and str(mode[0][1]).upper() == "ON")
+    gtids = bool(mode) and str(mode[0][1]).upper() == "ON"
+    return Server("mysql", version, text, gtids=gtids, lower_names=lower_names)

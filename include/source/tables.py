@@ -209,6 +209,11 @@ class Catalog:
         self._by_map.clear()
         self._cascading.clear()
 
+    @property
+    def lower_names(self) -> bool:
+        """Whether the server keeps names of tables in small letters, however statements write them."""
+        return self._server.lower_names
+
     def tables(self) -> Mapping[tuple[str, str], TableInfo]:
         """All captured tables of the server."""
         if self._tables is None:

@@ -70,3 +70,9 @@ def test_any_text_has_effects_or_is_refused(pieces: list[str]) -> None:
 
 def test_a_text_of_many_quotes_takes_no_longer_than_its_size() -> None:
     assert effects("ALTER TABLE t COMMENT '" + "''" * 300_000, "shop") == [Effect("alter", "shop", "t")]
+
+
+def test_a_server_that_keeps_small_letters_means_its_own_names() -> None:
+    assert effects("TRUNCATE `Shop`.ORDERS", "SHOP") == [Effect("truncate", "Shop", "ORDERS")]
+    assert effects("TRUNCATE `Shop`.ORDERS", "SHOP", lower_names=True) == [Effect("truncate", "shop", "orders")]
+    assert effects("RENAME TABLE T TO U", "SHOP", lower_names=True) == [Effect("rename", "shop", "t", ("shop", "u"))]

@@ -29,7 +29,8 @@ def world(monkeypatch: pytest.MonkeyPatch, **has: str | LyrebirdError) -> None:
         found = has[source.host]
         if isinstance(found, LyrebirdError):
             raise found
-        return question(lambda sql, *_: [("11.4.5-MariaDB",)] if "VERSION" in sql else [(found,)])
+        answers = {"SELECT VERSION()": "11.4.5-MariaDB", "SELECT @@lower_case_table_names": "0"}
+        return question(lambda sql, *_: [(answers.get(sql, found),)])
 
     monkeypatch.setattr(failover, "asked", asked)
 
