@@ -5,7 +5,8 @@ LyrebirdError
 ├── Transient       try again with back-off: the system may answer next time
 ├── Terminal        stop this stage and tell a person: trying again gives the same
 │   ├── SettingsError   a deployment file or an argument is wrong
-│   └── Fenced          another process has taken over; this one must end at once
+│   ├── Fenced          another process has taken over; this one must end at once
+│   └── Restart         this process cannot go on, a new one can: end, and be started again
 ├── InvalidRecord   set this one record aside with its bytes and reason, go on
 └── BackPressure    the next system is full: slow down, send the same message again
 ```
@@ -24,6 +25,7 @@ __all__ = [
     "Fenced",
     "InvalidRecord",
     "LyrebirdError",
+    "Restart",
     "SettingsError",
     "Terminal",
     "Transient",
@@ -72,6 +74,10 @@ class SettingsError(Terminal):
 
 class Fenced(Terminal):
     """A newer process owns this work. The receiver ends without another write."""
+
+
+class Restart(Terminal):
+    """Only a new process finds out where this one stood: it ends, and its supervisor starts it again."""
 
 
 class InvalidRecord(LyrebirdError):

@@ -17,7 +17,7 @@ from include.cli.capture_policy import show_policy
 from include.cli.capture_requests import request_snapshot, resume_table, take_snapshot
 from include.cli.capture_status import show_status
 from include.clock import SystemClock
-from include.errors import Fenced, LyrebirdError, SettingsError, Terminal
+from include.errors import Fenced, LyrebirdError, Restart, SettingsError, Terminal
 
 if TYPE_CHECKING:
     from include.record.position import BinlogPosition
@@ -47,10 +47,11 @@ for _each in (take_snapshot, request_snapshot, resume_table, show_status, show_p
 def run_capture(name: str, snapshot: bool, anew: bool, tables: str, as_json: bool) -> None:
     """Follow the binlog of a source until stopped; takes over from a capture that runs already.
 
-    Needs a finished snapshot: run it once with --snapshot first. Exit code 3: another capture has taken over.
+    Needs a finished snapshot: run it once with --snapshot first. Exit code 3: another capture has taken over. What no
+    restart would mend is left in gave-up.json of the run folder.
     """
     from include.metrics.exporter import Metrics
-    from include.metrics.progress import RunFolder
+    from include.metrics.progress import RunFolder, supervised
     from include.settings.environment import state_folder
     from include.source.binlog_files import BinlogFiles
     from include.source.incident import Incidents
@@ -62,8 +63,14 @@ def run_capture(name: str, snapshot: bool, anew: bool, tables: str, as_json: boo
         raise SettingsError("--anew and --tables need --snapshot", fix="Add --snapshot, or leave them out.")
     logging.basicConfig(level=logging.INFO, stream=sys.stderr, format="%(asctime)s %(levelname)s %(message)s")
     logging.getLogger("httpx").setLevel(logging.WARNING)
-    deployment, source = _source(name)
     clock, application = SystemClock(), f"capture-{name}"
+    try:
+        deployment, source = _source(name)
+    except Terminal as error:
+        if supervised():
+            folder = RunFolder.from_environment(application, state_folder())
+            folder.give_up(Incidents(name, folder, clock).on_end(error).to_json())
+        raise
     signals = _Signals()
     folder = RunFolder.from_environment(application, state_folder())
     files: dict[str, BinlogFiles] = {}
@@ -82,7 +89,7 @@ def run_capture(name: str, snapshot: bool, anew: bool, tables: str, as_json: boo
         click.echo(f"error: {error}", err=True)
         sys.exit(_FENCED_EXIT)
     if snapshot and ended == "stopped":
-        raise Terminal("stopped before the end of the snapshot", source=name, fix="Run it again: it begins anew.")
+        raise Restart("stopped before the end of the snapshot", source=name, fix="Run it again: it begins anew.")
     said = "the snapshot was done before; nothing to do" if ended == "already done" else ended
     _print({"source": name, "mode": mode, "ended": ended}, as_json, f"capture of {name}: {said}")
 

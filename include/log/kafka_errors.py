@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from confluent_kafka import KafkaError, KafkaException
 
-from include.errors import Fenced, LyrebirdError, Terminal, Transient
+from include.errors import Fenced, LyrebirdError, Restart, Terminal, Transient
 
 __all__ = ["AT_END", "NOT_HELD", "PURGED", "UNKNOWN_TOPIC", "Connection", "Options"]
 
@@ -123,7 +123,7 @@ class Connection:
                 f"Kafka refuses access ({what})", fix="Check `kafka` in the deployment files and its ACLs.", **place
             )
         if error.fatal():
-            return Terminal(
+            return Restart(
                 f"the Kafka client cannot go on ({what})", fix="Start the process again: it resumes.", **place
             )
         if code in _REFUSED and not error.retriable():

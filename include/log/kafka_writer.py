@@ -9,7 +9,7 @@ from typing import Any, Final, Literal
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 
 from include.clock import Clock, SystemClock
-from include.errors import LyrebirdError, Terminal, Transient
+from include.errors import LyrebirdError, Restart, Terminal, Transient
 from include.log.kafka_errors import PURGED, Connection, Options
 from include.log.ports import Headers
 from include.record.key import partition_of
@@ -26,7 +26,7 @@ class KafkaWriter:
     """`LogWriter` over an idempotent transactional producer; opening it fences older ones of `transactional_id`.
 
     An outage shorter than `timeout_s` is waited out inside the call that meets it. After a longer one `abort` may
-    raise `Terminal`: the client has lost track of what the broker knows, and opening anew by itself could fence a
+    raise `Restart`: the client has lost track of what the broker knows, and opening anew by itself could fence a
     process that has taken over meanwhile. The process ends then; its next start resumes.
 
     Partitions are computed here, as librdkafka's default partitioner differs from the Java client's. `timeout_s`
@@ -121,7 +121,7 @@ class KafkaWriter:
         return dict(self._ends)
 
     def commit(self, group: str | None = None, offsets: Mapping[tuple[str, int], int] | None = None) -> None:
-        """See `LogWriter`. `Terminal` when the answer is lost: only a new writer can find out what was committed."""
+        """See `LogWriter`. `Restart` when the answer is lost: only a new writer can find out what was committed."""
         self.next_offsets()
         if group is not None and offsets:
             positions = [TopicPartition(topic, partition, at) for (topic, partition), at in sorted(offsets.items())]
@@ -133,7 +133,7 @@ class KafkaWriter:
             if _requires_abort(error):
                 raise
             self._state = "unknown"
-            raise Terminal(
+            raise Restart(
                 "the answer to a commit is lost",
                 fix="Start the process again: it reads what was committed.",
                 transactional_id=self._id,
@@ -142,11 +142,11 @@ class KafkaWriter:
         self._state = "idle"
 
     def abort(self) -> None:
-        """See `LogWriter`; after `Transient` it may be called again. `Terminal` after a commit of unknown outcome."""
+        """See `LogWriter`; after `Transient` it may be called again. `Restart` after a commit of unknown outcome."""
         if self._state in ("idle", "closed"):
             return
         if self._state == "unknown":
-            raise Terminal(
+            raise Restart(
                 "a transaction whose commit was sent cannot be aborted",
                 fix="Start the process again: it reads what was committed.",
                 transactional_id=self._id,

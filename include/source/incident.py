@@ -1,32 +1,33 @@
-"""What a person must know of a capture that runs: told once each, by mail, wherever it is supervised.
+"""What a person must know of a capture that runs or has stopped: told once each, by mail, where it is supervised.
 
-Tables set aside or in want of rows stand in capture's own state, so in the log. A short purge horizon and a take-over
-do not: they are kept in the run folder, so that a restart gives them no new id.
+Tables set aside or in want of rows stand in capture's own state, so in the log. A short purge horizon does not: it is
+kept in the run folder, so that a restart gives it no new id. What ends capture has an id for each end.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Final, Literal
 
 from include.clock import Clock
-from include.errors import Fenced
+from include.errors import Fenced, Terminal
 from include.metrics.progress import RunFolder
 from include.source.purge import Horizon
 from include.source.state import Aside, CaptureState
 
-__all__ = ["Incident", "IncidentKind", "Incidents", "incidents_of"]
+__all__ = ["Incident", "IncidentKind", "Incidents", "incidents_of", "next_command"]
 
-IncidentKind = Literal["aside", "orphans", "purge", "fenced"]
+IncidentKind = Literal["aside", "orphans", "purge", "fenced", "stopped"]
 """aside: a table's rows cannot be read; orphans: a table may lack changes by cascade; purge: the server soon purges
-what capture still needs; fenced: another capture of the source has taken over."""
+what capture still needs; fenced: another capture of the source has taken over; stopped: capture has ended for a cause
+that a restart does not mend. The last two end the process."""
 
 _KEPT: Final = "incidents.json"
 # Once told, the horizon must recover this far before the next time counts as another incident.
 _RECOVERED_HOURS: Final = 36.0
-# Captures that take over from each other in turns are one incident.
-_SAME_FIGHT_US: Final = 3_600_000_000
+_COMMAND: Final = re.compile(r"`(lyrebird [^`]+)`")
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +64,15 @@ def incidents_of(source: str, state: CaptureState) -> list[Incident]:
     ]
 
 
+def next_command(source: str, error: Terminal) -> str:
+    """The command that an error's advice names, with this source in it; else the one that looks for causes."""
+    for command in _COMMAND.findall(error.fix):
+        whole = command.replace("--source …", f"--source {source}")
+        if "…" not in whole and (f"--source {source}" in whole or not whole.startswith("lyrebird capture")):
+            return str(whole)
+    return f"lyrebird capture check --source {source}"
+
+
 class Incidents:
     """The open incidents of one capture."""
 
@@ -71,6 +81,7 @@ class Incidents:
         self._kept = folder.kept(_KEPT)
         self._of_state: list[Incident] = []
         self._state: CaptureState | None = None
+        self._end: Incident | None = None
 
     def on_state(self, state: CaptureState) -> None:
         """What capture's state is now."""
@@ -94,24 +105,31 @@ class Incidents:
         elif since is not None and (horizon.basis.startswith("never") or (horizon.hours or 0.0) >= _RECOVERED_HOURS):
             self._keep("purge", None)
 
-    def on_fenced(self, error: Fenced) -> None:
-        """Another capture has taken over; the same incident as the last one within an hour."""
-        now_us = self._clock.now_us()
-        last = self._kept.get("fenced")
-        first_us = last["at_us"] if last and now_us - last["last_us"] < _SAME_FIGHT_US else now_us
-        text = f"capture of {self._source} was taken over: {error}"
-        self._keep("fenced", {"at_us": first_us, "last_us": now_us, "text": text})
+    def on_end(self, error: Terminal) -> Incident:
+        """Capture ends for this, and starting it again would help nobody; open for as long as this process reports."""
+        fenced = isinstance(error, Fenced)
+        how, command = (
+            ("was taken over", f"lyrebird capture status --source {self._source}")
+            if fenced
+            else ("has stopped", next_command(self._source, error))
+        )
+        self._end = Incident(
+            f"{'fenced' if fenced else 'stopped'}:{self._clock.now_us()}",
+            "fenced" if fenced else "stopped",
+            "",
+            f"capture of {self._source} {how}: {error}",
+            command,
+        )
+        return self._end
 
     def open(self) -> list[Incident]:
         """All that are open now."""
         found = list(self._of_state)
-        fix = f"lyrebird capture status --source {self._source}"
-        purge, fenced = self._kept.get("purge"), self._kept.get("fenced")
+        purge = self._kept.get("purge")
         if purge is not None:
+            fix = f"lyrebird capture status --source {self._source}"
             found.append(Incident(f"purge:{purge['at_us']}", "purge", "", purge["text"], fix))
-        if fenced is not None and self._clock.now_us() - fenced["last_us"] < _SAME_FIGHT_US:
-            found.append(Incident(f"fenced:{fenced['at_us']}", "fenced", "", fenced["text"], fix))
-        return found
+        return found if self._end is None else [*found, self._end]
 
     def _keep(self, kind: str, value: dict[str, Any] | None) -> None:
         self._kept = {name: each for name, each in self._kept.items() if name != kind}

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from include.clock import Clock
-from include.errors import Fenced, Transient
+from include.errors import LyrebirdError, Terminal
 from include.metrics.exporter import Metrics
 from include.metrics.progress import RunFolder
 from include.source.definition import SourceDefinition
@@ -106,15 +106,15 @@ class Reporter(Watcher):
         if self.purge is not None:
             self.purge.move(source)
 
-    def on_retry(self, error: Transient, attempt: int) -> None:
+    def on_retry(self, error: LyrebirdError, attempt: int) -> None:
         """A session was lost; waiting counts as progress, as starting anew would help nobody."""
         self.metrics.count("lyrebird_retries_total")
         self._report(now=True, waiting_for=str(error), attempt=attempt)
 
-    def on_fenced(self, error: Fenced) -> None:
-        """Another capture has taken over: told before this one ends."""
+    def on_end(self, error: Terminal) -> None:
+        """A restart would meet the same: told before capture ends."""
         if self.incidents is not None:
-            self.incidents.on_fenced(error)
+            self.folder.give_up(self.incidents.on_end(error).to_json())
         self._report(now=True)
 
     def _report(self, *, now: bool = False, **fields: object) -> None:

@@ -7,7 +7,7 @@ import random
 from typing import Final, Literal
 
 from include.clock import Clock
-from include.errors import Fenced, Terminal, Transient
+from include.errors import Fenced, LyrebirdError, Restart, SettingsError, Terminal, Transient
 from include.log.kafka import KafkaAdmin, KafkaReader
 from include.log.kafka_writer import KafkaWriter
 from include.log.registry import ConfluentRegistry
@@ -25,6 +25,7 @@ from include.source.reporter import Reporter
 from include.source.server import Behind
 from include.source.session import Session
 from include.source.state import Job
+from include.source.takeover import taken_over
 
 __all__ = ["Capture", "Mode", "kafka_ports"]
 
@@ -40,10 +41,17 @@ _FIRST_PAUSE_S: Final = 0.5
 _LONGEST_PAUSE_S: Final = 5.0
 # A capture that never reached its servers says so and ends; one that did waits for them as long as it takes.
 _FIRST_PATIENCE_S: Final = 60.0
+# What the network or a server in the midst of its start spoilt is whole at the next look; what is not ends capture.
+_LOOKS_AGAIN: Final = 3
+_LOOKS_WITHIN_S: Final = 600.0
 
 
 class Capture:
-    """All sessions of one run. `Fenced` and `Terminal` end it; `Transient` begins the next session after a pause."""
+    """All sessions of one run; `Transient` begins the next one after a pause.
+
+    So does the first `Terminal` of a stream, as what was read may have been spoilt on its way; another one without
+    progress in between ends the run, `Fenced` and `Restart` at once. What a restart would not mend is told.
+    """
 
     def __init__(
         self,
@@ -64,13 +72,22 @@ class Capture:
         self._patience_s = _FIRST_PATIENCE_S if patience_s is None else patience_s
         self._started_s = clock.monotonic_s()
         self._reached = False
+        self._server: SourceDefinition | None = None
+        self._looks_s: list[float] = []
+        self._refused = ""
 
     def run(self, mode: Mode = "stream", tables: tuple[str, ...] = (), id_: str = "") -> str:
         """Run to the end; says in a few words how it ended: `stopped`, `done`, or `already done`."""
         try:
             return self._sessions(mode, tables, id_)
+        except Restart:
+            raise
         except Fenced as error:
-            self._reporter.on_fenced(error)
+            told = taken_over(error, self._server or self._source, self._clock)
+            self._reporter.on_end(told)
+            raise told from error
+        except Terminal as error:
+            self._reporter.on_end(error)
             raise
 
     def _sessions(self, mode: Mode, tables: tuple[str, ...], id_: str) -> str:
@@ -86,11 +103,30 @@ class Capture:
                 if not self._reached and self._clock.monotonic_s() - self._started_s >= self._patience_s:
                     raise
                 self._wait(error, lasted=self._reporter.commits > commits)
+            except Terminal as error:
+                lasted = self._reporter.commits > commits
+                if mode != "stream" or not self._look_again(error, lasted=lasted):
+                    raise
+                self._wait(error, lasted=lasted)
+
+    def _look_again(self, error: Terminal, *, lasted: bool) -> bool:
+        if isinstance(error, (Fenced, Restart, SettingsError)) or self._reporter.stop_requested():
+            return False
+        before, self._refused = self._refused, str(error)
+        if before == self._refused or (before and not lasted):
+            return False
+        now_s = self._clock.monotonic_s()
+        self._looks_s = [at for at in self._looks_s if now_s - at < _LOOKS_WITHIN_S]
+        if len(self._looks_s) >= _LOOKS_AGAIN:
+            return False
+        self._looks_s.append(now_s)
+        return True
 
     def _once(self, mode: Mode, tables: tuple[str, ...], id_: str) -> str:
         source = self._place(mode)
         refuse(source, preflight(source))
         self._reporter.on_server(source)
+        self._server = source
         session = Session(self._name, source, self._ports, self._clock, self._reporter)
         self._reached = True
         try:
@@ -130,7 +166,7 @@ class Capture:
                 fix="Let it catch up, or read everything anew: `lyrebird capture run --source … --snapshot --anew`.",
             ) from error
 
-    def _wait(self, error: Transient, *, lasted: bool) -> None:
+    def _wait(self, error: LyrebirdError, *, lasted: bool) -> None:
         if lasted:
             self._pause_s, self._attempt = 0.0, 0
         self._attempt += 1

@@ -18,6 +18,8 @@ __all__ = ["default_args", "incident_mail", "mails"]
 
 # An exception may be missing (its worker died) and may be without text.
 _REASON = "((exception | default('', true) | string).strip() or 'no reason given: the worker may have died')"
+# Its own next command, where the error has one.
+_OWN = "((exception | default('', true)).run_next | default('', true))"
 _FIRST_LINE = f"{{{{ {_REASON}.splitlines()[0][:110] }}}}"
 _WHAT = "{{ ti.dag_id }}.{{ ti.task_id }}{% if ti.map_index >= 0 %}[{{ ti.map_index }}]{% endif %}"
 _TRY = "try {{ ti.try_number }} of {{ (ti.max_tries | default(0, true)) + 1 }}"
@@ -27,7 +29,7 @@ _BODY = """\
 <p><b>Why</b></p>
 <pre style="white-space:pre-wrap">{{{{ {reason} | e }}}}</pre>
 <p><b>Run next</b></p>
-<pre>{run_next}</pre>
+<pre>{{% if {own} %}}{{{{ {own} | e }}}}{{% else %}}{run_next}{{% endif %}}</pre>
 <p><b>Task log</b><br><a href="{{{{ ti.log_url }}}}">{{{{ ti.log_url | e }}}}</a></p>
 {{% if params %}}<p><b>Params</b><br><code>{{{{ params | string | e }}}}</code></p>{{% endif %}}
 """
@@ -45,7 +47,8 @@ def mails(alerts: Alerts, *, run_next: str) -> dict[str, Any]:
 
     Args:
         alerts: sender and receivers.
-        run_next: the command for the person who reads it; a Jinja template with the task's context.
+        run_next: the command for the person who reads it; a Jinja template with the task's context. An exception with
+            a command of its own (`run_next`) says that instead.
     """
     failed = _mail(
         alerts,
@@ -99,5 +102,7 @@ def _notifier(alerts: Alerts, subject: str, html: str) -> SmtpNotifier:
 def _mail(alerts: Alerts, *, subject: str, what_happened: str, run_next: str) -> SmtpNotifier:
     if any(mark in subject + run_next for mark in ("\n", "\r")):
         raise Terminal("a mail's subject and next command are one line each", run_next=run_next)
-    body = _BODY.format(reason=_REASON, what=_WHAT, what_happened=what_happened, which_try=_TRY, run_next=run_next)
+    body = _BODY.format(
+        reason=_REASON, what=_WHAT, what_happened=what_happened, which_try=_TRY, own=_OWN, run_next=run_next
+    )
     return _notifier(alerts, subject, body)

@@ -17,6 +17,7 @@ __all__ = [
     "AwaitEnd",
     "Event",
     "Finish",
+    "GiveUp",
     "GoOn",
     "Launch",
     "Reconnect",
@@ -69,6 +70,7 @@ class Event:
         why: what made it end, see `Ended`.
         problem: for a person, where there is more to say.
         incidents: what the application reports that nobody was told yet, as progress.json has it.
+        gave_up: see `Ended`.
     """
 
     what: What
@@ -77,6 +79,7 @@ class Event:
     why: str | None = None
     problem: str | None = None
     incidents: list[dict[str, Any]] = field(default_factory=list)
+    gave_up: dict[str, Any] | None = None
 
 
 @dataclass(frozen=True)
@@ -87,6 +90,17 @@ class GoOn:
 @dataclass(frozen=True)
 class Finish:
     """The application ended by itself, well."""
+
+
+@dataclass(frozen=True)
+class GiveUp:
+    """Fail now: a restart would meet the same, or stand in another one's way.
+
+    Attributes:
+        incident: `id`, `kind`, `text` and `fix` of what the mail tells.
+    """
+
+    incident: dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -129,7 +143,7 @@ def on_poll(seen: Observed, token: str, *, silent_s: float, stall_after_s: float
     if not seen.held:
         if seen.ended is None or seen.ended.token != token:
             return Event("exited", token, problem="its guardian was killed, and it with it")
-        return Event("exited", token, seen.ended.rc, seen.ended.why, seen.ended.problem)
+        return Event("exited", token, seen.ended.rc, seen.ended.why, seen.ended.problem, gave_up=seen.ended.gave_up)
     # While it drains, the guardian's own deadlines hold.
     if silent_s >= stall_after_s and not seen.stop:
         return Event("stalled", token, problem=f"it made no progress for {stall_after_s:g} s")
@@ -143,7 +157,7 @@ def untold(report: Mapping[str, Any], told: Collection[str]) -> list[dict[str, A
     return [each for each in incidents if isinstance(each, dict) and each.get("id") and each["id"] not in told]
 
 
-def on_event(event: Event) -> Finish | GoOn | StartAgain:
+def on_event(event: Event) -> Finish | GiveUp | GoOn | StartAgain:
     """What the task does about its trigger's event, once its incidents are told."""
     if event.what == "noticed":
         return GoOn()
@@ -151,6 +165,8 @@ def on_event(event: Event) -> Finish | GoOn | StartAgain:
         return StartAgain("another generation took its place", spends=False)
     if event.what == "stalled":
         return StartAgain(event.problem or "it made no progress", spends=True, stop_first=True)
+    if event.rc and event.gave_up:
+        return GiveUp(event.gave_up)
     if event.why is not None:
         return StartAgain(f"it was made to end: {event.why}", spends=False)
     if event.rc == 0:

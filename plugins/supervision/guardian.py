@@ -87,7 +87,7 @@ class Guardian:
         # A guardian that died here left the older token too: both are ended, however often this is interrupted.
         tokens = [t for t in [*last.get("earlier", []), last.get("token")] if t]
         self._write_run(pid=None, earlier=tokens[-8:])
-        for name in ("exit.json", "stop", "progress.json"):
+        for name in ("exit.json", "stop", "progress.json", "gave-up.json"):
             (self._folder / name).unlink(missing_ok=True)
         for token in tokens:
             left = end_all_marked(TOKEN_VARIABLE, token, within_s=_LAST_ONES_S)

@@ -26,6 +26,7 @@ from supervision.decisions import (
     AwaitEnd,
     Event,
     Finish,
+    GiveUp,
     GoOn,
     Launch,
     Reconnect,
@@ -41,7 +42,7 @@ from supervision.trigger import ApplicationTrigger
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
 
-__all__ = ["StreamingOperator"]
+__all__ = ["GaveUp", "StreamingOperator"]
 
 _RESTARTS_KEY = "restarts_us"
 # Below this, an event may overtake the booking of the deferral: see ApplicationTrigger.
@@ -52,11 +53,20 @@ _TELL_AGAIN_US = 60_000_000
 _LAST_WORDS = 3
 
 
+class GaveUp(AirflowFailException):
+    """The application says that starting it again helps nobody: no retry. `run_next`: a command for the mail."""
+
+    def __init__(self, text: str, run_next: str) -> None:
+        super().__init__(text)
+        self.run_next = run_next
+
+
 class StreamingOperator(BaseOperator):
     """Runs a command as the only instance of `application` on this host, for as long as the task wants it.
 
-    The task succeeds when the application ends by itself with status 0. A crash or a stall starts it again at once
-    while the restart budget lasts, then fails the try (Airflow's retries and mails follow). Marking the task or its
+    The task succeeds when the application ends by itself with status 0, and fails without another try when it says that
+    no restart would help. A crash or a stall starts it again at once while the restart budget lasts, then fails the try
+    (Airflow's retries and mails follow). Marking the task or its
     run failed or successful, or clearing it, drains the application: it gets `grace_s` to end cleanly.
 
     Args:
@@ -115,8 +125,12 @@ class StreamingOperator(BaseOperator):
     def resume(self, context: Context, event: dict[str, Any]) -> None:
         """Act on the trigger's event. A worker that dies in here leaves it to the retry's `execute`."""
         told = Event(**event)
-        all_told = self._tell(context, told.incidents)
         outcome = on_event(told)
+        # What ends the task is in the mail of its failure.
+        last = outcome.incident.get("id") if isinstance(outcome, GiveUp) else None
+        all_told = self._tell(context, [each for each in told.incidents if each["id"] != last])
+        if isinstance(outcome, GiveUp):
+            self._give_up(outcome.incident)
         if isinstance(outcome, GoOn):
             # By its token: had it ended meanwhile, the next event says how.
             self._defer(told.token, tell_after_us=0 if all_told else SystemClock().now_us() + _TELL_AGAIN_US)
@@ -244,6 +258,12 @@ class StreamingOperator(BaseOperator):
                 fix=f"Read the end of its log above, or {self._folder.path}/app.log.",
             )
         self.log.info("restart %d of %d within %g s", len(history), self.restarts.most, self.restarts.window_s)
+
+    def _give_up(self, incident: dict[str, Any]) -> NoReturn:
+        self._show_log()
+        if "id" in incident:
+            self._folder.remember_told(str(incident["id"]))
+        raise GaveUp(str(incident.get("text") or "it gave up without a word"), str(incident.get("fix") or ""))
 
     def _show_log(self) -> None:
         tail = self._folder.log_tail(_TAIL_LINES)

@@ -9,6 +9,7 @@
 | `told.json` | operator | ids of the incidents that were mailed |
 | `lease` | trigger | a time stamp that stands still for `lease_ttl` stops the application |
 | `stop` | guardian | the application shall end |
+| `gave-up.json` | application | why it ends where no restart helps: `id`, `kind`, `text`, `fix` (a command) |
 | `exit.json` | guardian | rc, why (`asked`, `lease expired`, null), token |
 | `app.log`, `app.log.1`, `guardian.log` | both | this generation's log, the last one's, the guardian's own |
 
@@ -55,12 +56,14 @@ class Ended:
         rc: exit status; negative: the signal that ended it.
         why: None when it ended by itself, else what made the guardian end it.
         problem: why it could not be started, if so.
+        gave_up: what no restart would mend, in the application's own words; None where it says nothing of that.
     """
 
     token: str
     rc: int
     why: str | None
     problem: str | None
+    gave_up: dict[str, Any] | None = None
 
 
 @dataclass(frozen=True)
@@ -114,6 +117,7 @@ class RunFolder:
                 rc=ended["rc"],
                 why=ended.get("why"),
                 problem=ended.get("problem"),
+                gave_up=self._read("gave-up.json") or None,
             )
             if ended
             else None,

@@ -11,6 +11,7 @@ import pytest
 from include.errors import Terminal
 from include.settings.applications import Alerts
 from supervision.alerts import default_args, incident_mail, mails
+from supervision.operator import GaveUp
 
 ALERTS = Alerts.model_validate({"from": "lyrebird@localhost", "to": ["on-call@localhost"]})
 LINK = "http://127.0.0.1:8080/dags/d/runs/r/tasks/t?try_number=2"
@@ -32,6 +33,14 @@ def test_a_failure_says_what_why_what_to_run_next_and_where_the_log_is() -> None
     assert subject == "[lyrebird] FAILED d.t: 7 findings. Look."
     for part in ("not tried again", "7 findings", "lyrebird audit search orders", f'href="{LINK}"', "try 2 of 4"):
         assert part in body
+
+
+def test_an_error_that_knows_the_next_command_says_that_one() -> None:
+    error = GaveUp("capture of shop has stopped: <gone>", "lyrebird capture check --source shop > x")
+    subject, body = rendered("on_failure_callback", error)
+    assert subject == "[lyrebird] FAILED d.t: capture of shop has stopped: <gone>"
+    assert "<pre>lyrebird capture check --source shop &gt; x</pre>" in body
+    assert "audit search" not in body
 
 
 def test_a_retry_is_told_apart_by_its_subject() -> None:

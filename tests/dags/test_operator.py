@@ -25,13 +25,17 @@ from supervision.run_folder import run_folder
 from supervision.trigger import ApplicationTrigger
 
 CLOCK = SystemClock()
-# Runs until `stop` is there; "crash" and "finish" end it at once, "once" crashes in its first generation only.
+# Runs until `stop` is there; "crash" and "finish" end it at once, "once" crashes in its first generation only;
+# "give-up" ends it for the reason in the last word.
 APPLICATION = """
 import os, pathlib, sys, time
 folder = pathlib.Path(os.environ["LYREBIRD_RUN"])
 first = not (folder / "been-here").exists()
 (folder / "been-here").touch()
 print("my last words", flush=True)
+if "give-up" in sys.argv:
+    (folder / "gave-up.json").write_text(sys.argv[-1])
+    sys.exit(1)
 if "crash" in sys.argv or ("once" in sys.argv and first):
     sys.exit(3)
 while "finish" not in sys.argv and "once" not in sys.argv and not (folder / "stop").exists():
@@ -277,6 +281,30 @@ def test_without_receivers_an_incident_is_said_in_the_log_alone(tries: Callable[
     one.resume(noticed(one.execute(), NEWS))
     assert mails.sent == []
     assert one.folder.told() == ["aside:s.t:9"]
+
+
+def test_an_application_that_gives_up_fails_the_task_at_once_with_one_mail(
+    tries: Callable[..., Try], mails: Mails
+) -> None:
+    end = NEWS | {"id": "fenced:1", "kind": "fenced", "text": "taken over", "fix": "lyrebird capture status"}
+    one = tries("give-up", json.dumps(end), restarts=5)
+    one.operator.alerts = ALERTS
+    event = one.event(one.execute())
+    with pytest.raises(AirflowFailException, match="taken over") as error:
+        one.operator.resume(one.context, event | {"incidents": [NEWS, end]})
+    assert getattr(error.value, "run_next", None) == "lyrebird capture status"
+    # The end is the mail of the failed task; what else was to be told is told before.
+    assert mails.sent == [NEWS]
+    assert one.folder.told() == [NEWS["id"], "fenced:1"]
+
+
+def test_what_was_given_up_for_is_forgotten_at_the_next_start(tries: Callable[..., Try]) -> None:
+    one = tries("give-up", json.dumps({"text": "gone"}))
+    with pytest.raises(AirflowFailException):
+        one.operator.resume(one.context, one.event(one.execute()))
+    again = tries()
+    again.execute()
+    assert not (again.folder.path / "gave-up.json").exists()
 
 
 @pytest.fixture(scope="module")

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from include.clock import ManualClock
-from include.errors import Fenced
-from include.source.incident import Incidents, incidents_of
+from include.errors import Fenced, Terminal
+from include.source.incident import Incidents, incidents_of, next_command
 from include.source.purge import Horizon
 from include.source.state import Aside, CaptureState
 
@@ -81,19 +83,39 @@ def test_a_short_horizon_is_one_incident_until_it_has_recovered() -> None:
     assert scene.ids == []
 
 
-def test_captures_that_take_over_from_each_other_in_turns_are_one_incident() -> None:
+def test_what_ends_capture_is_told_with_the_command_of_its_advice() -> None:
     scene = Scene()
-    scene.incidents.on_fenced(Fenced("another process has taken over", fix="Look."))
-    (first,) = scene.ids
-    for _ in range(3):
-        scene.clock.advance(50 * 60)
-        scene.restart()
-        scene.incidents.on_fenced(Fenced("another process has taken over", fix="Look."))
-        assert scene.ids == [first]
-    scene.clock.advance(61 * 60)
+    ended = scene.incidents.on_end(
+        Terminal("it was purged", fix="Read anew: `lyrebird capture run --source … --anew`.")
+    )
+    assert (ended.kind, ended.fix) == ("stopped", "lyrebird capture run --source shop --anew")
+    assert ended.text.startswith("capture of shop has stopped: it was purged. Read anew")
+    assert scene.ids == [ended.id]
+    scene.restart()
     assert scene.ids == []
-    scene.incidents.on_fenced(Fenced("another process has taken over", fix="Look."))
-    assert scene.ids != [first]
+    scene.clock.advance(1)
+    assert scene.incidents.on_end(Terminal("it was purged")).id != ended.id
+
+
+def test_a_take_over_is_told_as_such() -> None:
+    scene = Scene()
+    ended = scene.incidents.on_end(Fenced("another one writes its topics now", fix="Stop one of them."))
+    assert ended.text == "capture of shop was taken over: another one writes its topics now. Stop one of them."
+    assert (ended.kind, ended.fix) == ("fenced", "lyrebird capture status --source shop")
+
+
+@pytest.mark.parametrize(
+    ("fix", "command"),
+    [
+        ("Is Kafka up? See `lyrebird status`.", "lyrebird status"),
+        ("`SET GLOBAL x`, then `lyrebird capture resume-table`.", "lyrebird capture check --source shop"),
+        ("Run `lyrebird capture run --source shop --snapshot`.", "lyrebird capture run --source shop --snapshot"),
+        ("`lyrebird capture resume-table --source … …`", "lyrebird capture check --source shop"),
+        ("", "lyrebird capture check --source shop"),
+    ],
+)
+def test_a_next_command_is_whole_or_another_one(fix: str, command: str) -> None:
+    assert next_command("shop", Terminal("no", fix=fix)) == command
 
 
 def test_a_file_of_another_shape_is_begun_anew() -> None:

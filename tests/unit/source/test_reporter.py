@@ -28,6 +28,10 @@ class Folder:
     def __init__(self) -> None:
         self.progress: dict[str, Any] = {}
         self.files: dict[str, dict[str, Any]] = {}
+        self.gave_up: dict[str, Any] = {}
+
+    def give_up(self, incident: dict[str, Any]) -> None:
+        self.gave_up = incident
 
     def report(self, **fields: Any) -> None:
         self.progress = fields
@@ -164,9 +168,10 @@ def test_a_server_that_does_not_tell_its_files_changes_nothing() -> None:
 
 def test_a_take_over_is_reported_before_the_end() -> None:
     scene = Scene()
-    scene.reporter.on_fenced(Fenced("another process has taken over", fix="This one ends."))
+    scene.reporter.on_end(Fenced("another process has taken over", fix="This one ends."))
     (incident,) = scene.folder.progress["incidents"]
     assert (incident["kind"], incident["fix"]) == ("fenced", "lyrebird capture status --source s")
+    assert scene.folder.gave_up == incident
 
 
 def test_the_watch_looks_from_its_own_thread_until_it_is_closed() -> None:

@@ -10,6 +10,7 @@ from supervision.decisions import (
     AwaitEnd,
     Event,
     Finish,
+    GiveUp,
     GoOn,
     Launch,
     Reconnect,
@@ -112,6 +113,22 @@ def test_a_replaced_generation_costs_nothing() -> None:
 def test_a_crash_costs_a_restart() -> None:
     outcome = on_event(Event("exited", "t", 3))
     assert outcome == StartAgain("it ended with status 3", spends=True)
+
+
+GAVE_UP = {"id": "stopped:1", "kind": "stopped", "text": "it was purged", "fix": "lyrebird capture check"}
+
+
+def test_an_application_that_gave_up_is_not_started_again() -> None:
+    ended = Ended("t1", rc=1, why=None, problem=None, gave_up=GAVE_UP)
+    event = poll(seen(held=False, ended=ended))
+    assert event == Event("exited", "t1", 1, gave_up=GAVE_UP)
+    assert on_event(event) == GiveUp(GAVE_UP)
+    # Asked to end, it found that it cannot: the next one would not either.
+    assert on_event(Event("exited", "t1", 1, "lease expired", gave_up=GAVE_UP)) == GiveUp(GAVE_UP)
+
+
+def test_an_end_that_is_well_is_no_giving_up() -> None:
+    assert on_event(Event("exited", "t1", 0, gave_up=GAVE_UP)) == Finish()
 
 
 def test_a_signal_is_told_as_such() -> None:

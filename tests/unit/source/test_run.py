@@ -1,0 +1,133 @@
+"""Sessions one after another: which end the run, which begin the next, what is told of an end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from include.clock import ManualClock
+from include.errors import Fenced, LyrebirdError, Restart, SettingsError, Terminal, Transient
+from include.source.definition import SourceDefinition
+from include.source.run import Capture, Mode
+
+SOURCE = SourceDefinition(host="h", port=1, user="u", password="p", databases=["shop"])
+SPOILT = Terminal("an event fails its checksum", pos=7)
+
+
+class Reporter:
+    """Counts commits; keeps what ended the capture."""
+
+    def __init__(self) -> None:
+        self.commits = 0
+        self.waited: list[LyrebirdError] = []
+        self.end: Terminal | None = None
+
+    def stop_requested(self) -> bool:
+        return False
+
+    def on_retry(self, error: LyrebirdError, _attempt: int) -> None:
+        self.waited.append(error)
+
+    def on_end(self, error: Terminal) -> None:
+        self.end = error
+
+
+class Scene:
+    """A capture whose sessions do what a list says: commit so often, then raise, or end."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, *sessions: tuple[int, LyrebirdError | None]) -> None:
+        self.reporter, self.left = Reporter(), list(sessions)
+        self.capture = Capture("shop", SOURCE, Any, ManualClock(1), self.reporter, between=lambda a, _b: a)  # type: ignore[arg-type]
+
+        def once(_mode: Mode, _tables: tuple[str, ...], _id: str) -> str:
+            commits, error = self.left.pop(0)
+            self.reporter.commits += commits
+            if error is not None:
+                raise error
+            return "stopped"
+
+        monkeypatch.setattr(self.capture, "_once", once)
+
+
+@pytest.fixture
+def scene(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Scene]:
+    return lambda *sessions: Scene(monkeypatch, *sessions)
+
+
+def test_what_was_spoilt_on_its_way_is_read_again(scene: Callable[..., Scene]) -> None:
+    one = scene((5, SPOILT), (3, None))
+    assert one.capture.run() == "stopped"
+    assert one.reporter.waited == [SPOILT]
+    assert one.reporter.end is None
+
+
+@pytest.mark.parametrize("commits", [0, 4])
+def test_what_is_the_same_at_the_second_look_ends_the_run_and_is_told(
+    scene: Callable[..., Scene], commits: int
+) -> None:
+    one = scene((5, SPOILT), (commits, SPOILT))
+    with pytest.raises(Terminal, match="checksum"):
+        one.capture.run()
+    assert one.reporter.end is SPOILT
+
+
+def test_another_refusal_without_progress_ends_the_run_too(scene: Callable[..., Scene]) -> None:
+    one = scene((5, SPOILT), (0, Terminal("the account lacks a privilege")))
+    with pytest.raises(Terminal, match="privilege"):
+        one.capture.run()
+
+
+def test_looks_are_bounded_however_much_is_read_between_them(scene: Callable[..., Scene]) -> None:
+    one = scene(*((5, Terminal("spoilt", pos=pos)) for pos in range(9)))
+    with pytest.raises(Terminal, match="pos=3"):
+        one.capture.run()
+
+
+@pytest.mark.parametrize("error", [SettingsError("no"), Restart("the answer to a commit is lost")])
+def test_some_errors_get_no_second_look(scene: Callable[..., Scene], error: Terminal) -> None:
+    one = scene((5, error))
+    with pytest.raises(type(error)):
+        one.capture.run()
+    assert one.reporter.end is (None if isinstance(error, Restart) else error)
+
+
+def test_a_snapshot_of_all_is_not_read_twice_by_itself(scene: Callable[..., Scene]) -> None:
+    one = scene((5, SPOILT))
+    with pytest.raises(Terminal):
+        one.capture.run("anew")
+
+
+def test_a_transient_error_never_ends_a_capture_that_has_reached_its_servers(scene: Callable[..., Scene]) -> None:
+    one = scene(*[(0, Transient("away"))] * 4, (1, None))
+    assert one.capture.run() == "stopped"
+    assert len(one.reporter.waited) == 4
+
+
+def test_a_capture_that_was_fenced_says_who_reads_now(
+    scene: Callable[..., Scene], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[SourceDefinition] = []
+
+    def dumps(source: SourceDefinition, _question: Any) -> tuple[int, str]:
+        asked.append(source)
+        return (1, "10.0.0.9:4711") if len(asked) < 3 else (2, "10.0.0.8:5000")
+
+    monkeypatch.setattr("include.source.takeover.asked", dumps)
+    one = scene((5, Fenced("another process has taken over (commit)", system="kafka", reason="PRODUCER_FENCED")))
+    with pytest.raises(Fenced, match=r"newest_reader='10.0.0.8:5000'.*start this one again"):
+        one.capture.run()
+    assert isinstance(one.reporter.end, Fenced)
+
+
+def test_the_newest_of_our_dumps_is_the_newcomers() -> None:
+    from include.source.takeover import newest_dump
+
+    rows = [
+        (9, "u", "h:9", None, "Query", 0, "", ""),
+        (12, "u", "h:12", None, "Binlog Dump", 3, "", None),
+        (7, "u", "h:7", None, "Binlog Dump GTID", 90, "", None),
+    ]
+    assert newest_dump(lambda _sql: rows) == (2, "h:12")
+    assert newest_dump(lambda _sql: rows[:1]) == (0, "")
