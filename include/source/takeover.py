@@ -18,9 +18,8 @@ _LOOK_S: Final = 5.0
 _HEARTBEATS_GONE: Final = 4
 _WHOSE_ID: Final = "If that is no capture of this source, declare another `server_id`. "
 _ONLY_ONE: Final = (
-    "Only one capture of a source may run. If the other one is meant to, leave this one stopped: nothing is lost. "
-    "If not, stop the other one and start this one again (under Airflow: clear its task): it goes on from where the log "
-    "ends."
+    "Only one capture of a source may run. If the other one is meant to, leave this one stopped: nothing is lost. If "
+    "not, stop the other one and start this one again (under Airflow: clear its task): it goes on from the log's end."
 )
 
 
