@@ -49,8 +49,8 @@ _LOOKS_WITHIN_S: Final = 600.0
 class Capture:
     """All sessions of one run; `Transient` begins the next one after a pause.
 
-    So does the first `Terminal` of a stream, as what was read may have been spoilt on its way; another one without
-    progress in between ends the run, `Fenced` and `Restart` at once. What a restart would not mend is told.
+    So does the first `Terminal` of a stream that has begun, as what was read may have been spoilt on its way; another
+    one without progress in between ends the run, `Fenced` and `Restart` at once. What no restart mends is told.
     """
 
     def __init__(
@@ -111,6 +111,8 @@ class Capture:
 
     def _look_again(self, error: Terminal, *, lasted: bool) -> bool:
         if isinstance(error, (Fenced, Restart, SettingsError)) or self._reporter.stop_requested():
+            return False
+        if not self._reporter.commits:
             return False
         before, self._refused = self._refused, str(error)
         if before == self._refused or (before and not lasted):

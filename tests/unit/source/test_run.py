@@ -79,6 +79,13 @@ def test_another_refusal_without_progress_ends_the_run_too(scene: Callable[..., 
         one.capture.run()
 
 
+def test_a_start_that_is_refused_is_refused_at_once(scene: Callable[..., Scene]) -> None:
+    one = scene((0, Terminal("the source has no finished snapshot to go on from")))
+    with pytest.raises(Terminal, match="no finished snapshot"):
+        one.capture.run()
+    assert one.reporter.waited == []
+
+
 def test_looks_are_bounded_however_much_is_read_between_them(scene: Callable[..., Scene]) -> None:
     one = scene(*((5, Terminal("spoilt", pos=pos)) for pos in range(9)))
     with pytest.raises(Terminal, match="pos=3"):
