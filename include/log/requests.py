@@ -23,7 +23,11 @@ State = Literal["accepted", "running", "done", "refused"]
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One request; `tables` empty = all, `keys` empty = all of the tables' keys. `at_us`: when it was asked."""
+    """One request; `tables` empty = all, `keys` empty = all of the tables' keys. `at_us`: when it was asked.
+
+    `where`: condition in the source's SQL that chooses the rows of a snapshot; `rows_per_s`: most rows that it reads in
+    a second, 0: no limit, None: as declared.
+    """
 
     id: str
     kind: RequestKind
@@ -31,6 +35,8 @@ class Request:
     at_us: int
     tables: tuple[str, ...] = ()
     keys: tuple[str, ...] = ()
+    where: str = ""
+    rows_per_s: int | None = None
 
     def key(self) -> bytes:
         """The record's key: the id."""
@@ -45,7 +51,16 @@ class Request:
         """Inverse of `value`; raises `InvalidRecord`."""
         raw = _object(data, "request")
         try:
-            return cls(raw["id"], raw["kind"], raw["by"], raw["at_us"], tuple(raw["tables"]), tuple(raw["keys"]))
+            return cls(
+                raw["id"],
+                raw["kind"],
+                raw["by"],
+                raw["at_us"],
+                tuple(raw["tables"]),
+                tuple(raw["keys"]),
+                raw.get("where", ""),
+                raw.get("rows_per_s"),
+            )
         except (KeyError, TypeError) as error:
             raise InvalidRecord("not a request", reason=repr(error), head=data[:80].hex()) from error
 

@@ -64,9 +64,16 @@ class SourceDefinition(Strict):
     )
     heartbeat_s: float = Field(default=0.5, gt=0, le=30, description="the server says so often that it is idle")
     silence_s: float = Field(default=10, gt=0, description="without a word for so long the connection is made anew")
-
+    snapshot_workers: int = Field(default=4, ge=1, le=64, description="connections that read tables side by side")
+    snapshot_rows_per_s: int = Field(
+        default=50_000, ge=0, description="most rows a second that snapshots read, to spare the server; 0: no limit"
+    )
+    snapshot_chunk_rows: int = Field(default=20_000, ge=1, description="most rows of one chunk of a snapshot")
+    snapshot_chunk_bytes: int = Field(
+        default=8_000_000, ge=1, description="most bytes of one, by the server's own estimate of a row"
+    )
     prepared_wait_s: float = Field(
-        default=60, ge=0, description="a snapshot of all tables waits so long for the end of prepared XA transactions"
+        default=60, ge=0, description="a first snapshot waits so long for the end of prepared XA transactions"
     )
 
     _origin: Origin = PrivateAttr(default_factory=Origin)

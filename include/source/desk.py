@@ -13,7 +13,8 @@ from include.errors import InvalidRecord
 from include.log.ports import LogReader, Record
 from include.log.requests import Answer, Request
 from include.log.topics import source_answers, source_requests
-from include.source.state import CaptureState, Job
+from include.source.job import Job
+from include.source.state import CaptureState
 
 __all__ = ["Desk", "Taken", "answers_by_id", "full_names"]
 
@@ -80,7 +81,10 @@ class Desk:
             return self._refuse(request.id, f"no {what}: {', '.join(unknown)}"), None
         if not wanted:
             return self._refuse(request.id, "no table is set aside or in want of rows"), None
-        return Answer(request.id, "accepted", self._clock.now_us()), Job(request.id, wanted, gap, asked=True)
+        if request.where and gap:
+            return self._refuse(request.id, "a table that was set aside is read whole: no condition"), None
+        job = Job(request.id, wanted, gap, asked=True, where=request.where, rows_per_s=request.rows_per_s)
+        return Answer(request.id, "accepted", self._clock.now_us()), job
 
     def _refuse(self, id_: str, note: str) -> Answer:
         self._closed.add(id_)

@@ -8,23 +8,11 @@ from typing import Any, Literal
 
 from include.errors import Terminal
 from include.record.position import SourcePosition
+from include.source.job import Job
 
 __all__ = ["Aside", "CaptureState", "Job", "Waiting"]
 
 SnapshotState = Literal["running", "done"]
-
-
-@dataclass(frozen=True, slots=True)
-class Job:
-    """A snapshot that is owed; `tables` in full names. `gap`: rows were missed before it, so a floor ends it.
-
-    `asked`: a request of that id, which is answered; else capture's own.
-    """
-
-    id: str
-    tables: tuple[str, ...]
-    gap: bool
-    asked: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,9 +60,7 @@ class CaptureState:
             "version": self.version,
             "snapshot": self.snapshot,
             "tables": dict(self.tables),
-            "jobs": [
-                {"id": job.id, "tables": list(job.tables), "gap": job.gap, "asked": job.asked} for job in self.jobs
-            ],
+            "jobs": [job.to_json() for job in self.jobs],
             "requests_next": self.requests_next,
             "aside": {table: asdict(aside) for table, aside in self.aside.items()},
             "orphans": {table: asdict(aside) for table, aside in self.orphans.items()},
@@ -89,10 +75,7 @@ class CaptureState:
                 value["version"],
                 value["snapshot"],
                 dict(value["tables"]),
-                tuple(
-                    Job(job["id"], tuple(job["tables"]), job["gap"], job.get("asked", not job["gap"]))
-                    for job in value["jobs"]
-                ),
+                tuple(map(Job.from_json, value["jobs"])),
                 value["requests_next"],
                 {table: Aside(**aside) for table, aside in value.get("aside", {}).items()},
                 {table: Aside(**orphan) for table, orphan in value.get("orphans", {}).items()},
@@ -106,8 +89,8 @@ class CaptureState:
 
     @property
     def uncovered(self) -> tuple[str, ...]:
-        """Tables that wait for the end of a snapshot over a gap, those set aside, those that may lack rows."""
-        owed = (table for job in self.jobs if job.gap for table in job.tables)
+        """Tables that wait for the end of a first snapshot or one over a gap, those set aside or in want of rows."""
+        owed = (table for job in self.jobs if job.incomplete for table in job.tables)
         return tuple(sorted({*self.aside, *self.orphans, *owed}))
 
     def with_table(self, table: str, key_id: int) -> CaptureState:
@@ -116,13 +99,10 @@ class CaptureState:
 
     def without_table(self, table: str) -> CaptureState:
         """Without a table that is gone; what was owed for it is owed no more."""
-        jobs = (
-            replace(job, tables=tuple(t for t in job.tables if t != table)) if job.gap else job for job in self.jobs
-        )
         return replace(
             self,
             tables={name: key for name, key in self.tables.items() if name != table},
-            jobs=tuple(job for job in jobs if job.tables or job.asked),
+            jobs=tuple(job.without(table) for job in self.jobs),
             aside={name: why for name, why in self.aside.items() if name != table},
             orphans={name: why for name, why in self.orphans.items() if name != table},
         )
@@ -147,6 +127,14 @@ class CaptureState:
     def with_gap(self, id_: str, tables: Iterable[str]) -> CaptureState:
         """With one more snapshot over a gap owed, of capture's own accord."""
         return replace(self, jobs=(*self.jobs, Job(id_, tuple(tables), gap=True)))
+
+    def job(self, id_: str) -> Job | None:
+        """The job of that id, while it is owed."""
+        return next((job for job in self.jobs if job.id == id_), None)
+
+    def with_job(self, changed: Job) -> CaptureState:
+        """With the job of that id as it is now."""
+        return replace(self, jobs=tuple(changed if job.id == changed.id else job for job in self.jobs))
 
     def without_job(self, id_: str) -> CaptureState:
         """With that job done."""

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,9 @@ from include.record.gtid import MariadbGtidSet
 from include.settings.deployment import Deployment
 from include.source.connection import error_of
 from include.source.definition import SourceDefinition, load_source
-from include.source.state import CaptureState, Job
+from include.source.job import FIRST, Job
+from include.source.key_range import WHOLE, KeyRange
+from include.source.state import CaptureState
 
 SHOP = {
     "LYREBIRD_MYSQL_HOST": "db",
@@ -83,9 +86,15 @@ def test_the_servers_refusals_say_what_to_do(code: int, kind: type[Exception], t
 
 
 def test_state_survives_the_resolved_record() -> None:
-    state = CaptureState(7, "done", {"shop.t": 3}, (Job("r1", ("shop.t",), gap=False),), 11).with_gap("g", ["shop.u"])
+    job = Job("r1", ("shop.t",), gap=False, asked=True, where="v > 1", rows_per_s=7).begun("shop.t", 5)
+    state = CaptureState(7, "done", {"shop.t": 3}, (job,), 11).with_gap("g", ["shop.u"])
     assert CaptureState.from_json(state.to_json()) == state
     assert state.uncovered == ("shop.u",)
+    half = job.read("shop.t", (KeyRange(("1", "C3"), None),), "id int ", 3)
+    assert (half.done, half.ranges("shop.t"), half.ranges("shop.u")) == (3, (KeyRange(("1", "C3"), None),), (WHOLE,))
+    state = state.with_job(half)
+    assert CaptureState.from_json(state.to_json()) == state
+    assert state.without_table("shop.t").job("r1") == replace(job.without("shop.t"), done=3)
     assert state.without_job("g").uncovered == ()
     with pytest.raises(Terminal, match="holds no state of capture"):
         CaptureState.from_json({})
@@ -93,7 +102,17 @@ def test_state_survives_the_resolved_record() -> None:
 
 def test_a_table_that_is_gone_is_owed_nothing() -> None:
     state = CaptureState(tables={"shop.t": 1}).with_gap("g", ["shop.t"])
-    assert state.without_table("shop.t") == CaptureState()
+    assert state.without_table("shop.t") == CaptureState(jobs=(Job("g", (), gap=True),))
+
+
+def test_a_first_snapshot_leaves_its_tables_incomplete_until_it_is_done() -> None:
+    state = CaptureState(jobs=(Job(FIRST, ("shop.t",), gap=False, uncovered=True),))
+    assert state.uncovered == ("shop.t",)
+    assert state.without_job(FIRST).uncovered == ()
+
+
+def test_a_job_of_an_older_record_is_read() -> None:
+    assert Job.from_json({"id": "g", "tables": ["shop.t"], "gap": True}) == Job("g", ("shop.t",), gap=True)
 
 
 def test_gtids_of_an_empty_server_are_the_empty_set() -> None:

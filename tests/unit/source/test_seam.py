@@ -1,0 +1,122 @@
+"""Chunks against the stream: a model of a table, its binlog, snapshots at odd places, and a reader of the topic."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from include.record.gtid import MariadbGtidSet
+from include.record.position import BinlogPosition, SourcePosition
+from include.source.seam import Now, Seam, Span
+from include.source.shape import Image
+
+
+def at(number: int) -> SourcePosition:
+    """After the transaction of that number."""
+    gtids = MariadbGtidSet({0: (1, number)}) if number else MariadbGtidSet()
+    return SourcePosition("mariadb", gtids, BinlogPosition("bin.000001", 4 + number), 0)
+
+
+def image(key: int, value: int) -> Image:
+    return Image(b"%d" % value, b"%d" % key, None)
+
+
+@dataclass
+class UnderWay:
+    since: Now
+    span: Span
+    images: list[Image]
+
+
+@settings(max_examples=300)
+@given(seed=st.integers(0, 2**32), exact=st.booleans(), gtids=st.booleans())
+def test_no_key_ever_steps_back_and_the_topic_ends_as_the_table(seed: int, exact: bool, gtids: bool) -> None:
+    chance = random.Random(seed)
+    # Each transaction puts or deletes (None) a few keys; a value is its transaction's number, so newer is greater.
+    transactions = [
+        {chance.randrange(6): number if chance.random() < 0.7 else None for _ in range(chance.randint(1, 2))}
+        for number in range(1, 25)
+    ]
+    states: list[dict[int, int | None]] = [dict.fromkeys(range(6))]
+    for each in transactions:
+        states.append(states[-1] | {key: value for key, value in each.items()})
+
+    def place(number: int) -> SourcePosition:
+        found = at(number)
+        return found if gtids else SourcePosition("mysql", MariadbGtidSet(), found.binlog, 0)
+
+    seam, position = Seam(["s.t"]), 0
+    waiting: list[UnderWay] = []
+    topic: dict[bytes, int] = {}
+    seen: dict[bytes, int] = {}
+    read_at_all = 0
+    while position < len(transactions) or waiting or read_at_all < 2:
+        what = chance.random()
+        if what < 0.4 and position < len(transactions):
+            position += 1
+            seam.on_transaction(f"0-1-{position}" if gtids else "", at(position).binlog)
+            for key, value in transactions[position - 1].items():
+                name = b"%d" % key
+                seam.on_key("s.t", b"12345" + name)
+                assert position > seen.get(name, 0)
+                seen[name] = position
+                topic.pop(name, None)
+                if value is not None:
+                    topic[name] = value
+        elif what < 0.6 and len(waiting) < 3:
+            low = chance.randint(position, len(transactions))
+            high = low if exact else chance.randint(low, len(transactions))
+            # What an inexact snapshot shows of a key: its state somewhere between.
+            images = []
+            for key in range(6):
+                value = states[chance.randint(low, high)][key]
+                if value is not None:
+                    images.append(image(key, value))
+            waiting.append(UnderWay(Now(seam.number, place(position)), Span(place(low), place(high)), images))
+            read_at_all += 1
+        elif waiting:
+            chunk = chance.choice(waiting)
+            verdict = seam.verdict("s.t", chunk.since, chunk.span, place(position))
+            assert verdict != "again"
+            if verdict == "go":
+                waiting.remove(chunk)
+                for row in seam.fresh("s.t", chunk.since, chunk.span.low, chunk.images):
+                    # It is what the table holds at the stream's own place.
+                    assert int(row.row) == states[position][int(row.key)]
+                    topic[row.key] = int(row.row)
+        seam.prune(min((chunk.since.number for chunk in waiting), default=seam.number))
+    assert topic == {b"%d" % key: value for key, value in states[-1].items() if value is not None}
+
+
+def test_a_chunk_of_before_an_alter_that_the_stream_has_passed_is_read_again() -> None:
+    seam = Seam(["s.t", "s.u"])
+    since = Now(seam.number, at(0))
+    seam.on_transaction("0-1-1", at(1).binlog)
+    seam.on_alter("s.t")
+    assert seam.verdict("s.t", since, Span(at(0), at(0)), at(1)) == "again"
+    assert seam.verdict("s.t", since, Span(at(1), at(1)), at(1)) == "go"
+    assert seam.verdict("s.u", since, Span(at(0), at(0)), at(1)) == "go"
+    assert seam.verdict("s.t", since, Span(at(2), at(2)), at(1)) == "wait"
+
+
+def test_more_changes_than_memory_should_hold_are_forgotten_and_their_chunks_read_again() -> None:
+    seam = Seam(["s.t"])
+    since = Now(seam.number, at(0))
+    seam.on_transaction("0-1-1", at(1).binlog)
+    for key in range(1_000_001):
+        seam.on_key("s.t", b"12345%d" % key)
+    seam.prune(0)
+    assert seam.verdict("s.t", since, Span(at(0), at(0)), at(1)) == "again"
+    later = Now(seam.number, at(1))
+    assert seam.verdict("s.t", later, Span(at(1), at(1)), at(1)) == "go"
+
+
+def test_without_chunks_under_way_nothing_is_remembered() -> None:
+    seam = Seam(["s.t"])
+    seam.on_transaction("0-1-1", at(1).binlog)
+    seam.on_key("s.t", b"123457")
+    seam.prune(seam.number)
+    assert seam.fresh("s.t", Now(0, at(0)), at(0), [image(7, 1)]) == [image(7, 1)]
