@@ -18,7 +18,7 @@ from include.record.key import partition_of
 from include.record.schema import TableSchema
 from include.source.avro import NULL, long, long_piece, sized
 from include.source.definition import SourceDefinition
-from include.source.native import stamp_maker
+from include.source.native import snapshot_maker, stamp_maker
 from include.source.shape import Image
 
 __all__ = ["Encoders", "Parts", "Stamp", "TableEncoder"]
@@ -26,6 +26,7 @@ __all__ = ["Encoders", "Parts", "Stamp", "TableEncoder"]
 _PRODUCT: Final = "lyrebird-0.2"
 _PRESENT: Final = b"\x02"
 _OPS: Final[dict[str, bytes]] = {op: sized(op.encode()) for op in "cudr"}
+_FIRST: Final = long(0)
 _compiled: Final = stamp_maker()
 
 
@@ -84,6 +85,7 @@ class TableEncoder:
         self._who = sized(_PRODUCT.encode()) + sized(b"mysql") + sized(source.encode())
         self._table = sized(schema.database.encode()) + _text(schema.table)
         self._last: tuple[Stamp, bytes] | None = None
+        self._snapshot = snapshot_maker(self.key_head, self.value_head, partitions)
 
     def key(self, image: Image) -> bytes:
         """The record's key: the same bytes for equal key values, for ever."""
@@ -122,6 +124,15 @@ class TableEncoder:
                 NULL if transaction is None else transaction + long(row + 1) + long(of_table),
             )
         )
+
+    def snapshot(self, images: list[Image], stamp: Stamp) -> list[tuple[bytes, int, bytes]]:
+        """(key, partition, value) of rows that a snapshot read: of each what `key`, `partition` and `value` give."""
+        middle, asked, made, transaction = self.parts(stamp)
+        last = NULL if transaction is None else transaction + long(1) + _FIRST
+        head, tail = self.value_head + NULL + _PRESENT, middle + _FIRST + asked + _OPS["r"] + made + last
+        if self._snapshot is not None:
+            return self._snapshot(images, head, tail)
+        return [(self.key(image), self.partition(image), head + image.row + tail) for image in images]
 
     def parts(self, stamp: Stamp, query: str | None = None) -> Parts:
         """What the envelopes of this table's rows of one transaction have in common."""

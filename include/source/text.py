@@ -17,12 +17,13 @@ from include.source.rare import vector_piece
 from include.source.shape import Image, Shape
 from include.source.temporal import parts_piece
 
-__all__ = ["row_reader", "select_list"]
+__all__ = ["Piece", "row_reader", "select_list", "value_writer"]
 
 _DOUBLE: Final = struct.Struct("<d")
 _FLOAT: Final = struct.Struct("<f")
 
 Piece = Callable[[bytes], bytes]
+"""A value's bytes → its piece."""
 
 
 def select_list(shape: Shape) -> str:
@@ -37,7 +38,7 @@ def select_list(shape: Shape) -> str:
 def row_reader(shape: Shape) -> Callable[[tuple[bytes | None, ...]], Image]:
     """Turns a row of `select_list` into an image; raises `Terminal` naming table and column for what does not parse."""
     chosen = [(i, column) for i, column in enumerate(shape.columns) if i not in shape.skipped]
-    writers = [(i, column.name, column.type if column.type in DATES else "", _writer(column), column.digits)
+    writers = [(i, column.name, column.type if column.type in DATES else "", value_writer(column), column.digits)
                for i, column in chosen]  # fmt: skip
     width = len(shape.columns)
 
@@ -54,7 +55,7 @@ def row_reader(shape: Shape) -> Callable[[tuple[bytes | None, ...]], Image]:
                         bad.append((name, text))
                 else:
                     pieces[i] = write(value)
-            except (ValueError, IndexError, struct.error) as error:
+            except (ValueError, IndexError, OverflowError, struct.error) as error:
                 raise Terminal(
                     "a selected value cannot be read",
                     table=shape.table,
@@ -67,7 +68,8 @@ def row_reader(shape: Shape) -> Callable[[tuple[bytes | None, ...]], Image]:
     return read
 
 
-def _writer(column: Column) -> Piece:
+def value_writer(column: Column) -> Piece:
+    """Makes the piece of a value that is neither null nor of a type in `DATES`; raises `ValueError` for other bytes."""
     avro = column.avro()
     if column.type == "time":
         return lambda value: long_piece(_time(value))

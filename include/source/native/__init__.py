@@ -1,7 +1,7 @@
 """The compiled row decoders (Cython), where `make setup` could build them and `LYREBIRD_NATIVE` is not `0`.
 
-Equal to the Python ones (`images`, `encode`) byte by byte, and never the judge: events that they do not take or cannot
-read go to those.
+Equal to the Python ones (`images`, `text`, `encode`) byte by byte, and never the judge: events and rows that they do
+not take or cannot read go to those.
 """
 
 from __future__ import annotations
@@ -9,22 +9,36 @@ from __future__ import annotations
 import importlib
 import os
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from include.source.layout import Layout
 from include.source.native.program import by_of, keys_of, ops_of
-from include.source.shape import Image
+from include.source.native.text_program import text_columns
+from include.source.shape import Image, Shape
 
 if TYPE_CHECKING:
     from include.source.native import _decoder
 
-__all__ = ["WHY_NOT", "StampMaker", "decoder_of", "envelope_of", "stamp_maker"]
+__all__ = [
+    "WHY_NOT",
+    "SnapshotMaker",
+    "StampMaker",
+    "decoder_of",
+    "envelope_of",
+    "snapshot_maker",
+    "stamp_maker",
+    "text_rows_of",
+]
 
 StampMaker = Callable[
     [int, str, int, int, int, str | None, str | None, int | None],
     tuple[bytes, bytes, bytes, bytes, bytes | None] | None,
 ]
 """(server_id, file, pos, commit_us, made_us, gtid, snapshot, thread) → a stamp's attributes, or None: not for it."""
+
+SnapshotMaker = Callable[[list[Image], bytes, bytes], list[tuple[bytes, int, bytes]]]
+"""(images, head, tail) → (key, partition, value) of each: the value is `head`, the image's row and `tail`."""
 
 
 def _why_not() -> str:
@@ -51,6 +65,19 @@ def decoder_of(layout: Layout) -> _decoder.Decoder | None:
     return Decoder(ops, keys_of(layout), by_of(layout), layout.shape.dates, Image)
 
 
+def text_rows_of(shape: Shape) -> _decoder.TextRows | None:
+    """The compiled reader of a SELECT's rows; None where there is none, or for a shape that Python reads."""
+    columns = None if WHY_NOT else text_columns(shape)
+    if columns is None:
+        return None
+    from include.source.native._decoder import TextRows
+
+    try:
+        return TextRows(*columns, shape.dates, Image)
+    except ValueError:
+        return None
+
+
 def envelope_of(key_head: bytes, value_head: bytes, partitions: int) -> _decoder.Envelope | None:
     """What a table's envelopes share, for `Decoder.records`; None where nothing is compiled."""
     if WHY_NOT:
@@ -58,6 +85,16 @@ def envelope_of(key_head: bytes, value_head: bytes, partitions: int) -> _decoder
     from include.source.native._decoder import Envelope
 
     return Envelope(key_head, value_head, partitions)
+
+
+def snapshot_maker(key_head: bytes, value_head: bytes, partitions: int) -> SnapshotMaker | None:
+    """What makes the records of a snapshot's rows; None where nothing is compiled."""
+    envelope = envelope_of(key_head, value_head, partitions)
+    if envelope is None:
+        return None
+    from include.source.native._decoder import snapshot_records
+
+    return partial(snapshot_records, envelope)
 
 
 def stamp_maker() -> StampMaker:

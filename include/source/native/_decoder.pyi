@@ -52,6 +52,31 @@ class Decoder:
         `row` and `of_table` are those of the event's first row.
         """
 
+class TextRows:
+    """Rows of a SELECT in the text protocol; the constructor's arguments are as those of `Decoder`."""
+
+    def __init__(
+        self,
+        ops: list[tuple[str, int, int, int, object, object, object]],
+        keys: list[tuple[int, bool]],
+        by: list[int],
+        dates: bool,
+        image_type: type[Image],
+    ) -> None: ...
+    def feed(
+        self, data: bytes | bytearray | memoryview, start: int, stop: int, sequence: int, found: list[Image]
+    ) -> tuple[int, int]:
+        """Appends the images of whole packets in `data[start:stop]` to `found`; `sequence` is the first one's number.
+
+        Returns where the first packet begins that it did not take, and the number that it should have: one that is cut
+        short, goes on in another, is no row, or is a row that Python has to read.
+        """
+
+def snapshot_records(
+    envelope: Envelope, images: list[Image], head: bytes, tail: bytes
+) -> list[tuple[bytes, int, bytes]]:
+    """(key, partition, value) of each image: the value is `head`, the image's row and `tail`."""
+
 def stamp_pieces(
     server_id: int,
     file: str,

@@ -1,4 +1,4 @@
-"""Builds the compiled row decoders beside their source: `python include/source/native/build.py [FOLDER]`.
+"""Builds the compiled row decoders and event loop beside their source: `python include/source/native/build.py [FOLDER]`.
 
 Needs nothing but the standard library and Cython. Never an error: where they cannot be built, the Python ones do the
 same work more slowly, and one line says so.
@@ -18,21 +18,25 @@ from typing import Final
 
 __all__ = ["build"]
 
-SOURCE: Final = Path(__file__).with_name("_decoder.pyx")
+SOURCES: Final = tuple(Path(__file__).with_name(f"{name}.pyx") for name in ("_decoder", "_events"))
 _FLAGS: Final = ("-O3", "-fwrapv", "-fPIC", "-fvisibility=hidden", "-DNDEBUG", "-w")
 
 
 def build(folder: Path) -> str:
     """Build into `folder`; returns a line for a person. An older library is replaced in one step, or goes."""
-    target = folder / f"_decoder{sysconfig.get_config_var('EXT_SUFFIX')}"
-    why_not = _made(target)
+    why_not = ""
+    for source in SOURCES:
+        target = folder / f"{source.stem}{sysconfig.get_config_var('EXT_SUFFIX')}"
+        # Of one that fails the others do not stand there from another time.
+        why_not = why_not or _made(source, target)
+        if why_not:
+            target.unlink(missing_ok=True)
     if not why_not:
-        return f"compiled row decoders: {target.name}"
-    target.unlink(missing_ok=True)
+        return f"compiled row decoders and event loop: {folder}"
     return f"note: the slower pure Python row decoders will be used: {why_not}; then `make setup`."
 
 
-def _made(target: Path) -> str:
+def _made(source: Path, target: Path) -> str:
     """Why it could not be made, and what to do; empty when it was."""
     compiler = _compiler()
     if compiler is None:
@@ -42,9 +46,9 @@ def _made(target: Path) -> str:
         version = f"{sys.version_info.major}.{sys.version_info.minor}"
         return f"no Python.h in {headers}. Debian: apt-get install python{version}-dev"
     with tempfile.TemporaryDirectory() as name:
-        text, made = Path(name, "_decoder.c"), target.with_name(f".{target.name}.{os.getpid()}")
+        text, made = Path(name, f"{source.stem}.c"), target.with_name(f".{target.name}.{os.getpid()}")
         commands = [
-            [sys.executable, "-m", "cython", "-3", "-o", str(text), str(SOURCE)],
+            [sys.executable, "-m", "cython", "-3", "-o", str(text), str(source)],
             [*compiler, *_FLAGS, f"-I{headers}", str(text), "-o", str(made)],
         ]
         for command in commands:
@@ -66,7 +70,7 @@ def _compiler() -> list[str] | None:
 
 def main() -> None:
     """Build, and say what came of it."""
-    sys.stdout.write(build(Path(sys.argv[1]) if len(sys.argv) > 1 else SOURCE.parent) + "\n")
+    sys.stdout.write(build(Path(sys.argv[1]) if len(sys.argv) > 1 else SOURCES[0].parent) + "\n")
 
 
 if __name__ == "__main__":

@@ -40,6 +40,17 @@ cdef enum Code:
     VECTOR
     UUID
     INET4
+    # Values of a SELECT.
+    TEXT
+    TEXT_INT
+    TEXT_UNSIGNED_64
+    TEXT_DECIMAL
+    TEXT_FLOAT
+    TEXT_DOUBLE
+    TEXT_DATE
+    TEXT_DATETIME
+    TEXT_TIME
+    TEXT_BIT
 
 _CODES = {
     "pass": PASS, "signed": SIGNED, "unsigned": UNSIGNED, "unsigned_64": UNSIGNED_64, "float": FLOAT, "double": DOUBLE,
@@ -49,7 +60,9 @@ _CODES = {
     "timestamp_old": TIMESTAMP_OLD, "timestamp_hires": TIMESTAMP_HIRES, "time": TIME, "time_old": TIME_OLD,
     "time_hires": TIME_HIRES, "bit": BIT, "enum": ENUM, "set": SET, "call": CALL, "pass_sized": PASS_SIZED,
     "binary": BINARY, "utf8": UTF8, "utf8mb3": UTF8MB3, "table": TABLE, "call_text": CALL_TEXT, "vector": VECTOR,
-    "uuid": UUID, "inet4": INET4,
+    "uuid": UUID, "inet4": INET4, "text": TEXT, "text_int": TEXT_INT, "text_unsigned_64": TEXT_UNSIGNED_64,
+    "text_decimal": TEXT_DECIMAL, "text_float": TEXT_FLOAT, "text_double": TEXT_DOUBLE, "text_date": TEXT_DATE,
+    "text_datetime": TEXT_DATETIME, "text_time": TEXT_TIME, "text_bit": TEXT_BIT,
 }
 
 cdef struct Op:

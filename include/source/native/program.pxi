@@ -5,6 +5,12 @@ cdef bint _fits(const Op *op):
     # What reading and writing of a value take for granted about its sizes.
     if op.code in (PASS, CALL):
         return True
+    if op.code == TEXT_DECIMAL and not op.b <= op.a <= 18:
+        return False
+    if op.code == TEXT_DATETIME and op.a > 6:
+        return False
+    if op.code == TEXT_BIT and op.a > 64:
+        return False
     if op.code >= PASS_SIZED:
         return 1 <= op.size <= 4
     if op.code in (DATETIME, DATETIME_HIRES, TIMESTAMP, TIMESTAMP_HIRES, TIME, TIME_HIRES) and op.a > 6:
@@ -95,7 +101,8 @@ cdef class Program:
                 if not 1 <= sizes[i] <= 4:
                     raise ValueError(f"a group of {sizes[i]} bytes")
                 op.sizes[i], op.powers[i] = sizes[i], powers[i]
-        elif op.code in (DATE, DATETIME, DATETIME_OLD, DATETIME_HIRES, TIMESTAMP, TIMESTAMP_OLD, TIMESTAMP_HIRES):
+        elif op.code in (DATE, DATETIME, DATETIME_OLD, DATETIME_HIRES, TIMESTAMP, TIMESTAMP_OLD, TIMESTAMP_HIRES,
+                         TEXT_DATE, TEXT_DATETIME):
             name = data
             self.kept.append(name)
             op.name, op.name_size = <In> <const char *> name, len(name)
@@ -240,6 +247,18 @@ cdef class Program:
                 kept += 1
         side.invalids = kept
         return w
+
+    cdef object image(self, Side *side):
+        # None: no value for its key.
+        cdef bytes key = joined(side, self.keys, self.key_count, b"")
+        cdef bytes by = None
+        if key is None:
+            return None
+        if self.by_count:
+            by = joined(side, self.keys + self.key_count, self.by_count, b"")
+            if by is None:
+                return None
+        return image_of(self.image_type, PyBytes_FromStringAndSize(<const char *> side.data, side.size), key, by)
 
     cdef In begin(self, In r, In end, int sides) noexcept:
         # Where the first image begins, of an event that has all columns in every image; NULL: to be handed over.

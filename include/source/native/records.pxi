@@ -42,30 +42,19 @@ cdef class Decoder(Program):
         while place < end:
             if not self.read(&self.sides[0], &place, end):
                 return False
-            before = self._image(&self.sides[0])
+            before = self.image(&self.sides[0])
             if before is None:
                 return False
             if both:
                 if not self.read(&self.sides[1], &place, end):
                     return False
-                after = self._image(&self.sides[1])
+                after = self.image(&self.sides[1])
                 if after is None:
                     return False
                 found.append(pair_of(before, after))
             else:
                 found.append(pair_of(None, before) if create else pair_of(before, None))
         return True
-
-    cdef object _image(self, Side *side):
-        cdef bytes key = joined(side, self.keys, self.key_count, b"")
-        cdef bytes by = None
-        if key is None:
-            return None
-        if self.by_count:
-            by = joined(side, self.keys + self.key_count, self.by_count, b"")
-            if by is None:
-                return None
-        return image_of(self.image_type, PyBytes_FromStringAndSize(<const char *> side.data, side.size), key, by)
 
     def records(self, str op, bytes body not None, Envelope envelope not None, tuple parts not None, int64_t row,
                 int64_t of_table):
@@ -163,8 +152,10 @@ cdef class Envelope:
             w[0] = 0
         else:
             put_bytes(put_all(w, self.transaction), ends_at, counts - ends_at)
-        return record_of(op, key, (murmur2(<In> PyBytes_AS_STRING(by), PyBytes_GET_SIZE(by)) & 0x7FFFFFFF)
-                         % self.partitions, value)
+        return record_of(op, key, self.partition(by), value)
+
+    cdef inline uint32_t partition(self, bytes by) noexcept:
+        return (murmur2(<In> PyBytes_AS_STRING(by), PyBytes_GET_SIZE(by)) & 0x7FFFFFFF) % self.partitions
 
 
 cdef inline Out put_image(Out w, const Side *side) noexcept:

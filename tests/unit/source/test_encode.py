@@ -109,3 +109,20 @@ def test_a_row_moves_when_its_key_or_its_partition_s_columns_change() -> None:
     assert not made.moved(image(1, "a", b"x"), image(1, "b", b"x"))
     assert made.moved(image(1, "a", b"x"), image(2, "a", b"x"))
     assert made.moved(image(1, "a", b"x"), image(1, "a", b"y"))
+
+
+@given(
+    rows=st.lists(st.tuples(st.integers(-(2**31), 2**31 - 1), st.none() | texts, st.none() | st.binary(max_size=9))),
+    gtid=st.none() | texts,
+    partitions=st.integers(1, 400),
+)
+def test_rows_of_a_snapshot_are_encoded_together_as_each_alone(
+    rows: list[tuple[int, str | None, bytes | None]], gtid: str | None, partitions: int
+) -> None:
+    made = encoder(partitions)
+    stamp = Stamp(server_id=1, file="bin.000001", pos=4, commit_us=5, made_us=6, gtid=gtid, snapshot="true")
+    images = [image(*row) for row in rows]
+    expected = [(made.key(each), made.partition(each), made.value("r", None, each, stamp)) for each in images]
+    assert made.snapshot(images, stamp) == expected
+    made._snapshot = None
+    assert made.snapshot(images, stamp) == expected

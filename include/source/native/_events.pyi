@@ -1,0 +1,42 @@
+"""The compiled event loop of `include.source.native`: raw events → plain source transactions.
+
+A group of events is plain when each of them is whole, fits its checksum and is one of: GTID of either flavour or
+MySQL's anonymous one, QUERY BEGIN and COMMIT, ANNOTATE, ROWS_QUERY, TABLE_MAP that is known, uncompressed rows of
+version 1 and 2 of tables announced in their statement, XID; without XA, orphans, or more bytes than memory may hold.
+Not for use from several threads.
+"""
+
+from collections.abc import Mapping
+
+from include.record.position import BinlogPosition
+from include.source.step import LoggedText, Rows, SourceTransaction
+
+class PlainGroups:
+    """`known`: what follows the id in a map's body → an object whose `table` is the map, None: nobody captures it.
+
+    Raises `ValueError` for classes of other slots than it knows.
+    """
+
+    def __init__(
+        self,
+        known: Mapping[bytes, object],
+        transaction: type[SourceTransaction],
+        rows: type[Rows],
+        place: type[BinlogPosition],
+        text: type[LoggedText],
+        memory_bytes: int,
+    ) -> None: ...
+    def forget(self) -> None:
+        """`known` was emptied."""
+
+    def take(
+        self, data: bytes | bytearray, at: int, framed: bool, file: str, end: int, checksum: bool
+    ) -> tuple[list[SourceTransaction], int, int, bool]:
+        """(transactions from `data[at]` on, where the first event stands that is left, the end of the last one,
+        whether more bytes might give more).
+
+        `framed`: each event in a packet; `end`: the byte in `file` where the first event begins, 0 when not known.
+        """
+
+def crc32(data: bytes, folds: bool = True) -> int:
+    """The checksum as zlib has it; `folds` False: by tables alone, as where the processor has no better way."""

@@ -1,0 +1,27 @@
+"""Plain transactions straight from raw events, where the event loop was compiled: see `_events.pyi`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from include.record.position import BinlogPosition
+from include.source.native import WHY_NOT
+from include.source.step import LoggedText, Rows, SourceTransaction
+
+if TYPE_CHECKING:
+    from include.source.native._events import PlainGroups
+
+__all__ = ["plain_groups"]
+
+
+def plain_groups(known: Mapping[bytes, object], memory_bytes: int) -> PlainGroups | None:
+    """What takes them; None where nothing is compiled. `known`, `memory_bytes`: see there."""
+    if WHY_NOT:
+        return None
+    try:
+        from include.source.native._events import PlainGroups
+
+        return PlainGroups(known, SourceTransaction, Rows, BinlogPosition, LoggedText, memory_bytes)
+    except (ImportError, ValueError):
+        return None

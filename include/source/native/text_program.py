@@ -1,0 +1,57 @@
+"""The columns of a SELECT as the compiled reader of its rows takes them, in the words of `_decoder.pyi`."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from include.record.schema import Column
+from include.source.native.program import Told
+from include.source.shape import Shape
+from include.source.text import value_writer
+
+__all__ = ["Columns", "text_columns"]
+
+Columns = tuple[list[Told], list[tuple[int, bool]], list[int]]
+"""The columns that are selected; (place among them, whether it is a union) of the key's; those of the partition."""
+
+_MOST_DIGITS: Final = 18
+_INTS: Final = frozenset({"tinyint", "smallint", "mediumint", "int", "year"})
+_MOMENTS: Final = {"datetime": "text_datetime", "timestamp": "text_datetime", "date": "text_date"}
+_NUMBERS: Final = {"float": "text_float", "double": "text_double", "time": "text_time"}
+
+
+def text_columns(shape: Shape) -> Columns | None:
+    """What `text.select_list` selects; None for a shape that is left to Python."""
+    keys = {*(i for i, _ in shape.key_parts), *shape.by_parts}
+    if not keys.isdisjoint({*shape.skipped, *shape.masked}):
+        return None
+    chosen = [i for i in range(len(shape.columns)) if i not in shape.skipped]
+    place = {i: at for at, i in enumerate(chosen)}
+    return (
+        [(*_told(shape.columns[i]), None, shape.masked.get(i)) for i in chosen],
+        [(place[i], union) for i, union in shape.key_parts],
+        [place[i] for i in shape.by_parts],
+    )
+
+
+def _told(column: Column) -> tuple[str, int, int, int, object]:
+    kind = column.type
+    if kind in _INTS or (kind == "bigint" and not column.unsigned):
+        return "text_int", 1, 0, 0, None
+    if kind == "bigint":
+        return "text_unsigned_64", 1, 0, 0, None
+    if kind in _MOMENTS:
+        return _MOMENTS[kind], 1, column.digits, 0, column.name.encode()
+    if kind in _NUMBERS:
+        return _NUMBERS[kind], 1, 0, 0, None
+    if kind == "bit":
+        return "text_bit", 1, column.length, 0, None
+    if kind == "decimal" and (column.precision or 10) <= _MOST_DIGITS:
+        return "text_decimal", 1, column.precision or 10, column.scale or 0, None
+    if kind == "vector":
+        return "vector", 1, 0, 0, None
+    avro = column.avro()
+    name = avro if isinstance(avro, str) else avro["type"]
+    if name in ("string", "bytes") and kind != "decimal":
+        return "text", 1, 0, 0, None
+    return "call", 1, 0, 0, value_writer(column)
