@@ -10,9 +10,11 @@ cleanly and goes on from the same transaction at the next start.
 **Must not run beside.** A second capture of the same source: refused, by name of the run that holds it. It needs a
 snapshot first: refused otherwise.
 
-**When it fails.** After several crashes in a row only; the mail and the task's log hold the last lines of the capture's
-own log. Mend the cause, then clear the task. While it runs, a table set aside, changes that a cascade hid, a purge
-horizon under 24 hours and a take-over by another capture are mailed once each, with the command to run next.
+**When it fails.** At once where no restart helps: a purged position, a lost privilege, another capture that has taken
+over; else after several crashes in a row. The mail says which it is and what to run next, the task's log holds the last
+lines of the capture's own. Mend the cause, then clear the task. While it runs, these are mailed once each, with the
+command to run next: a table set aside, changes that a cascade hid, a purge horizon under 24 hours, a server, Kafka or
+registry that has been away for five minutes.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """What a person must know of a capture that runs or has stopped: told once each, by mail, where it is supervised.
 
-Tables set aside or in want of rows stand in capture's own state, so in the log. A short purge horizon does not: it is
-kept in the run folder, so that a restart gives it no new id. What ends capture has an id for each end.
+Tables set aside or in want of rows stand in capture's own state, so in the log. A short purge horizon and a long
+wait do not: they are kept in the run folder, so that a restart gives them no new id. What ends capture has an id for
+each end.
 """
 
 from __future__ import annotations
@@ -11,22 +12,24 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Final, Literal
 
-from include.clock import Clock
-from include.errors import Fenced, Terminal
+from include.clock import Clock, iso
+from include.errors import Fenced, LyrebirdError, Terminal
 from include.metrics.progress import RunFolder
 from include.source.purge import Horizon
 from include.source.state import Aside, CaptureState
 
 __all__ = ["Incident", "IncidentKind", "Incidents", "incidents_of", "next_command"]
 
-IncidentKind = Literal["aside", "orphans", "purge", "fenced", "stopped"]
+IncidentKind = Literal["aside", "orphans", "purge", "waiting", "fenced", "stopped"]
 """aside: a table's rows cannot be read; orphans: a table may lack changes by cascade; purge: the server soon purges
-what capture still needs; fenced: another capture of the source has taken over; stopped: capture has ended for a cause
-that a restart does not mend. The last two end the process."""
+what capture still needs; waiting: a server that capture needs has been away for five minutes; fenced: another capture
+of the source has taken over; stopped: capture has ended for a cause that a restart does not mend. The last two end the
+process."""
 
 _KEPT: Final = "incidents.json"
 # Once told, the horizon must recover this far before the next time counts as another incident.
 _RECOVERED_HOURS: Final = 36.0
+_LONG_WAIT_US: Final = 300_000_000
 _COMMAND: Final = re.compile(r"`(lyrebird [^`]+)`")
 
 
@@ -64,7 +67,7 @@ def incidents_of(source: str, state: CaptureState) -> list[Incident]:
     ]
 
 
-def next_command(source: str, error: Terminal) -> str:
+def next_command(source: str, error: LyrebirdError) -> str:
     """The command that an error's advice names, with this source in it; else the one that looks for causes."""
     for command in _COMMAND.findall(error.fix):
         whole = command.replace("--source …", f"--source {source}")
@@ -105,6 +108,17 @@ class Incidents:
         elif since is not None and (horizon.basis.startswith("never") or (horizon.hours or 0.0) >= _RECOVERED_HOURS):
             self._keep("purge", None)
 
+    def on_wait(self, error: LyrebirdError) -> None:
+        """Capture waits for a server; an incident when it still does five minutes later, until `on_progress`."""
+        first = self._kept.get("waiting") or {"at_us": self._clock.now_us()}
+        text = f"capture of {self._source} waits since {iso(first['at_us'])}: {error}"
+        self._keep("waiting", {**first, "text": text, "fix": next_command(self._source, error)})
+
+    def on_progress(self) -> None:
+        """Capture goes on."""
+        if "waiting" in self._kept:
+            self._keep("waiting", None)
+
     def on_end(self, error: Terminal) -> Incident:
         """Capture ends for this, and starting it again would help nobody; open for as long as this process reports."""
         fenced = isinstance(error, Fenced)
@@ -129,6 +143,9 @@ class Incidents:
         if purge is not None:
             fix = f"lyrebird capture status --source {self._source}"
             found.append(Incident(f"purge:{purge['at_us']}", "purge", "", purge["text"], fix))
+        wait = self._kept.get("waiting")
+        if wait is not None and self._clock.now_us() - wait["at_us"] >= _LONG_WAIT_US:
+            found.append(Incident(f"waiting:{wait['at_us']}", "waiting", "", wait["text"], wait["fix"]))
         return found if self._end is None else [*found, self._end]
 
     def _keep(self, kind: str, value: dict[str, Any] | None) -> None:

@@ -72,6 +72,7 @@ class Reporter(Watcher):
         if self.purge is not None:
             self.purge.see(group.position.binlog)
         if self.incidents is not None:
+            self.incidents.on_progress()
             self.incidents.on_state(group.state)
         for gone in ("waiting_for", "attempt"):
             self._said.pop(gone, None)
@@ -109,6 +110,8 @@ class Reporter(Watcher):
     def on_retry(self, error: LyrebirdError, attempt: int) -> None:
         """A session was lost; waiting counts as progress, as starting anew would help nobody."""
         self.metrics.count("lyrebird_retries_total")
+        if self.incidents is not None:
+            self.incidents.on_wait(error)
         self._report(now=True, waiting_for=str(error), attempt=attempt)
 
     def on_end(self, error: Terminal) -> None:

@@ -128,4 +128,10 @@ def lines_of(found: Mapping[str, Any]) -> list[str]:
     lines += [f"prepared   {each['xid']} after {each['after']}" for each in found["prepared"]]
     if found["waiting_for"]:
         lines.append(f"waiting    {found['waiting_for']}")
+    lines += [
+        f"{each['kind']:<10} {each['text']}\n{'':10} `{each['fix']}`"
+        for each in found["incidents"]
+        # Tables stand above.
+        if not each.get("table") and each.get("text")
+    ]
     return lines

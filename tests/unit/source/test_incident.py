@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from include.clock import ManualClock
-from include.errors import Fenced, Terminal
+from include.errors import Fenced, Terminal, Transient
 from include.source.incident import Incidents, incidents_of, next_command
 from include.source.purge import Horizon
 from include.source.state import Aside, CaptureState
@@ -80,6 +80,26 @@ def test_a_short_horizon_is_one_incident_until_it_has_recovered() -> None:
     scene.incidents.on_horizon(SHORT)
     assert scene.ids != [first]
     scene.incidents.on_horizon(Horizon(None, "never: the server purges nothing by itself"))
+    assert scene.ids == []
+
+
+def test_a_long_wait_is_one_incident_until_capture_goes_on() -> None:
+    scene = Scene()
+    away = Transient("Kafka does not answer", fix="Is Kafka up? See `lyrebird status`.", system="kafka")
+    scene.incidents.on_wait(away)
+    scene.clock.advance(299)
+    scene.incidents.on_wait(away)
+    assert scene.ids == []
+    scene.clock.advance(1)
+    (first,) = scene.ids
+    scene.restart()
+    scene.incidents.on_wait(away)
+    (incident,) = scene.incidents.open()
+    assert (incident.id, incident.kind, incident.fix) == (first, "waiting", "lyrebird status")
+    assert incident.text.startswith("capture of shop waits since 1970-01-01T00:00:01")
+    scene.incidents.on_progress()
+    assert scene.ids == []
+    scene.incidents.on_wait(away)
     assert scene.ids == []
 
 
