@@ -19,9 +19,14 @@ import pytest
 
 from include.errors import Terminal
 from include.record.gtid import Flavour
+from include.record.schema import Column, TableSchema
 from include.source.cat import Cat
 from include.source.files import BinlogFile, Source
+from include.source.images import Images
+from include.source.layout import layout
 from include.source.schema_rows import described
+from include.source.shape import Shape
+from include.source.table_map import TableMap
 from tests.golden.recording import load
 from tests.made_binlog import description, image, optional, query_body, raw, rows_body, table_map_body
 from tests.other_reader import rows_of_mysql_replication
@@ -170,3 +175,31 @@ def test_rows_that_no_map_names_are_refused() -> None:
     refused: list[Terminal] = []
     assert file.ours(refused) == []
     assert "rows of a table that no map names" in refused[0].message
+
+
+def test_null_invalid_and_undecodable_are_three_things() -> None:
+    """python-mysql-replication, data-diff #379 #701: one None for all of them, '' for labels that are not known."""
+    moment, label = Column("c", "datetime"), Column("c", "enum", charset="latin1", labels=("a", "b"))
+    rows = {}
+    for name, column, code, meta, value in (
+        ("null", moment, 18, 0, None),
+        ("zero", moment, 18, 0, b"\x80\0\0\0\0"),
+        ("hour 25", moment, 18, 0, b"\x99\xbe\x2b\x90\0"),
+        ("label 0", label, 254, 247 << 8 | 1, b"\0"),
+        ("label 3", label, 254, 247 << 8 | 1, b"\3"),
+    ):
+        map_ = TableMap(1, "d", "t", bytes((3, code)), (0, meta), (False, True))
+        columns = (Column("id", "int"), column)
+        images = Images(layout(map_, Shape(columns, TableSchema("d", "t", columns, ("id",))), "mysql"))
+        body = b"\x02\xff" + bytes((0xFE if value is None else 0xFC,)) + bytes(4) + (value or b"")
+        try:
+            ((_, after),) = images.rows("c", body)
+        except Terminal as refusal:
+            assert refusal.details["column"] == "c"
+        else:
+            assert after is not None
+            rows[name] = after.row
+    assert rows.keys() == {"null", "zero", "label 0"}
+    assert rows["null"] != rows["zero"]
+    assert rows["zero"].endswith(b"0000-00-00 00:00:00\0")
+    assert rows["label 0"] == b"\x02\0\x02\0"
