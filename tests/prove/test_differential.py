@@ -16,6 +16,7 @@ from include.source.policy import Policy
 from include.source.server import read_server
 from include.source.tables import Catalog, load_tables
 from include.source.text import row_reader, select_list
+from include.source.text_rows import select_rows
 from tests.random_tables import columns, literals, streamed
 from tests.row_bytes import KINDS, event, layout_of
 from tests.servers.fixture import Give, server
@@ -78,11 +79,17 @@ def test_rows_of_the_binlog_are_those_of_select(server: Give, name: str) -> None
     expected = {}
     with given.connect(charset="utf8mb4", use_unicode=False, conv={}) as reader, reader.cursor() as cursor:
         cursor.execute("SET time_zone = '+00:00'")
-        cursor.execute(f"SELECT {select_list(shape)} FROM differential.t")
+        sql = f"SELECT {select_list(shape)} FROM differential.t ORDER BY id"
+        cursor.execute(sql)
         read = row_reader(shape)
         for row in cursor.fetchall():
             image = read(row)
             expected[image.key] = image, row
+    with given.connect(charset="utf8mb4", init_command="SET time_zone = '+00:00'") as streaming:
+        found = [image for images in select_rows(streaming, sql, shape) for image in images]
+        assert found == [image for image, _ in expected.values()], SEED
+        # Read to its end, the connection is of use still.
+        assert [image for images in select_rows(streaming, sql, shape) for image in images] == found
     flavour: Any = given.flavour
     compared = 0
     for plain, native in streamed(Path(given.data) / file, shape, flavour):
