@@ -12,14 +12,19 @@ import orjson
 
 from include.cli.capture_options import json_option, source_option
 from include.clock import SystemClock
-from include.errors import LyrebirdError
+from include.errors import LyrebirdError, Transient
 
 if TYPE_CHECKING:
     from include.log.resolved import Resolved
+    from include.record.position import BinlogPosition
+    from include.settings.connections import Kafka
     from include.source.binlog_files import BinlogLook
     from include.source.definition import SourceDefinition
 
 __all__ = ["show_status"]
+
+# Long enough for a log that is well; who asks while it is not should hear so soon.
+_PATIENCE_S = 5.0
 
 
 @click.command(name="status")
@@ -29,30 +34,28 @@ def show_status(name: str, as_json: bool) -> None:
     """Say what the source's copy is complete to and what it lacks, and how long the server keeps its binlog.
 
     Rests on the log: neither capture nor the server need run. Rows and events passed over count from the start of the
-    capture on this host.
+    capture on this host. While Kafka does not answer, says so, and what that capture reported last.
     """
-    from include.log.kafka import KafkaAdmin, KafkaReader
-    from include.log.topics import source_resolved
     from include.settings.connections import Kafka
     from include.settings.deployment import Deployment
     from include.settings.environment import state_folder
-    from include.source.checkpoint import newest
     from include.source.definition import load_source
-    from include.source.status import lines_of, open_requests, status_of
+    from include.source.status import lines_of, status_of
 
     deployment = Deployment.load()
     source = load_source(deployment, name)
-    kafka, clock, topic = deployment.one("kafka", Kafka), SystemClock(), source_resolved(name)
-    reader = KafkaReader(kafka.bootstrap, kafka.options)
+    clock, unread = SystemClock(), ""
+    last: Resolved | None = None
+    requests: list[str] = []
     try:
-        there = topic in set(KafkaAdmin(kafka.bootstrap, kafka.options).names())
-        last = newest(reader, topic) if there else None
-        requests = open_requests(reader, name) if there else []
-    finally:
-        reader.close()
-    progress, running = _progress(state_folder(), f"capture-{name}")
-    server = _look(_read_from(source, progress.get("server")), last, clock)
-    found = status_of(name, last, requests, progress, server, clock.now_us(), running=running)
+        last, requests = _log(deployment.one("kafka", Kafka), name)
+    except Transient as error:
+        unread = str(error)
+    progress, gave_up, running = _progress(state_folder(), f"capture-{name}")
+    server = _look(_read_from(source, progress.get("server")), _position(last, progress if unread else {}), clock)
+    found = status_of(
+        name, last, requests, progress, server, clock.now_us(), running=running, gave_up=gave_up, unread=unread
+    )
     click.echo(orjson.dumps(found).decode() if as_json else "\n".join(lines_of(found)))
 
 
@@ -63,22 +66,50 @@ def _read_from(source: SourceDefinition, place: object) -> SourceDefinition:
     return next((each for each in places(source) if each.place == place), source)
 
 
-def _look(source: SourceDefinition, last: Resolved | None, clock: SystemClock) -> BinlogLook | str:
+def _log(kafka: Kafka, name: str) -> tuple[Resolved | None, list[str]]:
+    """The newest resolved record, and the requests that are open."""
+    from include.log.kafka import KafkaAdmin, KafkaReader
+    from include.log.topics import source_resolved
+    from include.source.checkpoint import newest
+    from include.source.status import open_requests
+
+    topic = source_resolved(name)
+    if topic not in set(KafkaAdmin(kafka.bootstrap, kafka.options, timeout_s=_PATIENCE_S).names()):
+        return None, []
+    reader = KafkaReader(kafka.bootstrap, kafka.options, timeout_s=_PATIENCE_S)
+    try:
+        return newest(reader, topic), open_requests(reader, name)
+    finally:
+        reader.close()
+
+
+def _position(last: Resolved | None, told: dict[str, Any]) -> BinlogPosition | None:
+    from include.record.position import BinlogPosition
+
+    if last is not None:
+        return last.position.binlog
+    file, _, pos = str(told.get("position", "")).rpartition(":")
+    return BinlogPosition(file, int(pos)) if file and pos.isdigit() else None
+
+
+def _look(source: SourceDefinition, position: BinlogPosition | None, clock: SystemClock) -> BinlogLook | str:
     from include.source.binlog_files import BinlogFiles
 
-    if last is None:
+    if position is None:
         return "nothing was captured yet"
     try:
-        return BinlogFiles(source, clock).look(last.position.binlog)
+        return BinlogFiles(source, clock).look(position)
     except LyrebirdError as error:
         return str(error)
 
 
-def _progress(state: Path, application: str) -> tuple[dict[str, Any], bool]:
-    """The newest report of a capture on this host, under a guardian or by hand, and whether its process lives."""
-    reports = [_read(state / "run" / name / "progress.json") for name in (application, f"by-hand-{application}")]
+def _progress(state: Path, application: str) -> tuple[dict[str, Any], dict[str, Any], bool]:
+    """The newest report of a capture on this host, under a guardian or by hand, why it gave up, whether it lives."""
+    folders = [state / "run" / name for name in (application, f"by-hand-{application}")]
+    newest = max(folders, key=lambda folder: _read(folder / "progress.json").get("at_us", 0))
     pid = _read(state / "metrics" / f"{application}.json").get("pid")
-    return max(reports, key=lambda report: report.get("at_us", 0)), isinstance(pid, int) and _lives(pid)
+    alive = isinstance(pid, int) and _lives(pid)
+    return _read(newest / "progress.json"), {} if alive else _read(newest / "gave-up.json"), alive
 
 
 def _read(path: Path) -> dict[str, Any]:

@@ -20,6 +20,7 @@ from include.source.purge_watch import PurgeWatch
 __all__ = ["Reporter"]
 
 _REPORT_EVERY_S: Final = 0.5
+_WAIT: Final = ("waiting_for", "waits_for", "waiting_since_us", "attempt")
 _EVENTS: Final = {"c": "WRITE_ROWS", "u": "UPDATE_ROWS", "d": "DELETE_ROWS"}
 
 
@@ -74,11 +75,12 @@ class Reporter(Watcher):
         if self.incidents is not None:
             self.incidents.on_progress()
             self.incidents.on_state(group.state)
-        for gone in ("waiting_for", "attempt"):
+        for gone in _WAIT:
             self._said.pop(gone, None)
         self._report(
             position=str(group.position.binlog),
             gtids=str(group.position.gtids),
+            commit_us=group.position.commit_us,
             lag_s=round(lag_s, 3),
             rows=self._rows.total(),
             transactions=self._transactions,
@@ -112,7 +114,8 @@ class Reporter(Watcher):
         self.metrics.count("lyrebird_retries_total")
         if self.incidents is not None:
             self.incidents.on_wait(error)
-        self._report(now=True, waiting_for=str(error), attempt=attempt)
+        self._said.setdefault("waiting_since_us", self.clock.now_us())
+        self._report(now=True, waiting_for=str(error), waits_for=str(error.details.get("system", "")), attempt=attempt)
 
     def on_end(self, error: Terminal) -> None:
         """A restart would meet the same: told before capture ends."""

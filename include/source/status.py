@@ -12,6 +12,7 @@ from include.log.resolved import Resolved
 from include.log.topics import source_requests
 from include.source.binlog_files import BinlogLook
 from include.source.desk import answers_by_id
+from include.source.phase import phase_of
 from include.source.state import Aside, CaptureState
 
 __all__ = ["lines_of", "open_requests", "status_of"]
@@ -40,30 +41,39 @@ def status_of(
     now_us: int,
     *,
     running: bool,
+    gave_up: Mapping[str, Any] | None = None,
+    unread: str = "",
 ) -> dict[str, Any]:
     """Plain values.
 
     Args:
         name: the source.
-        last: the newest resolved record; None: nothing was ever captured.
+        last: the newest resolved record; None: nothing was ever captured, or the log could not be read.
         requests: ids of open requests.
         progress: what a capture on this host reported last; {} when none ever did. It counts from the start of that
             capture; all else is as of the log.
         server: how the server's binlog stands to the position, or why that is not known.
         now_us: wall clock.
         running: whether that capture runs now.
+        gave_up: why it ended, where it said that a restart would meet the same.
+        unread: why the log could not be read; then position, lag and snapshot are as capture reported them last.
     """
     look = server if isinstance(server, BinlogLook) else None
     state = CaptureState() if last is None else CaptureState.from_json(last.state)
     position = None if last is None else last.position
+    told = progress if unread else {}
+    away = "kafka" if unread else "mysql" if last is not None and look is None else ""
+    commit_us = told.get("commit_us") if position is None else position.commit_us
     return {
         "source": name,
         "running": running,
-        "snapshot": "missing" if last is None else state.snapshot,
-        "position": None if position is None else str(position.binlog),
-        "gtids": None if position is None else str(position.gtids),
-        "commit_us": None if position is None else position.commit_us,
-        "lag_s": None if position is None else max(0.0, (now_us - position.commit_us) / 1e6),
+        "state": phase_of(progress, gave_up or {}, now_us, running=running, away=away).to_json(),
+        "log": unread or None,
+        "snapshot": told.get("snapshot", "unknown" if unread else "missing") if last is None else state.snapshot,
+        "position": told.get("position") if position is None else str(position.binlog),
+        "gtids": told.get("gtids") if position is None else str(position.gtids),
+        "commit_us": commit_us,
+        "lag_s": None if commit_us is None else max(0.0, (now_us - commit_us) / 1e6),
         "lag_bytes": None if look is None else look.lag_bytes,
         "purge": {
             "hours": None if look is None else look.horizon.hours,
@@ -104,8 +114,10 @@ def lines_of(found: Mapping[str, Any]) -> list[str]:
     lag = "-" if found["lag_s"] is None else f"{found['lag_s']:.1f} s"
     purged = f"in {purge['hours']:.1f} h, by {purge['basis']}" if purge["hours"] is not None else purge["basis"]
     oldest = f"; the oldest file is {purge['oldest_file_h']:.1f} h old" if purge["oldest_file_h"] is not None else ""
+    state = found["state"]
     lines = [
         f"source     {name}, capture {'runs' if found['running'] else 'does not run'} on this host",
+        f"state      {state['text']}" + (f"\n{'':10} `{state['fix']}`" if state["fix"] else ""),
         f"snapshot   {found['snapshot']}",
         f"position   {found['gtids'] or '-'} ({found['position'] or '-'})",
         f"lag        {lag}, {behind}",
@@ -114,6 +126,9 @@ def lines_of(found: Mapping[str, Any]) -> list[str]:
         f"rows       {rows}{since}",
         f"skipped    {skipped} row events",
     ]
+    if found["log"]:
+        lines.insert(2, f"log        cannot be read, so this is what capture on this host said last: {found['log']}")
+        return lines + _incidents(found)
     for word, tables in (("aside", found["aside"]), ("in want", found["orphans"])):
         lines += [
             f"{word:<10} {each['table']} since {iso(each['since_us'])}, {each['gtid'] or '-'} ({each['position']}): "
@@ -126,12 +141,13 @@ def lines_of(found: Mapping[str, Any]) -> list[str]:
         lines.append(f"reading    {found['reading']['table']}, {found['reading']['rows']:,} rows so far")
     lines.append(f"requests   {', '.join(found['requests']) or 'none'} open")
     lines += [f"prepared   {each['xid']} after {each['after']}" for each in found["prepared"]]
-    if found["waiting_for"]:
-        lines.append(f"waiting    {found['waiting_for']}")
-    lines += [
+    return lines + _incidents(found)
+
+
+def _incidents(found: Mapping[str, Any]) -> list[str]:
+    """Those that no other line tells."""
+    return [
         f"{each['kind']:<10} {each['text']}\n{'':10} `{each['fix']}`"
         for each in found["incidents"]
-        # Tables stand above.
-        if not each.get("table") and each.get("text")
+        if each.get("text") and (found["log"] or not each.get("table")) and each["text"] not in found["state"]["text"]
     ]
-    return lines

@@ -41,10 +41,16 @@ def _report(state: Path, folder: str, **fields: object) -> None:
 
 
 def test_status_takes_the_newest_report_of_this_host(tmp_path: Path) -> None:
-    assert capture_status._progress(tmp_path, "capture-s") == ({}, False)
+    assert capture_status._progress(tmp_path, "capture-s") == ({}, {}, False)
     _report(tmp_path, "capture-s", at_us=5, ops={"c": 1})
     _report(tmp_path, "by-hand-capture-s", at_us=9, ops={"c": 2})
     assert capture_status._progress(tmp_path, "capture-s")[0]["ops"] == {"c": 2}
+
+
+def test_status_tells_why_a_capture_gave_up(tmp_path: Path) -> None:
+    _report(tmp_path, "capture-s", at_us=5)
+    (tmp_path / "run" / "capture-s" / "gave-up.json").write_text('{"text": "purged"}')
+    assert capture_status._progress(tmp_path, "capture-s") == ({"at_us": 5}, {"text": "purged"}, False)
 
 
 def test_status_sees_whether_the_process_lives(tmp_path: Path) -> None:
@@ -52,4 +58,4 @@ def test_status_sees_whether_the_process_lives(tmp_path: Path) -> None:
     note = tmp_path / "metrics" / "capture-s.json"
     for written, lives in ((json.dumps({"pid": os.getpid()}), True), (json.dumps({"pid": 2**30}), False), ("{", False)):
         note.write_text(written)
-        assert capture_status._progress(tmp_path, "capture-s")[1] is lives
+        assert capture_status._progress(tmp_path, "capture-s")[2] is lives

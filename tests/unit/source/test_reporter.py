@@ -128,8 +128,13 @@ def test_waiting_for_a_server_is_shown_at_once_beside_what_was_known_until_it_is
     scene.commit({"c": 1})
     scene.reporter.on_retry(Transient("no answer", system="mysql"), 3)
     assert (scene.folder.progress["attempt"], scene.folder.progress["rows"]) == (3, 1)
+    since_us = scene.folder.progress["waiting_since_us"]
     scene.clock.advance(1)
-    assert "waiting_for" not in scene.commit()
+    scene.reporter.on_retry(Transient("no answer", system="mysql"), 4)
+    said = scene.folder.progress
+    assert (said["waiting_since_us"], said["waits_for"], said["attempt"]) == (since_us, "mysql", 4)
+    scene.clock.advance(1)
+    assert not {"waiting_for", "waits_for", "waiting_since_us", "attempt"} & scene.commit().keys()
 
 
 def test_a_table_set_aside_is_reported_with_the_command_that_resumes_it() -> None:

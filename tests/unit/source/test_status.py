@@ -25,7 +25,7 @@ PROGRESS = {
     "ops": {"c": 1200, "r": 3},
     "skipped": {"UPDATE_ROWS": 2},
     "reading": {"table": "shop.big", "rows": 5000},
-    "incidents": [{"id": "purge:1"}],
+    "incidents": [{"id": "purge:1", "kind": "purge", "text": "soon purged", "fix": "raise it"}],
 }
 
 
@@ -109,7 +109,31 @@ def test_tables_in_want_of_rows_and_waiting_are_shown() -> None:
     state = CaptureState(orphans={"shop.child": Aside("", "bin.000001:9", "a cascade", 1)})
     text = "\n".join(lines_of(status(state, PROGRESS | {"waiting_for": "the server"})))
     assert "in want    shop.child since" in text
-    assert "waiting    the server" in text
+    assert "waits for another system" in text
+    assert text.splitlines()[1].endswith("goes on by itself: the server")
+
+
+def test_while_the_log_cannot_be_read_what_capture_reported_last_is_told() -> None:
+    progress = PROGRESS | {
+        "gtids": "0-1-9",
+        "position": "bin.000002:7",
+        "snapshot": "done",
+        "commit_us": NOW_US - 10**6,
+    }
+    progress |= {"incidents": [{"kind": "purge", "text": "in 20.0 h it is purged", "fix": "lyrebird capture status"}]}
+    found = status_of("shop", None, [], progress, LOOK, NOW_US, running=True, unread="Kafka does not answer")
+    assert (found["gtids"], found["position"], found["snapshot"], found["lag_s"]) == (
+        "0-1-9",
+        "bin.000002:7",
+        "done",
+        1,
+    )
+    lines = lines_of(found)
+    assert lines[2] == (
+        "log        cannot be read, so this is what capture on this host said last: Kafka does not answer"
+    )
+    assert "purge      in 20.0 h it is purged\n           `lyrebird capture status`" in lines
+    assert not any(line.startswith(("uncovered", "requests")) for line in lines)
 
 
 def test_requests_are_open_until_they_are_done_or_refused() -> None:
