@@ -39,6 +39,8 @@ from now on, whatever was captured before (after a purged binlog)."""
 _LONGEST_TRANSACTION_S: Final = 900.0
 _FIRST_PAUSE_S: Final = 0.5
 _LONGEST_PAUSE_S: Final = 5.0
+# Each try reads the large transaction from the server again.
+_LONGEST_PAUSE_ON_DISK_S: Final = 60.0
 # A capture that never reached its servers says so and ends; one that did waits for them as long as it takes.
 _FIRST_PATIENCE_S: Final = 60.0
 # What the network or a server in the midst of its start spoilt is whole at the next look; what is not ends capture.
@@ -172,7 +174,8 @@ class Capture:
         if lasted:
             self._pause_s, self._attempt = 0.0, 0
         self._attempt += 1
-        self._pause_s = next_pause(self._pause_s, _FIRST_PAUSE_S, _LONGEST_PAUSE_S, self._between)
+        longest_s = _LONGEST_PAUSE_ON_DISK_S if error.details.get("system") == "disk" else _LONGEST_PAUSE_S
+        self._pause_s = next_pause(self._pause_s, _FIRST_PAUSE_S, longest_s, self._between)
         log.warning("capture of %s pauses for %.1f s: %s", self._name, self._pause_s, error)
         self._reporter.on_retry(error, self._attempt)
         until_s = self._clock.monotonic_s() + self._pause_s

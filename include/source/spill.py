@@ -1,8 +1,8 @@
 """A sequence of steps that lies on disk beyond a limit of bytes: how a large transaction waits for its commit.
 
 The file has no name from the moment that it is made, so a crash leaves nothing behind; it is never synced, as nothing
-in it outlives the process. A full disk stops the source, and nothing is lost by that: the position that it goes on
-from moves only with whole transactions.
+in it outlives the process. Where the disk is full capture waits for room, and nothing is lost by that: the position
+that it goes on from moves only with whole transactions.
 
 Beyond its steps memory holds each table map once, nothing for each step: a mark remembers where it stands, and a cut
 goes back to marks only.
@@ -10,6 +10,7 @@ goes back to marks only.
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import struct
@@ -20,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from include.errors import Terminal
+from include.errors import Terminal, Transient
 from include.source.events import Query, RowOp
 from include.source.step import Rows, Step, Steps
 from include.source.table_map import TableMap
@@ -30,6 +31,8 @@ __all__ = ["Mark", "Spill"]
 # What a step costs in memory beside its bytes, about.
 _OVERHEAD: Final = 200
 _PIECE: Final = 1 << 20
+# Refusals of the folder itself, which no room mends.
+_FOLDER: Final = {errno.ENOENT, errno.ENOTDIR, errno.EACCES, errno.EPERM, errno.EROFS}
 _RECORD: Final = struct.Struct("<BII")
 _QUERY, _TEXT, _PARTIAL = 3, 4, 8
 _OPS: Final[tuple[RowOp, ...]] = ("c", "u", "d")
@@ -51,7 +54,8 @@ class Spill:
     """Append, mark, cut back to a mark; iterate as often as needed, also while another iteration runs.
 
     `memory_bytes` is about what steps may take in memory; what comes after goes to a file in `folder`. Every call may
-    raise `Terminal` for a disk that is full or fails. `size_bytes` counts the bytes of rows.
+    raise `Transient` for a disk that is full or fails, `Terminal` for a folder that cannot be used; the spill is of no
+    use then. `size_bytes` counts the bytes of rows.
     """
 
     def __init__(self, memory_bytes: int, folder: Path) -> None:
@@ -201,10 +205,20 @@ class _Disk:
 
     def __exit__(self, kind: object, error: BaseException | None, _trace: object) -> None:
         if isinstance(error, OSError):
-            raise Terminal(
+            place = {
+                "folder": str(self.folder),
+                "size_bytes": self.size_bytes,
+                "answer": error.strerror or str(error),
+            }
+            if error.errno in _FOLDER:
+                raise Terminal(
+                    "a large transaction cannot wait on disk for its commit",
+                    fix="Correct `spill_folder` of the source, or the rights there.",
+                    **place,
+                ) from error
+            raise Transient(
                 "a large transaction does not fit on disk while it waits for its commit",
-                folder=str(self.folder),
-                size_bytes=self.size_bytes,
-                answer=error.strerror or str(error),
-                fix="Make room in that folder, then start capture again: it goes on before this transaction.",
+                fix="Make room in that folder (`spill_folder` of the source): it is read again from its beginning.",
+                system="disk",
+                **place,
             ) from error

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from include.errors import Terminal
+from include.errors import Terminal, Transient
 from include.source.events import Query
 from include.source.spill import Spill
 from include.source.step import Rows, Step
@@ -95,16 +95,18 @@ def test_a_small_sequence_touches_no_disk() -> None:
 
 
 def test_a_folder_that_is_not_there_is_named_with_what_to_do() -> None:
-    with pytest.raises(Terminal, match=r"folder='/nowhere'.*answer='No such file or directory'.*Make room"):
+    with pytest.raises(Terminal, match=r"folder='/nowhere'.*answer='No such file or directory'.*`spill_folder`"):
         Spill(0, Path("/nowhere")).append(Query(1, "", "x"))
 
 
-def test_a_full_disk_stops_the_source_and_names_size_and_folder(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_is_waited_for_by_an_error_that_names_size_and_folder(monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_values: Any) -> int:
         raise OSError(28, "No space left on device")
 
     spill = Spill(0, FOLDER)
     spill.append(Rows(TABLES[0], "c", b"x" * 1000))
     monkeypatch.setattr(os, "pwrite", full)
-    with pytest.raises(Terminal, match=r"does not fit on disk.*size_bytes=2001\d+, answer='No space left.*before this"):
+    said = r"does not fit on disk.*size_bytes=2001\d+, answer='No space left.*Make room"
+    with pytest.raises(Transient, match=said) as told:
         spill.append(Rows(TABLES[0], "c", b"x" * 2_000_000))
+    assert (told.value.details["system"], told.value.details["folder"]) == ("disk", str(FOLDER))
