@@ -17,6 +17,7 @@ from include.record.key import partition_of
 __all__ = ["KafkaWriter"]
 
 _CALL_S: Final = 5.0
+_CLOSE_S: Final = 2.0
 _SERVE_EVERY: Final = 100
 State = Literal["idle", "open", "unknown", "closed"]
 """unknown: a commit was sent and its answer is lost."""
@@ -155,10 +156,10 @@ class KafkaWriter:
         self._state = "idle"
 
     def close(self) -> None:
-        """See `LogWriter`; what cannot be aborted is left to the broker, or to the next writer of this id."""
+        """See `LogWriter`; what cannot be aborted soon is left to the broker, or to the next writer of this id."""
         if self._state == "open":
             with contextlib.suppress(LyrebirdError):
-                self.abort()
+                self._repeat("abort", self._producer.abort_transaction, _CLOSE_S)
         self._state = "closed"
         self._producer = self._produce = None
 
@@ -207,12 +208,13 @@ class KafkaWriter:
             consumer.close()
         return self._groups[group]
 
-    def _repeat(self, what: str, call: Callable[[float], object]) -> None:
-        """Make a call that resumes where its last try ended, until it succeeds or `timeout_s` is over."""
-        until_s = self._clock.monotonic_s() + self._timeout_s
+    def _repeat(self, what: str, call: Callable[[float], object], within_s: float | None = None) -> None:
+        """Make a call that resumes where its last try ended, until it succeeds or `within_s` (`timeout_s`) is over."""
+        within_s = self._timeout_s if within_s is None else min(within_s, self._timeout_s)
+        until_s = self._clock.monotonic_s() + within_s
         while True:
             try:
-                call(min(_CALL_S, self._timeout_s))
+                call(min(_CALL_S, within_s))
             except (KafkaException, SystemError) as error:
                 found = error if isinstance(error, KafkaException) else error.__cause__
                 if not isinstance(found, KafkaException):
