@@ -24,6 +24,7 @@ __all__ = [
     "Refuse",
     "StartAgain",
     "What",
+    "incidents",
     "on_event",
     "on_poll",
     "on_start",
@@ -150,11 +151,15 @@ def on_poll(seen: Observed, token: str, *, silent_s: float, stall_after_s: float
     return None
 
 
-def untold(report: Mapping[str, Any], told: Collection[str]) -> list[dict[str, Any]]:
-    """Incidents of a progress report that are not among the ids `told`; what is no incident is passed over."""
+def incidents(report: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Those of a progress report; what is no incident is passed over."""
     found = report.get("incidents")
-    incidents = found if isinstance(found, list) else []
-    return [each for each in incidents if isinstance(each, dict) and each.get("id") and each["id"] not in told]
+    return [each for each in found if isinstance(each, dict) and each.get("id")] if isinstance(found, list) else []
+
+
+def untold(report: Mapping[str, Any], told: Collection[str]) -> list[dict[str, Any]]:
+    """Incidents of a progress report that are not among the ids `told`."""
+    return [each for each in incidents(report) if each["id"] not in told]
 
 
 def on_event(event: Event) -> Finish | GiveUp | GoOn | StartAgain:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import html
 import os
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from include.clock import iso
 from include.settings.environment import state_folder
+from supervision.decisions import incidents
 from supervision.run_folder import RunFolder, run_folder
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ _FRAME = """\
 body{{font:14px system-ui,sans-serif;margin:1.5em;color-scheme:light dark}}
 pre{{font-size:12px;white-space:pre-wrap}}
 td,th{{text-align:left;padding:.3em 1em .3em 0;vertical-align:top}}
+.incident td{{padding-left:1.5em;color:light-dark(#a11,#f88)}}
 </style>
 <h1>{title}</h1>{body}</html>"""
 
@@ -80,14 +82,29 @@ def _told(key: str, value: object) -> str:
 def _row(name: str, folder: RunFolder) -> str:
     seen = folder.observe()
     _, report = folder.progress()
+    gave_up = seen.ended.gave_up if seen.ended is not None and seen.ended.rc else None
     if seen.held:
         state = "ending" if seen.stop else "running"
+    elif gave_up is not None:
+        state = "gave up"
     elif seen.ended is not None:
         state = f"ended: {seen.ended.why or f'status {seen.ended.rc}'}"
     else:
         state = "not running"
     since = iso(seen.run.started_us) if seen.run else ""
-    told = ", ".join(_told(key, value) for key, value in report.items() if value not in (None, [], {}))
+    told = ", ".join(
+        _told(key, value) for key, value in report.items() if key != "incidents" and value not in (None, [], {})
+    )
     cells = (state, since, seen.run.owner if seen.run else "", told)
     link = f'<a href="/lyrebird/applications/{name}/log">{html.escape(name)}</a>'
-    return f"<tr><td>{link}" + "".join(f"<td>{html.escape(cell)}" for cell in cells) + "</tr>"
+    row = f"<tr><td>{link}" + "".join(f"<td>{html.escape(cell)}" for cell in cells) + "</tr>"
+    told_of = incidents(report)
+    if gave_up is not None and gave_up.get("id") not in {each["id"] for each in told_of}:
+        told_of.append(gave_up)
+    return row + "".join(map(_incident, told_of))
+
+
+def _incident(each: dict[str, Any]) -> str:
+    """A row of its own, with the command to run next."""
+    text, command = (html.escape(str(each.get(name) or "")) for name in ("text", "fix"))
+    return f'<tr class="incident"><td colspan="5">{text}<br><code>{command}</code></tr>'

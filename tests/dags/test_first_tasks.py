@@ -122,6 +122,35 @@ def test_the_pages_show_a_report_as_people_read_it(source: str, running: RunFold
     assert "skipped" not in page
 
 
+def test_the_pages_show_incidents_with_the_command_to_run_next(source: str, running: RunFolder) -> None:
+    incident = {
+        "id": "aside:t",
+        "kind": "aside",
+        "text": "table <t> is set aside",
+        "fix": "lyrebird capture resume-table",
+    }
+    (running.path / "progress.json").write_text(json.dumps({"rows": 3, "incidents": [incident, "no incident"]}))
+    page = applications_page()
+    assert "table &lt;t&gt; is set aside<br><code>lyrebird capture resume-table</code>" in page
+    assert "<td>rows 3</tr>" in page
+
+
+def test_the_pages_show_why_an_application_gave_up(source: str) -> None:
+    folder = run_folder(f"capture-{source}")
+    folder.path.mkdir(parents=True)
+    gone = {"id": "stopped:1", "kind": "stopped", "text": "the position was purged", "fix": "lyrebird capture check"}
+    for name, content in (
+        ("exit.json", {"rc": 1, "why": None, "token": "t"}),
+        ("gave-up.json", gone),
+    ):
+        (folder.path / name).write_text(json.dumps(content))
+    for report in ({"incidents": [gone]}, {"rows": 3}):
+        (folder.path / "progress.json").write_text(json.dumps(report))
+        page = applications_page()
+        assert f">capture-{source}</a><td>gave up" in page
+        assert page.count("the position was purged<br><code>lyrebird capture check</code>") == 1
+
+
 def test_the_pages_ask_for_airflows_login() -> None:
     from airflow.api_fastapi.core_api.security import get_user
 
