@@ -94,7 +94,11 @@ def _variables(ask: Ask, server: Server) -> Iterator[Finding]:
         yield Finding("encrypt_binlog", "is ON", "Start the server with --encrypt-binlog=OFF.")
     metadata = of("binlog_row_metadata")
     if metadata != "FULL":
-        fix = "SET GLOBAL binlog_row_metadata = FULL." if metadata else "Stop writes, or resume the table, at an ALTER."
+        costs = (
+            "each statement logs a name and a byte for each column of its tables then, and the labels of ENUM and SET"
+        )
+        fix = f"SET GLOBAL binlog_row_metadata = FULL; {costs}."
+        fix = fix if metadata else "Stop writes, or resume the table, at an ALTER."
         problem = "the binlog does not name columns: information_schema does, as long as nobody alters a table"
         yield Finding("binlog_row_metadata", f"is {metadata or 'not known here'}; {problem}", fix, "warn")
     if server.flavour == "mariadb" and of("gtid_strict_mode") == "OFF":

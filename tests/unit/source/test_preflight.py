@@ -74,6 +74,11 @@ def test_a_setting_that_capture_can_live_with_is_a_warning(name: str, value: str
     refuse(SOURCE, found)
 
 
+def test_the_fix_for_metadata_that_is_not_full_tells_what_it_costs() -> None:
+    (found,) = _variables(_asked(binlog_row_metadata="MINIMAL"), MARIADB)
+    assert "a name and a byte for each column" in found.fix
+
+
 def test_an_old_server_without_these_variables_is_warned_of_and_captured() -> None:
     old = _asked(binlog_row_metadata=None, encrypt_binlog=None, gtid_strict_mode=None)
     found = list(_variables(old, OLD))
