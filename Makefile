@@ -17,7 +17,7 @@ SEED ?= 1
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-setup: $(STAMP) $(BUILT) ## make .venv, install what requirements.txt pins, compile the row decoders (again only on changes)
+setup: $(STAMP) $(BUILT) ## make .venv, install what requirements.txt pins, compile the row decoders and event loop (again only on changes)
 
 $(STAMP): requirements.txt include/cli/launcher.sh
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
@@ -31,7 +31,7 @@ $(STAMP): requirements.txt include/cli/launcher.sh
 $(BUILT): $(STAMP) $(wildcard $(NATIVE)/*.px*) $(NATIVE)/build.py
 	@# Without a compiler Python does the same work more slowly; the stamp stays away, so that the next try looks again.
 	@$(BIN)/python $(NATIVE)/build.py
-	@if ls $(NATIVE)/_decoder.*.so >/dev/null 2>&1; then touch $(BUILT); fi
+	@if ls $(NATIVE)/_decoder.*.so $(NATIVE)/_events.*.so >/dev/null 2>&1; then touch $(BUILT); fi
 
 demo: setup ## orders from MariaDB to search under Airflow, live; ONCE=1 ends by itself; ORDERS= RATE= SEED= WITH=a,b
 	$(BIN)/lyrebird demo --orders $(ORDERS) --rate $(RATE) --seed $(SEED) $(if $(filter 1,$(ONCE)),--once) $(if $(WITH),--with $(WITH))
@@ -83,5 +83,5 @@ bench: setup ## latency from commit to searchable: 2,000 orders at 20/s through 
 
 clean: ## remove .venv, state and caches of tools (downloads stay in $$LYREBIRD_CACHE)
 	@if [ -x $(BIN)/lyrebird ]; then $(BIN)/lyrebird down; fi
-	rm -f $(NATIVE)/_decoder.*.so
+	rm -f $(NATIVE)/_decoder.*.so $(NATIVE)/_events.*.so
 	rm -rf $(VENV) .lyrebird .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

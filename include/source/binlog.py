@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import re
 import struct
+from collections.abc import Callable
 from typing import Any, Final, NamedTuple, Protocol
 
 from isal import isal_zlib
@@ -82,23 +83,35 @@ class Packets:
     def next(self, timeout_s: float) -> bytes | None:
         """The next event's bytes, None when none was complete within `timeout_s`; raises what the server says."""
         while True:
-            found = self._take()
-            if found is not None:
+            found = self.take()
+            if found is not None or not self.fill(timeout_s):
                 return found
-            self._connection.settimeout(max(timeout_s, 0.001))
-            try:
-                more = self._connection.recv(1 << 18)
-            except TimeoutError:
-                return None
-            except OSError as broken:
-                raise _cut(self._source, str(broken)) from broken
-            if not more:
-                raise _cut(self._source, "connection closed")
-            del self._buffer[: self._at]
-            self._at = 0
-            self._buffer += more
 
-    def _take(self) -> bytes | None:
+    def fill(self, timeout_s: float) -> bool:
+        """Receive more; False when nothing came within `timeout_s`. Raises `Transient` for a connection that ended."""
+        self._connection.settimeout(max(timeout_s, 0.001))
+        try:
+            more = self._connection.recv(1 << 18)
+        except TimeoutError:
+            return False
+        except OSError as broken:
+            raise _cut(self._source, str(broken)) from broken
+        if not more:
+            raise _cut(self._source, "connection closed")
+        del self._buffer[: self._at]
+        self._at = 0
+        self._buffer += more
+        return True
+
+    def pass_to(self, taker: Callable[[bytearray, int], tuple[int, bool]]) -> bool:
+        """Let `taker` read what is here, from a packet's first byte on: it returns where it ended, and an answer."""
+        if self._parts:
+            return False
+        self._at, answer = taker(self._buffer, self._at)
+        return answer
+
+    def take(self) -> bytes | None:
+        """The next event's bytes, None when none is here as a whole; raises what the server says."""
         buffer = self._buffer
         while len(buffer) - self._at >= 4:
             length = _U32.unpack_from(buffer, self._at)[0] & _MOST
@@ -129,18 +142,24 @@ class Packets:
 class EventReader:
     """Turns events' bytes into `Event`s: header, checksum by each file's own description, allow-list of types.
 
-    `file` names the binlog until a ROTATE does. One reader serves one dump, or one file.
+    `file` names the binlog until a ROTATE does, `end` is the byte in it after the last event, 0 when not known. One
+    reader serves one dump, or one file.
     """
 
     def __init__(self, file: str = "") -> None:
         self.file = file
         self._description = FormatDescription("", "mariadb", checksum=True, created=0)
-        self._end = 0
+        self.end = 0
 
     @property
     def flavour(self) -> Flavour:
         """Whose binlog it is; as the format description says, "mariadb" before one was read."""
         return self._description.flavour
+
+    @property
+    def checksum(self) -> bool:
+        """Whether events have checksums."""
+        return self._description.checksum
 
     @property
     def server_version(self) -> str:
@@ -154,7 +173,7 @@ class EventReader:
         timestamp, code, server_id, size, stated, flags = _HEADER.unpack_from(data)
         kind = KINDS[code]
         # Where the server states no end, the last event's is the nearest place that is known.
-        stated_or_last = stated or self._end
+        stated_or_last = stated or self.end
         if code == EventType.START_ENCRYPTION and flags & _IGNORABLE:
             kind = EventType.START_ENCRYPTION
         if kind is None:
@@ -184,26 +203,26 @@ class EventReader:
         elif stated:
             self._move(size, stated, kind)
         elif kind not in _MOVELESS:
-            self._end += size
+            self.end += size
         artificial = bool(flags & _ARTIFICIAL)
         # Through tuple's own constructor, as an event is made for each few hundred bytes of binlog.
         return tuple.__new__(
             Event,
-            (kind, timestamp, server_id, size, self._end, artificial, body, self.file, description.flavour),
+            (kind, timestamp, server_id, size, self.end, artificial, body, self.file, description.flavour),
         )
 
     def _move(self, size: int, stated: int, kind: EventType) -> None:
         if kind in _HEARTBEATS:
             # It tells a position and takes no room itself; a later one has passed what was not sent.
-            ahead = (stated - self._end) & 0xFFFFFFFF
-            self._end += ahead if ahead < _HALF else 0
+            ahead = (stated - self.end) & 0xFFFFFFFF
+            self.end += ahead if ahead < _HALF else 0
             return
-        if not self._end:
-            self._end = stated
+        if not self.end:
+            self.end = stated
             return
-        least = self._end + size
+        least = self.end + size
         end = least + ((stated - least + _SLACK) & 0xFFFFFFFF) - _SLACK
-        self._end = end if end > 0 else end + (1 << 32)
+        self.end = end if end > 0 else end + (1 << 32)
 
     def _described(self, data: bytes, stated: int) -> bytes:
         if len(data) < DESCRIPTION_BYTES:
@@ -240,13 +259,13 @@ class EventReader:
                 fix="Check the server's disk and the network; capture goes on from its last position when started.",
             )
         self.file = name.decode("utf-8", "replace")
-        self._end = int.from_bytes(body[:8], "little")
+        self.end = int.from_bytes(body[:8], "little")
         return Event(
-            kind, timestamp, server_id, len(data), self._end, artificial, body, self.file, self._description.flavour
+            kind, timestamp, server_id, len(data), self.end, artificial, body, self.file, self._description.flavour
         )
 
     def _unsummed(self, kind: EventType, size: int, stated: int) -> Terminal:
-        place: dict[str, Any] = {"type": int(kind), "file": self.file, "pos": stated or self._end}
+        place: dict[str, Any] = {"type": int(kind), "file": self.file, "pos": stated or self.end}
         if size < _LEAST:
             return Terminal("binlog event is cut short", **place)
         return Terminal(

@@ -35,7 +35,6 @@ __all__ = [
     "parse_prepare",
     "parse_query",
     "parse_rows_head",
-    "parse_statement_text",
 ]
 
 RowOp = Literal["c", "u", "d"]
@@ -156,13 +155,6 @@ def parse_heartbeat(event: Event) -> BinlogPosition:
         elif number == 2:
             pos = data.lenenc()
     return BinlogPosition(file, pos)
-
-
-def parse_statement_text(event: Event) -> str:
-    """The text of the statement whose rows follow: ANNOTATE of MariaDB, ROWS_QUERY of MySQL."""
-    # Before MySQL's stands a length byte, which says nothing of texts over 255 bytes.
-    text = event.body if event.type is EventType.ANNOTATE else event.body[1:]
-    return text.decode("utf-8", "replace")
 
 
 def _client_collation(status: bytes) -> int | None:

@@ -15,6 +15,8 @@ from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import IO, Any, Final
 
+from include.source.binlog import EventReader
+from include.source.transaction import Heartbeat, SourceTransaction, TransactionBuilder
 from include.source.unpack import DAMAGE, BinlogFileError, Source, unpacked
 
 __all__ = ["BinlogFile", "BinlogFileError", "binlog_files", "read_events"]
@@ -40,37 +42,71 @@ class BinlogFile:
     def __init__(self, name: str, place: str, source: Source) -> None:
         self.name, self.place = name, place
         self._source = source
+        self._at, self._held, self._here = 0, b"", 0
 
     def events(self) -> Iterator[bytes]:
         """Each event's bytes with header and checksum. What was whole is given before an error.
 
         Raises `BinlogFileError`, with the byte (of the unpacked file), for a file that is no binlog, or is cut short.
         """
-        at = 0
         try:
-            magic = self._source.read(4)
-            if magic != _MAGIC:
-                raise self._wrong("not a binlog", 0, _advice(magic))
-            at = 4
-            held, here = b"", 0
-            while True:
-                if len(held) - here < _HEADER_BYTES:
-                    held, here = held[here:] + self._source.read(_READ_BYTES), 0
-                    if not held:
-                        return
-                size = int.from_bytes(held[here + 9 : here + 13], "little")
-                if len(held) >= _HEADER_BYTES and size < _HEADER_BYTES:
-                    raise self._wrong("binlog file holds an event without room for its header", at)
-                if len(held) - here < size:
-                    held, here = held[here:], 0
-                    held += self._exactly(max(size - len(held), _READ_BYTES))
-                if len(held) - here < max(size, _HEADER_BYTES):
-                    raise self._wrong("binlog file ends inside of an event", at, "Copy the file again, whole.")
-                yield held[here : here + size]
-                at += size
-                here += size
+            self._begin()
+            while (event := self._event()) is not None:
+                yield event
         except DAMAGE as damage:
-            raise self._wrong("binlog file is damaged or ends too early", at, "Copy it again, whole.") from damage
+            raise self._wrong("binlog file is damaged or ends too early", self._at, "Copy it again, whole.") from damage
+
+    def transactions(self, reader: EventReader, builder: TransactionBuilder) -> Iterator[SourceTransaction | Heartbeat]:
+        """What `builder` makes of the events that `reader` parses; raises what they do, and as `events`."""
+        try:
+            self._begin()
+            while True:
+                found, here, more = builder.take(reader, self._held, self._here, framed=False)
+                self._at += here - self._here
+                self._here = here
+                yield from found
+                if more and self._fill(_READ_BYTES):
+                    continue
+                event = self._event()
+                if event is None:
+                    return
+                item = builder.on_event(reader.parse(event))
+                if item is not None:
+                    yield item
+        except DAMAGE as damage:
+            raise self._wrong("binlog file is damaged or ends too early", self._at, "Copy it again, whole.") from damage
+
+    def _begin(self) -> None:
+        magic = self._source.read(4)
+        if magic != _MAGIC:
+            raise self._wrong("not a binlog", 0, _advice(magic))
+        self._at = 4
+
+    def _event(self) -> bytes | None:
+        """The next one, None where the file ends behind the last."""
+        held, here = self._held, self._here
+        if len(held) - here < _HEADER_BYTES:
+            self._fill(_READ_BYTES)
+            held, here = self._held, self._here
+            if not held:
+                return None
+        size = int.from_bytes(held[here + 9 : here + 13], "little")
+        if len(held) >= _HEADER_BYTES and size < _HEADER_BYTES:
+            raise self._wrong("binlog file holds an event without room for its header", self._at)
+        if len(held) - here < size:
+            self._fill(max(size - len(held) + here, _READ_BYTES))
+            held, here = self._held, self._here
+        if len(held) - here < max(size, _HEADER_BYTES):
+            raise self._wrong("binlog file ends inside of an event", self._at, "Copy the file again, whole.")
+        self._at += size
+        self._here = here + size
+        return held[here : here + size]
+
+    def _fill(self, size: int) -> bool:
+        """Read `size` bytes more, less at the end; False there."""
+        more = self._exactly(size)
+        self._held, self._here = self._held[self._here :] + more, 0
+        return bool(more)
 
     def _exactly(self, size: int) -> bytes:
         """`size` bytes, less at the end; takes no more memory than there are bytes, whatever `size` says."""

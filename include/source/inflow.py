@@ -7,6 +7,7 @@ oldest again: what the position covers only feeds the builder.
 from __future__ import annotations
 
 import tempfile
+from collections import deque
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -60,6 +61,7 @@ class Inflow:
             Path(source.spill_folder or tempfile.gettempdir()),
             self._covered,
         )
+        self._taken: deque[SourceTransaction] = deque()
         self._prepared: dict[str, str] = {}
         self._ended: set[str] = set()
         self._begun: dict[str, str] = {}
@@ -80,18 +82,36 @@ class Inflow:
 
         Raises `Transient` when the server is silent for too long, and what the packets and events raise.
         """
-        data = self._packets.next(timeout_s)
-        if data is None:
-            if self._clock.monotonic_s() - self._heard_s > self._source.silence_s:
-                raise Transient("the server has gone silent", system="mysql", server=self._source.place)
-            self._drained_us = self._clock.now_us()
-            return None
-        self.heard()
-        item = self._builder.on_event(self._events.parse(data))
+        item: SourceTransaction | Heartbeat | None
+        while not self._taken:
+            more = self._packets.pass_to(self._take)
+            if self._taken:
+                break
+            data = None if more else self._packets.take()
+            if data is not None:
+                self.heard()
+                item = self._builder.on_event(self._events.parse(data))
+                break
+            if not self._packets.fill(timeout_s):
+                self._on_silence()
+                return None
+            self.heard()
+        if self._taken:
+            item = self._taken.popleft()
         if isinstance(item, Heartbeat):
             return self._idle(item)
         self._quiet_at = None
         return None if item is None or not self._is_new(item) else item
+
+    def _take(self, buffer: bytearray, at: int) -> tuple[int, bool]:
+        found, at, more = self._builder.take(self._events, buffer, at, framed=True)
+        self._taken.extend(found)
+        return at, more
+
+    def _on_silence(self) -> None:
+        if self._clock.monotonic_s() - self._heard_s > self._source.silence_s:
+            raise Transient("the server has gone silent", system="mysql", server=self._source.place)
+        self._drained_us = self._clock.now_us()
 
     def waiting(self, known: tuple[Waiting, ...], position: SourcePosition) -> tuple[Waiting, ...]:
         """`known`, less what the last transaction ended, with what it prepared; `position` is the one before it."""

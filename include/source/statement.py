@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from include.errors import Terminal
 from include.source.binlog import Event
 from include.source.body import BodyReader
 from include.source.events import END_OF_STATEMENT, parse_rows_head
-from include.source.step import Rows
+from include.source.step import LoggedText, Rows
 from include.source.table_map import TableMap, parse_table_map, table_name
 
 __all__ = ["Statement"]
@@ -46,8 +46,13 @@ class Statement:
         self._known: dict[bytes, _Mapped] = {}
         self._maps: dict[int, _Mapped] = {}
         self._unused: dict[int, _Mapped] = {}
-        self.text: str | None = None
+        self.text: LoggedText | None = None
         self.orphans: dict[tuple[str, str], None] = {}
+
+    @property
+    def known(self) -> dict[bytes, Any]:
+        """What follows the id in a map's body → an object whose `table` is the map, None where nobody captures it."""
+        return self._known
 
     @property
     def open(self) -> bool:

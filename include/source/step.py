@@ -11,22 +11,56 @@ from include.source.events import Query, RowOp
 from include.source.gtid_event import Xid
 from include.source.table_map import TableMap
 
-__all__ = ["Heartbeat", "Prepared", "Rows", "SourceTransaction", "Step", "Steps"]
+__all__ = ["Heartbeat", "LoggedText", "Prepared", "Rows", "SourceTransaction", "Step", "Steps"]
 
 
-@dataclass(slots=True)
+class LoggedText:
+    """A statement's text as the server logged it; nobody pays for its decoding who does not read it."""
+
+    __slots__ = ("_raw", "_text")
+
+    def __init__(self, raw: bytes) -> None:
+        self._raw = raw
+        self._text: str | None = None
+
+    @property
+    def text(self) -> str:
+        """As UTF-8, whatever the client's charset: it only informs."""
+        if self._text is None:
+            self._text = self._raw.decode("utf-8", "replace")
+        return self._text
+
+
 class Rows:
     """Rows of one table that one event carries, not yet decoded. Not to be changed.
 
     `body` begins with the width and is not compressed; `partial`: after images may hold differences of JSON documents;
-    `query` is the statement's text, where the server logged it. (Not frozen: making one costs a third.)
+    `query` is the statement's text, where the server logged it. (No dataclass: made for each few hundred bytes.)
     """
 
-    table: TableMap
-    op: RowOp
-    body: bytes
-    partial: bool = False
-    query: str | None = None
+    __slots__ = ("_query", "body", "op", "partial", "table")
+
+    def __init__(
+        self, table: TableMap, op: RowOp, body: bytes, partial: bool = False, query: str | LoggedText | None = None
+    ) -> None:
+        self.table, self.op, self.body, self.partial = table, op, body, partial
+        self._query = query
+
+    @property
+    def query(self) -> str | None:
+        """See the class."""
+        return self._query.text if isinstance(self._query, LoggedText) else self._query
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Rows) and self._all() == other._all()
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return "Rows({!r}, {!r}, {!r}, {!r}, {!r})".format(*self._all())
+
+    def _all(self) -> tuple[TableMap, RowOp, bytes, bool, str | None]:
+        return self.table, self.op, self.body, self.partial, self.query
 
 
 Step = Rows | Query

@@ -17,20 +17,23 @@ from typing import Final
 
 from include.errors import Terminal
 from include.record.position import BinlogPosition
-from include.source.binlog import Event
+from include.source.binlog import Event, EventReader
 from include.source.boundary import Boundary, boundary
 from include.source.compression import payload_events
 from include.source.event_type import EventType
-from include.source.events import Query, parse_heartbeat, parse_prepare, parse_query, parse_statement_text
+from include.source.events import Query, parse_heartbeat, parse_prepare, parse_query
 from include.source.gtid_event import Xid, parse_gtid
+from include.source.native.plain import plain_groups
 from include.source.open_group import OpenGroup, SurvivesRollback
 from include.source.statement import Statement
-from include.source.step import Heartbeat, Prepared, Rows, SourceTransaction
+from include.source.step import Heartbeat, LoggedText, Prepared, Rows, SourceTransaction
 
 __all__ = ["Heartbeat", "Prepared", "Rows", "SourceTransaction", "TransactionBuilder"]
 
 _ANEW: Final = "Read everything anew: `lyrebird capture run --source … --snapshot --anew`."
 _CREATED: Final = slice(52, 56)
+# A group of more bytes goes event by event: by far the most of its time is that of its rows.
+_MOST_AWAITED: Final = 1 << 22
 
 
 class TransactionBuilder:
@@ -55,6 +58,7 @@ class TransactionBuilder:
         self._memory_bytes, self._folder = memory_bytes, spill_folder
         self._open: OpenGroup | None = None
         self._statement = Statement(captures)
+        self._plain = plain_groups(self._statement.known, memory_bytes)
         self._prepared: dict[Xid, OpenGroup] = {}
         self._actions = self._table()
 
@@ -71,11 +75,29 @@ class TransactionBuilder:
     def on_reconnect(self) -> None:
         """A new connection begins after the last whole transaction: what was open will come again."""
         self._open = None
-        self._statement.forget()
+        self._forget()
+
+    def take(
+        self, reader: EventReader, data: bytes | bytearray, at: int, framed: bool
+    ) -> tuple[list[SourceTransaction], int, bool]:
+        """Plain transactions right out of raw events, which `reader` and `on_event` then need not see.
+
+        `data` holds events from `at` on, `framed` in packets as a server sends them. Returns the transactions, where
+        they end in `data`, and whether more bytes behind `data` may give more; else the next event is for `on_event`.
+        """
+        if self._plain is None or self._open is not None:
+            return [], at, False
+        found, at, reader.end, more = self._plain.take(data, at, framed, reader.file, reader.end, reader.checksum)
+        return found, at, more and len(data) - at < _MOST_AWAITED
 
     def on_event(self, event: Event) -> SourceTransaction | Heartbeat | None:
         """What the event completes, if anything; raises `Terminal` for what is not understood."""
         return self._actions[event.type](event)
+
+    def _forget(self) -> None:
+        self._statement.forget()
+        if self._plain is not None:
+            self._plain.forget()
 
     def _table(self) -> list[Callable[[Event], SourceTransaction | Heartbeat | None]]:
         actions: list[Callable[[Event], SourceTransaction | Heartbeat | None]] = [self._on_rowless] * 256
@@ -105,7 +127,7 @@ class TransactionBuilder:
         if self._open is not None and not any(event.body[_CREATED]):
             raise self._misplaced("a transaction has no end", event)
         self._open = None
-        self._statement.forget()
+        self._forget()
 
     def _on_gtid(self, event: Event) -> None:
         if self._open is not None:
@@ -128,7 +150,8 @@ class TransactionBuilder:
             self._statement.orphans = {}
 
     def _on_text(self, event: Event) -> None:
-        self._statement.text = parse_statement_text(event)
+        # Before MySQL's stands a length byte, which says nothing of texts over 255 bytes.
+        self._statement.text = LoggedText(event.body if event.type is EventType.ANNOTATE else event.body[1:])
 
     def _on_commit(self, event: Event) -> SourceTransaction:
         return self._close(self._begun(event), event)

@@ -23,7 +23,7 @@ def lyrebird(path: str) -> tuple[int, int, float]:
     from include.source.binlog import EventReader
     from include.source.columns import mapped
     from include.source.decoder import images_of
-    from include.source.files import read_events
+    from include.source.files import binlog_files
     from include.source.layout import layout
     from include.source.shape import Shape
     from include.source.step import Rows
@@ -33,8 +33,7 @@ def lyrebird(path: str) -> tuple[int, int, float]:
     builder = TransactionBuilder(lambda *_: True, lambda *_: False, 1 << 28, Path(tempfile.gettempdir()))
     rows = transactions = 0
     begun = time.process_time()
-    for data in read_events(Path(path)):
-        transaction = builder.on_event(reader.parse(data))
+    for transaction in (each for file in binlog_files(Path(path)) for each in file.transactions(reader, builder)):
         if not isinstance(transaction, SourceTransaction):
             continue
         transactions += 1

@@ -32,8 +32,7 @@ class PlainGroups:
     def take(
         self, data: bytes | bytearray, at: int, framed: bool, file: str, end: int, checksum: bool
     ) -> tuple[list[SourceTransaction], int, int, bool]:
-        """(transactions from `data[at]` on, where the first event stands that is left, the end of the last one,
-        whether more bytes might give more).
+        """Transactions from `data[at]` on; where they end there, and in `file`; whether more bytes may give more.
 
         `framed`: each event in a packet; `end`: the byte in `file` where the first event begins, 0 when not known.
         """

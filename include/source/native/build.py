@@ -1,4 +1,4 @@
-"""Builds the compiled row decoders and event loop beside their source: `python include/source/native/build.py [FOLDER]`.
+"""Builds row decoders and event loop beside their source: `python include/source/native/build.py [FOLDER]`.
 
 Needs nothing but the standard library and Cython. Never an error: where they cannot be built, the Python ones do the
 same work more slowly, and one line says so.

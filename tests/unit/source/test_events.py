@@ -18,7 +18,6 @@ from include.source.events import (
     parse_prepare,
     parse_query,
     parse_rows_head,
-    parse_statement_text,
 )
 from include.source.gtid_event import Xid, parse_gtid
 from tests.made_binlog import SID, image, query_body, rows_body, xid_body
@@ -195,9 +194,3 @@ def test_heartbeats_of_both_kinds_tell_a_position() -> None:
     for cut in range(len(body)):
         with pytest.raises(Terminal):
             parse_heartbeat(event(EventType.HEARTBEAT_V2, body[:cut]))
-
-
-def test_texts_of_statements_are_whole_whatever_their_length_byte_says() -> None:
-    text = "INSERT INTO t VALUES ('" + "ü" * 300 + "')"
-    assert parse_statement_text(event(EventType.ANNOTATE, text.encode())) == text
-    assert parse_statement_text(event(EventType.ROWS_QUERY, b"\x07" + text.encode())) == text

@@ -36,9 +36,16 @@ class Fed:
         self.inflow._events = self  # type: ignore[assignment]
         self.position, self.waiting = position, waiting
 
-    def next(self, timeout_s: float) -> Any:
+    def pass_to(self, _taker: Any) -> bool:
+        return False
+
+    def take(self) -> Any:
+        return self._events.popleft() if self._events and self._events[0] is not None else None
+
+    def fill(self, timeout_s: float) -> bool:
         self.clock.advance(timeout_s)
-        return self._events.popleft()
+        self._events.popleft()
+        return False
 
     def parse(self, event: Event) -> Event:
         return event

@@ -184,6 +184,13 @@ def test_the_text_of_a_statement_stands_on_its_rows() -> None:
     assert [step.query for step in steps] == ["INSERT 1", "INSERT 1", None, "INSERT 4"]
 
 
+def test_texts_of_statements_are_whole_whatever_their_length_byte_says() -> None:
+    text = "INSERT INTO t VALUES ('" + "ü" * 300 + "')"
+    for kind, body in ((EventType.ANNOTATE, text.encode()), (EventType.ROWS_QUERY, b"\x07" + text.encode())):
+        log = Log("mysql").begin().add(kind, body).insert("t", 1).xid()
+        assert [step.query for step in transactions(log.events)[0].steps if isinstance(step, Rows)] == [text]
+
+
 def test_a_rolled_back_group_keeps_what_its_engine_kept() -> None:
     log = Log("mysql").begin().insert("t", 1).insert("myisam", 2).insert("t", 3).query("ROLLBACK")
     assert said(transactions(log.events, builder(survives=["myisam"]))[0]) == ["myisam:2"]
