@@ -89,7 +89,7 @@ def run_capture(name: str, snapshot: bool, anew: bool, tables: str, as_json: boo
         click.echo(f"error: {error}", err=True)
         sys.exit(_FENCED_EXIT)
     if snapshot and ended == "stopped":
-        raise Restart("stopped before the end of the snapshot", source=name, fix="Run it again: it begins anew.")
+        raise Restart("stopped before the end of the snapshot", source=name, fix="Run it again: it goes on.")
     said = "the snapshot was done before; nothing to do" if ended == "already done" else ended
     _print({"source": name, "mode": mode, "ended": ended}, as_json, f"capture of {name}: {said}")
 

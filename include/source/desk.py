@@ -55,6 +55,10 @@ class Desk:
                     state = state.without_aside(job.tables)
         return Taken(replace(state, requests_next=end), tuple(answers))
 
+    def closed(self, id_: str) -> bool:
+        """Whether that request was dealt with."""
+        return id_ in self._closed
+
     def close(self, id_: str) -> None:
         """The request is done: its id is not taken up again."""
         self._closed.add(id_)

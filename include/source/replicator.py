@@ -27,6 +27,7 @@ from include.source.encode import Encoders, Stamp, TableEncoder
 from include.source.events import Query, TableMap
 from include.source.group import Group, Output
 from include.source.records import RowRecords
+from include.source.seam import Seam
 from include.source.shape import Image
 from include.source.state import Aside, CaptureState
 from include.source.tables import Catalog
@@ -40,6 +41,7 @@ log = logging.getLogger(__name__)
 class Replicator:
     """Gathers a group; `state` and `position` are those after everything taken in, committed or not.
 
+    `seam` is told of what changes while a snapshot is under way. (It is set from outside, for the snapshot's length.)
     After an abort this object is of no use: begin a new one from the last committed record.
     """
 
@@ -72,6 +74,7 @@ class Replicator:
         self._transactions = 0
         self._drain = drain
         self._snapshot_stamp: tuple[SourcePosition, Stamp] | None = None
+        self.seam: Seam | None = None
         self.size_bytes = 0
 
     @property
@@ -92,6 +95,8 @@ class Replicator:
                 position=str(gtids) or str(self.position.binlog),
                 fix="Was another server put in its place? Read it anew: `lyrebird capture run … --snapshot --anew`.",
             )
+        if self.seam is not None:
+            self.seam.on_transaction(transaction.gtid, transaction.end)
         # Without GTIDs a transaction is known by where it ends.
         name = transaction.gtid or str(transaction.end)
         row, counts = 0, dict[str, int]()
@@ -122,26 +127,29 @@ class Replicator:
             return
         self.position = replace(self.position, binlog=at, commit_us=max(self.position.commit_us, until_us))
 
-    def on_snapshot_row(self, schema: TableSchema, image: Image) -> None:
-        """A row that a snapshot at the present position read."""
-        if self._snapshot_stamp is None or self._snapshot_stamp[0] is not self.position:
-            at = self.position
-            self._snapshot_stamp = (
-                at,
-                Stamp(
-                    server_id=0,
-                    file=at.binlog.file,
-                    pos=at.binlog.pos,
-                    commit_us=at.commit_us,
-                    made_us=self._clock.now_us(),
-                    snapshot="true",
-                ),
-            )
-        self._ops["r"] += 1
+    def on_snapshot_rows(self, schema: TableSchema, images: list[Image]) -> None:
+        """Rows that a snapshot read, as they are at the present position."""
         encoder = self._encoder(schema)
-        value = encoder.value("r", None, image, self._snapshot_stamp[1])
-        self.size_bytes += len(value)
-        self._outputs.append(Output(encoder.topic, encoder.key(image), value, self._next(), encoder.partition(image)))
+        outputs, topic, size = self._outputs, encoder.topic, 0
+        for key, partition, value in encoder.snapshot(images, self._stamp_here()):
+            outputs.append(Output(topic, key, value, self._next(), partition))
+            size += len(value)
+        self._ops["r"] += len(images)
+        self._count(size)
+
+    def _stamp_here(self) -> Stamp:
+        at = self.position
+        if self._snapshot_stamp is None or self._snapshot_stamp[0] is not at:
+            stamp = Stamp(
+                server_id=0,
+                file=at.binlog.file,
+                pos=at.binlog.pos,
+                commit_us=at.commit_us,
+                made_us=self._clock.now_us(),
+                snapshot="true",
+            )
+            self._snapshot_stamp = at, stamp
+        return self._snapshot_stamp[1]
 
     def on_answer(self, answer: Answer) -> None:
         """Say how far a request is, in the group's own transaction."""
@@ -165,8 +173,21 @@ class Replicator:
         self.state = self.state.with_table(schema.full_name, 0)
         self._encoder(schema)
 
-    def flush(self, uncovered: Iterable[str] = ()) -> Group:
-        """Close the group; what comes next belongs to another. `uncovered` is added to what the state says."""
+    def set_aside(self, table: str, error: Terminal, transaction: SourceTransaction | None = None) -> None:
+        """A table that cannot be read is left out from here on, or stops the source, as declared.
+
+        `transaction` is the one whose rows could not be read, None where a snapshot could not.
+        """
+        gtid = transaction.gtid if transaction else ""
+        at = str(transaction.end if transaction else self.position.binlog)
+        if self._source.unreadable == "source":
+            place = {"table": table, "gtid": gtid, "position": at}
+            raise Terminal(error.message, fix=error.fix, **{**error.details, **place}) from error
+        log.error("table %s is set aside at %s: %s", table, at, error)
+        self.state = self.state.with_aside(table, Aside(gtid, at, str(error), self._clock.now_us()))
+
+    def flush(self) -> Group:
+        """Close the group; what comes next belongs to another."""
         version = self._next()
         self.state = replace(self.state, version=self._number)
         group = Group(
@@ -174,7 +195,7 @@ class Replicator:
             self.position,
             self.state,
             version,
-            tuple(sorted({*uncovered, *self.state.uncovered})),
+            self.state.uncovered,
             self._ops.total(),
             self._transactions,
             self._ops,
@@ -196,7 +217,7 @@ class Replicator:
             of_table = counts.get(table, 0)
             found, many = records.of(step, stamp, row, of_table + 1)
         except Terminal as error:
-            self._set_aside(table, transaction, error)
+            self.set_aside(table, error, transaction)
             self._skipped[step.op] += 1
             return row
         encoder = records.encoder
@@ -213,27 +234,26 @@ class Replicator:
             outputs.append(Output(topic, key, value, version, partition))
             if op == "d":
                 outputs.append(Output(topic, key, None, version, partition))
-        self.size_bytes += size
-        if self._drain is not None and self.size_bytes >= self._source.group_bytes:
-            self._drain(outputs)
-            self._outputs, self.size_bytes = [], 0
+        self._count(size)
+        seam = self.seam
+        if seam is not None and table in seam.tables:
+            for _, key, _, _ in found:
+                seam.on_key(table, key)
         counts[table] = of_table + many
         self._ops[step.op] += many
         return row + many
+
+    def _count(self, size: int) -> None:
+        """So many bytes more wait; hand all over when that is a commit's share."""
+        self.size_bytes += size
+        if self._drain is not None and self.size_bytes >= self._source.group_bytes:
+            self._drain(self._outputs)
+            self._outputs, self.size_bytes = [], 0
 
     def _known(self, table: TableMap) -> RowRecords:
         layout = self._catalog.layout(table)
         found = self._tables[table] = RowRecords(layout, self._encoder(layout.shape.schema))
         return found
-
-    def _set_aside(self, table: str, transaction: SourceTransaction, error: Terminal) -> None:
-        """A table that cannot be read is left out from here on, or stops the source, as declared."""
-        place = {"table": table, "gtid": transaction.gtid, "position": str(transaction.end)}
-        if self._source.unreadable == "source":
-            raise Terminal(error.message, fix=error.fix, **{**error.details, **place}) from error
-        log.error("table %s is set aside at %s: %s", table, transaction.end, error)
-        aside = Aside(transaction.gtid, str(transaction.end), str(error), self._clock.now_us())
-        self.state = self.state.with_aside(table, aside)
 
     def _on_orphan(self, name: tuple[str, str], transaction: SourceTransaction) -> None:
         """A map without rows: of a trigger that did nothing, unless a key cascades into the table."""
@@ -254,7 +274,19 @@ class Replicator:
             self._tables.clear()
         taken_over = {effect.to for effect in mine if effect.kind == "rename"}
         for effect in mine:
+            self._tell_seam(effect)
             self._on_effect(effect, gtid, taken_over)
+
+    def _tell_seam(self, effect: Effect) -> None:
+        if self.seam is None:
+            return
+        if effect.kind == "drop_database":
+            gone = [table for table in self.seam.tables if table.startswith(f"{effect.database}.")]
+        else:
+            names = [(effect.database, effect.table), *([effect.to] if effect.to else [])]
+            gone = [".".join(name) for name in names]
+        for table in gone:
+            self.seam.on_alter(table)
 
     def _concerns(self, effect: Effect) -> bool:
         if effect.kind == "drop_database":

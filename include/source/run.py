@@ -19,12 +19,12 @@ from include.source.checkpoint import newest
 from include.source.decoder import decoders_told
 from include.source.definition import SourceDefinition
 from include.source.failover import chosen
+from include.source.job import FIRST, Job
 from include.source.ports import LogPorts, ensure_topics, transactional_id
 from include.source.preflight import preflight, refuse
 from include.source.reporter import Reporter
 from include.source.server import Behind
 from include.source.session import Session
-from include.source.state import Job
 from include.source.takeover import taken_over
 
 __all__ = ["Capture", "Mode", "kafka_ports"]
@@ -73,7 +73,7 @@ class Capture:
         self._attempt = 0
         self._patience_s = _FIRST_PATIENCE_S if patience_s is None else patience_s
         self._started_s = clock.monotonic_s()
-        self._reached = False
+        self._reached = self._begun = False
         self._server: SourceDefinition | None = None
         self._looks_s: list[float] = []
         self._refused = ""
@@ -134,17 +134,25 @@ class Capture:
         session = Session(self._name, source, self._ports, self._clock, self._reporter)
         self._reached = True
         try:
-            if mode == "stream":
-                session.stream()
-                return "stopped"
-            if mode == "anew" or not session.snapshot_done:
-                return "done" if session.first_snapshot(tables) else "stopped"
-            if not tables:
-                return "already done"
-            session.stream(Job(id_, tables, gap=False))
-            return "stopped" if self._reporter.stop_requested() else "done"
+            return self._carried_out(session, mode, tables, id_)
         finally:
             session.close()
+
+    def _carried_out(self, session: Session, mode: Mode, tables: tuple[str, ...], id_: str) -> str:
+        if mode == "stream":
+            session.stream()
+            return "stopped"
+        if not session.begun or (mode == "anew" and not self._begun):
+            if not session.begin(tables):
+                return "stopped"
+            self._begun = True
+        if not session.snapshot_done:
+            session.stream(until=FIRST)
+        elif tables and not self._begun:
+            session.stream(Job(id_, tables, gap=False, asked=True), until=id_)
+        else:
+            return "done" if self._begun else "already done"
+        return "stopped" if self._reporter.stop_requested() else "done"
 
     def _place(self, mode: Mode) -> SourceDefinition:
         """The source at the server to read from."""

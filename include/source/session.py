@@ -17,23 +17,24 @@ from typing import Any, Final
 
 from include.clock import Clock
 from include.errors import SettingsError, Terminal
-from include.log.requests import Answer
 from include.log.topics import source_resolved
 from include.source.cascades import cascades_into
 from include.source.checkpoint import read_checkpoint
 from include.source.commit import Committer
 from include.source.connection import asked, server_of
+from include.source.copying import Copying
 from include.source.definition import SourceDefinition
 from include.source.desk import Desk, full_names
 from include.source.encode import Encoders
 from include.source.failover import there
 from include.source.group import Output
 from include.source.inflow import Idle, Inflow
+from include.source.job import FIRST, Job
 from include.source.ports import LogPorts, Watcher, ensure_topics
 from include.source.replicator import Replicator
-from include.source.snapshot import Snapshot, snapshot_beyond, snapshot_of_all
-from include.source.state import CaptureState, Job
-from include.source.tables import Catalog, TableInfo, load_tables
+from include.source.snapshot_reader import first_position
+from include.source.state import CaptureState
+from include.source.tables import Catalog, load_tables
 from include.source.transaction import SourceTransaction
 
 __all__ = ["Session"]
@@ -53,6 +54,7 @@ class Session:
         ensure_topics(name, ports.admin)
         self._writer = ports.writer()
         self._inflow: Inflow | None = None
+        self._copying: Copying | None = None
         try:
             self._checkpoint = read_checkpoint(ports.reader, source_resolved(name))
             self._desk = Desk(name, ports.reader, clock)
@@ -68,75 +70,65 @@ class Session:
         self._caught_up = False
 
     @property
+    def begun(self) -> bool:
+        """Whether there is something to go on from."""
+        state = self._state()
+        return state.snapshot == "done" or state.job(FIRST) is not None
+
+    @property
     def snapshot_done(self) -> bool:
-        """Whether replication may start."""
-        return self._state().snapshot == "done"
+        """Whether the first snapshot is complete."""
+        state = self._replicator.state if self._replicator else self._state()
+        return state.snapshot == "done"
 
     def close(self) -> None:
-        """Give up writer and dump; what is not committed is dropped. May be called twice."""
+        """Give up writer, dump and what reads tables; what is not committed is dropped. May be called twice."""
+        if self._copying is not None:
+            self._copying.close()
         if self._inflow is not None:
             self._inflow.close()
         self._writer.close()
 
-    def first_snapshot(self, tables: tuple[str, ...] = ()) -> bool:
-        """Read the captured tables anew from now on; False when a stop request came before the end.
+    def begin(self, tables: tuple[str, ...] = ()) -> bool:
+        """Owe a snapshot of all captured tables, from now on; False when a stop request came before.
 
-        With `tables` the others are owed: replication reads them first. After an earlier try every table gets a floor.
+        `tables` are read first, as job `FIRST`. After an earlier try every table gets a floor. `stream` reads them.
         """
         again = self._checkpoint.last is not None
         before = self._state()
-        snapshot = snapshot_of_all(self._source, self._clock, self._watcher)
-        if snapshot is None:
+        position = first_position(self._source, self._clock, self._watcher)
+        if position is None:
             return False
-        try:
-            found = {".".join(name): info for name, info in snapshot.tables().items()}
-            chosen = _chosen(tables, found)
-            state = CaptureState(version=before.version, requests_next=before.requests_next)
-            core = self._begin(snapshot.position, state)
-            floor = core.floor
-            for info in found.values():
-                core.take_up(self._catalog.shape(info).schema)
-            for table in before.tables:
-                if table not in found:
-                    core.on_control("drop", table)
-            owed = [table for table in found if table not in chosen]
-            left = list(chosen)
-            while left:
-                if self._read_table(snapshot, found[left[0]], [*left, *owed]) is None:
-                    return False
-                if again:
-                    core.on_control("gap", left[0], floor=floor)
-                left.pop(0)
-            core.state = replace(core.state, snapshot="done")
-            if owed:
-                core.state = core.state.with_gap("gap:first-snapshot", owed)
-            for job in before.jobs:
-                if job.asked:
-                    core.on_answer(Answer(job.id, "done", self._clock.now_us(), note="all tables were read anew"))
-            self._commit()
-        finally:
-            snapshot.close()
+        found = {".".join(name): info for name, info in self._catalog.tables().items()}
+        chosen = _chosen(tables, found)
+        rest = tuple(table for table in found if table not in chosen)
+        jobs = [Job(FIRST, tuple(chosen), gap=again, uncovered=True)]
+        jobs += [Job(f"rest of {FIRST}", rest, gap=again, uncovered=True)] if rest else []
+        jobs += [job for job in before.jobs if job.asked]
+        state = CaptureState(version=before.version, requests_next=before.requests_next, jobs=tuple(jobs))
+        core = self._begin(position, state)
+        for info in found.values():
+            core.take_up(self._catalog.shape(info).schema)
+        for table in before.tables:
+            if table not in found:
+                core.on_control("drop", table)
+        self._commit()
         return True
 
-    def stream(self, extra: Job | None = None) -> None:
-        """Steps 3–5 until a stop request; with `extra` until that snapshot is done."""
-        last = self._checkpoint.last
-        if last is None or not self.snapshot_done:
-            raise Terminal(
-                "the source has no finished snapshot to go on from",
-                source=self._name,
-                fix=f"Run `lyrebird capture run --source {self._name} --snapshot`, or start the DAG source_snapshot.",
-            )
-        position = asked(self._source, lambda ask: there(ask, self._server, last.position))
-        core = self._begin(position, self._state())
+    def stream(self, extra: Job | None = None, until: str = "") -> None:
+        """Steps 3–5, and the snapshots that are owed, until a stop request; with `until` until that job is done.
+
+        `extra` is one more job.
+        """
+        core = self._replicator or self._go_on()
         self._take_up_new_tables(core)
-        if extra is not None:
+        if extra is not None and core.state.job(extra.id) is None and not self._desk.closed(extra.id):
             tables = tuple(_chosen(extra.tables, core.state.tables))
             core.state = replace(core.state, jobs=(*core.state.jobs, replace(extra, tables=tables)))
         self._inflow = Inflow(
             self._source,
             self._source.replica_id(self._name),
-            position,
+            core.position,
             core.state.waiting,
             self._survives_rollback,
             self._clock,
@@ -144,12 +136,22 @@ class Session:
         while not self._watcher.stop_requested():
             self._step(core, self._inflow)
             self._take_requests(core)
-            if core.state.jobs and not core.pending and not self._carry_out(core, self._inflow, core.state.jobs[0]):
-                break
-            if extra is not None and all(job.id != extra.id for job in core.state.jobs):
+            self._copy(core)
+            if until and core.state.job(until) is None and not core.pending:
                 break
         if core.pending:
             self._commit()
+
+    def _go_on(self) -> Replicator:
+        """From the last resolved record."""
+        last = self._checkpoint.last
+        if last is None or not self.begun:
+            raise Terminal(
+                "the source has no snapshot to go on from",
+                source=self._name,
+                fix=f"Run `lyrebird capture run --source {self._name} --snapshot`, or start the DAG source_snapshot.",
+            )
+        return self._begin(asked(self._source, lambda ask: there(ask, self._server, last.position)), self._state())
 
     def _state(self) -> CaptureState:
         last = self._checkpoint.last
@@ -190,9 +192,9 @@ class Session:
     def _step(self, core: Replicator, inflow: Inflow) -> None:
         """Take at most one event, and commit when it is time."""
         now_s = self._clock.monotonic_s()
-        wait_s = _POLL_S
+        wait_s = _POLL_S if self._copying is None else self._copying.patience_s
         if self._group_since_s is not None:
-            wait_s = max(0.0, self._group_since_s + self._source.group_ms / 1000 - now_s)
+            wait_s = min(wait_s, max(0.0, self._group_since_s + self._source.group_ms / 1000 - now_s))
         item = inflow.next(wait_s)
         now_s = self._clock.monotonic_s()
         if isinstance(item, SourceTransaction):
@@ -213,9 +215,9 @@ class Session:
         elif isinstance(item, Idle) and now_s - self._committed_s >= _IDLE_COMMIT_S:
             self._commit()
 
-    def _commit(self, uncovered: tuple[str, ...] = ()) -> None:
+    def _commit(self) -> None:
         core = self._core
-        group = core.flush(uncovered)
+        group = core.flush()
         self._committer.commit(group)
         self._group_since_s = None
         self._committed_s = self._clock.monotonic_s()
@@ -241,55 +243,24 @@ class Session:
                 core.on_answer(answer)
             self._commit()
 
-    def _carry_out(self, core: Replicator, inflow: Inflow, job: Job) -> bool:
-        """Read a job's tables at a coordinate that the stream is brought to exactly; False when asked to stop."""
-        if job.asked:
-            core.on_answer(Answer(job.id, "running", self._clock.now_us()))
+    def _copy(self, core: Replicator) -> None:
+        """A step of the oldest snapshot that is owed, in the stream's groups."""
+        copying = self._copying
+        if copying is None:
+            if not core.state.jobs:
+                return
+            copying = self._copying = Copying(
+                core.state.jobs[0], core, self._source, self._catalog.shape, self._clock, self._watcher
+            )
+        copying.step()
+        if core.pending and self._group_since_s is None:
+            self._group_since_s = self._clock.monotonic_s()
+        if copying.done:
+            self._copying = None
+            copying.close()
+            # An answer in doubt is asked for again under its id, and must find itself done.
             self._commit()
-        snapshot = snapshot_beyond(self._source, self._clock, core.position)
-        try:
-            while not core.position.covers(snapshot.position):
-                if self._watcher.stop_requested():
-                    return False
-                self._step(core, inflow)
-            if core.pending:
-                self._commit()
-            # What went by meanwhile may have dropped tables of the job, or the job with them.
-            now = next((each for each in core.state.jobs if each.id == job.id), None)
-            found = {".".join(name): info for name, info in snapshot.tables().items()}
-            floor, rows = core.floor, 0
-            for table in now.tables if now else ():
-                if table not in found:
-                    continue
-                rows_read = self._read_table(snapshot, found[table], [])
-                if rows_read is None:
-                    return False
-                rows += rows_read
-                if job.gap:
-                    core.on_control("gap", table, floor=floor)
-            core.state = core.state.without_job(job.id)
-            if job.asked:
-                core.on_answer(Answer(job.id, "done", self._clock.now_us(), done=rows, total=rows))
-            self._commit()
-            self._desk.close(job.id)
-        finally:
-            snapshot.close()
-        return True
-
-    def _read_table(self, snapshot: Snapshot, info: TableInfo, uncovered: list[str]) -> int | None:
-        """Rows of one table into the log, committed by `group_bytes`; their number, None when asked to stop."""
-        core, shape, rows = self._core, self._catalog.shape(info), 0
-        for image in snapshot.rows(shape):
-            core.on_snapshot_row(shape.schema, image)
-            rows += 1
-            if core.size_bytes >= self._source.group_bytes:
-                self._commit(tuple(uncovered))
-                self._watcher.on_snapshot(shape.table, rows)
-                if self._watcher.stop_requested():
-                    return None
-        self._watcher.on_snapshot(shape.table, rows)
-        self._watcher.on_snapshot_end()
-        return rows
+            self._desk.close(copying.id)
 
 
 def _chosen(asked: tuple[str, ...], tables: Collection[str]) -> list[str]:

@@ -220,6 +220,14 @@ class World:
         assert all(row.pop("_invalid", None) is None for row in found)
         return {row["id"]: tuple(row.values()) for row in found}
 
+    def rows_read(self, table: str = "a") -> int:
+        """Records of that table that a snapshot made."""
+        topic = change(self.name, self.name, table)
+        if topic not in KafkaAdmin(self.kafka).names():
+            return 0
+        decode = Decoder(ConfluentRegistry(self.registry).schema)
+        return sum(decode(record.value)["op"] == "r" for record in self.records(topic) if record.value)
+
     def truth(self, table: str) -> Rows:
         return {row[0]: row for row in self.ask(f"SELECT * FROM {self.name}.{table}")}
 
