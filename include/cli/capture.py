@@ -55,9 +55,10 @@ def run_capture(name: str, snapshot: bool, anew: bool, tables: str, as_json: boo
     from include.settings.environment import state_folder
     from include.source.binlog_files import BinlogFiles
     from include.source.incident import Incidents
+    from include.source.kafka_log import kafka_log
     from include.source.purge_watch import PurgeWatch
     from include.source.reporter import Reporter
-    from include.source.run import Capture, Mode, kafka_ports
+    from include.source.run import Capture, Mode
 
     if (anew or tables) and not snapshot:
         raise SettingsError("--anew and --tables need --snapshot", fix="Add --snapshot, or leave them out.")
@@ -81,7 +82,7 @@ def run_capture(name: str, snapshot: bool, anew: bool, tables: str, as_json: boo
     purge = PurgeWatch(look).start()
     metrics = Metrics(application).serve(state_folder())
     reporter = Reporter(folder, metrics, clock, lambda: signals.seen, Incidents(name, folder, clock), purge)
-    capture = Capture(name, source, kafka_ports(deployment, name, clock), clock, reporter)
+    capture = Capture(name, source, kafka_log(deployment, name, clock), clock, reporter)
     mode: Mode = "anew" if anew else "snapshot" if snapshot else "stream"
     try:
         ended = capture.run(mode, _list(tables), f"by-hand-{uuid.uuid4()}")

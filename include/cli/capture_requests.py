@@ -71,7 +71,7 @@ def _ask(name: str, kind: RequestKind, tables: tuple[str, ...], id_: str, wait_s
     from include.settings.deployment import Deployment
     from include.source.definition import load_source
     from include.source.desk import answers_by_id
-    from include.source.ports import ensure_topics
+    from include.source.direct_log import ensure_topics
 
     deployment = Deployment.load()
     load_source(deployment, name)

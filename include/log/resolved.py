@@ -3,13 +3,14 @@
 A record says: every change of `source` up to `position` is in the log below `next_offsets`. Full maps name every
 partition and stand under one of 48 rotating keys; deltas name the partitions that changed since the last record,
 are keyed by sequence and are deleted after the next full map. `sequence` has no holes: a reader that misses one
-knows nothing of the partitions until the next full map.
+knows nothing of the partitions until the next full map. The writer's state is kept in the same way: whole beside a full
+map, and in a delta what has changed of it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 import orjson
@@ -29,7 +30,9 @@ class Resolved:
     """One record of a resolved topic.
 
     `version` is the record's own row version; `uncovered` names the tables (`database.table`) that it does not
-    speak for; `state` is what the writer itself needs for a restart (version counter, open XA, fingerprints).
+    speak for; `state` is what the writer itself needs for a restart (version counter, open XA, fingerprints), and
+    `changes` what stands in a delta instead: how to make it of the state before (None: `state` is whole, as in records
+    of before). Of a record that was parsed alone and has `changes`, `state` is empty.
     """
 
     source: str
@@ -40,6 +43,7 @@ class Resolved:
     full: bool
     uncovered: tuple[str, ...] = ()
     state: Mapping[str, Any] = field(default_factory=dict)
+    changes: Mapping[str, Any] | None = None
 
     @property
     def key(self) -> bytes:
@@ -52,19 +56,19 @@ class Resolved:
         ends: dict[str, dict[str, int]] = {}
         for (topic, partition), offset in self.next_offsets.items():
             ends.setdefault(topic, {})[str(partition)] = offset
-        return orjson.dumps(
-            {
-                "source": self.source,
-                "sequence": self.sequence,
-                "version": self.version,
-                "position": self.position.to_json(),
-                "next_offsets": ends,
-                "full": self.full,
-                "uncovered": list(self.uncovered),
-                "state": dict(self.state),
-            },
-            option=orjson.OPT_SORT_KEYS,
-        )
+        said = {
+            "source": self.source,
+            "sequence": self.sequence,
+            "version": self.version,
+            "position": self.position.to_json(),
+            "next_offsets": ends,
+            "full": self.full,
+            "uncovered": list(self.uncovered),
+            "state": dict(self.state) if self.changes is None else {},
+        }
+        if self.changes is not None:
+            said["changes"] = dict(self.changes)
+        return orjson.dumps(said, option=orjson.OPT_SORT_KEYS)
 
     @classmethod
     def parse(cls, data: bytes) -> Resolved:
@@ -82,13 +86,14 @@ class Resolved:
                 full=raw["full"],
                 uncovered=tuple(raw["uncovered"]),
                 state=raw["state"],
+                changes=_checked(raw.get("changes")),
             )
         except (KeyError, TypeError, ValueError, AttributeError, Terminal) as error:
             raise InvalidRecord("not a resolved record", reason=repr(error), head=data[:80].hex()) from error
 
 
 class ResolvedView:
-    """What a reader of a resolved topic knows, fed record by record in offset order."""
+    """What a reader of a resolved topic knows, fed record by record in offset order; `newest` has its whole state."""
 
     def __init__(self) -> None:
         self.newest: Resolved | None = None
@@ -105,8 +110,10 @@ class ResolvedView:
             return None
         if record.full:
             self._ends, self._whole = dict(record.next_offsets), True
-        elif self._whole and last is not None and record.sequence == last + 1:
+        elif self.newest is not None and self._whole and record.sequence == self.newest.sequence + 1:
             self._ends.update(record.next_offsets)
+            if record.changes is not None:
+                record = replace(record, state=_applied(self.newest.state, record.changes))
         else:
             self._whole = False
         self.newest = record
@@ -142,6 +149,7 @@ class ResolvedWriter:
         self._full_at_us: int | None = None
         self._deltas = list(deltas)
         self._entries = 0
+        self._state: Mapping[str, Any] = {}
 
     def records(
         self,
@@ -153,12 +161,16 @@ class ResolvedWriter:
         uncovered: Iterable[str] = (),
         state: Mapping[str, Any] | None = None,
     ) -> tuple[Resolved, list[tuple[bytes, bytes | None]]]:
-        """The next record and what to append for it, in order. Call once a transaction; an abort needs a new writer."""
+        """The next record and what to append for it, in order. Call once a transaction; an abort needs a new writer.
+
+        `state` is the whole state, plain values that nobody changes afterwards.
+        """
         self._ends.update(changed)
         self._entries += len(changed)
         due = self._full_at_us is None or now_us - self._full_at_us >= self._every_us
         full = due or self._entries > len(self._ends)
         self._sequence += 1
+        before, self._state = self._state, state or {}
         record = Resolved(
             source=self._source,
             sequence=self._sequence,
@@ -167,7 +179,8 @@ class ResolvedWriter:
             next_offsets=dict(self._ends) if full else dict(changed),
             full=full,
             uncovered=tuple(uncovered),
-            state=state or {},
+            state=self._state,
+            changes=None if full else _changes(before, self._state),
         )
         out: list[tuple[bytes, bytes | None]] = [(record.key, record.value())]
         if full:
@@ -176,3 +189,50 @@ class ResolvedWriter:
         else:
             self._deltas.append(record.key)
         return record, out
+
+
+def _changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
+    """How `after` comes of `before`: fields `set` or `lost`; in fields that are maps, what was `put` or is `gone`."""
+    set_, put, gone = dict[str, Any](), dict[str, Any](), dict[str, Any]()
+    for name, new in after.items():
+        old = before.get(name)
+        # What did not change is mostly the same object: a source has thousands of tables.
+        if new is old and name in before:
+            continue
+        if not isinstance(new, Mapping) or not isinstance(old, Mapping):
+            if new != old or name not in before:
+                set_[name] = new
+            continue
+        entries = {key: value for key, value in new.items() if key not in old or old[key] != value}
+        left = [key for key in old if key not in new]
+        if entries:
+            put[name] = entries
+        if left:
+            gone[name] = left
+    lost = [name for name in before if name not in after]
+    found = {"set": set_, "put": put, "gone": gone, "lost": lost}
+    return {kind: each for kind, each in found.items() if each}
+
+
+def _checked(changes: Any) -> Mapping[str, Any] | None:
+    """The same; raises `TypeError` for what `_changes` does not make."""
+    if changes is None:
+        return None
+    put, gone = changes.get("put", {}).values(), changes.get("gone", {}).values()
+    whole = isinstance(changes.get("set", {}), dict) and isinstance(changes.get("lost", []), list)
+    if not whole or not all(isinstance(each, dict) for each in put) or not all(isinstance(each, list) for each in gone):
+        raise TypeError("changes of another shape")
+    return dict(changes)
+
+
+def _applied(before: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """The inverse: a new map, sharing what did not change."""
+    lost = changes.get("lost", ())
+    after: dict[str, Any] = {name: value for name, value in before.items() if name not in lost}
+    after |= changes.get("set", {})
+    for name, entries in changes.get("put", {}).items():
+        after[name] = {**after.get(name, {}), **entries}
+    for name, left in changes.get("gone", {}).items():
+        without = set(left)
+        after[name] = {key: value for key, value in after.get(name, {}).items() if key not in without}
+    return after

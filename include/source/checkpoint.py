@@ -1,17 +1,16 @@
 """Where the last capture ended: the newest resolved record, and what a new writer of the topic has to know.
 
-Read only after the older writer was fenced: then the topic's end cannot move under us, and what is committed there
-is the truth, whatever a broken connection left in doubt.
+A new writer reads it after the older one was fenced: then the topic's end cannot move, and what is committed there is
+the truth, whatever a broken connection left in doubt.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
 from include.errors import Terminal
-from include.log.ports import LogReader, Record
+from include.log.ports import LogReader
 from include.log.resolved import Ends, Resolved, ResolvedView
 
 __all__ = ["Checkpoint", "newest", "read_checkpoint"]
@@ -57,16 +56,5 @@ def read_checkpoint(reader: LogReader, topic: str) -> Checkpoint:
 
 
 def newest(reader: LogReader, topic: str) -> Resolved | None:
-    """The last resolved record, whatever its ends; None when there is none yet. Does not need a fence."""
-    begin, end = reader.begin_offsets(topic)[0], reader.end_offsets(topic)[0]
-    window = _FIRST_WINDOW
-    while True:
-        start = max(begin, end - window)
-        values = [record.value for record in _with_value(reader.read(topic, 0, start, end))]
-        if values or start == begin:
-            return Resolved.parse(values[-1]) if values and values[-1] is not None else None
-        window *= 8
-
-
-def _with_value(records: Iterator[Record]) -> Iterator[Record]:
-    return (record for record in records if record.value is not None)
+    """The last resolved record with its whole state; None when there is none yet. Does not need a fence."""
+    return read_checkpoint(reader, topic).last

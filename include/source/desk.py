@@ -12,8 +12,9 @@ from include.clock import Clock
 from include.errors import InvalidRecord
 from include.log.ports import LogReader, Record
 from include.log.requests import Answer, Request
-from include.log.topics import source_answers, source_requests
+from include.log.topics import source_answers
 from include.source.job import Job
+from include.source.ports import CaptureLog
 from include.source.state import CaptureState
 
 __all__ = ["Desk", "Taken", "answers_by_id", "full_names"]
@@ -28,24 +29,20 @@ class Taken:
 
 
 class Desk:
-    """Takes up requests; made after the fence, as it reads once which ids are done."""
+    """Takes up requests; made of an open log, as it reads once which ids are done."""
 
-    def __init__(self, name: str, reader: LogReader, clock: Clock) -> None:
-        self._topic = source_requests(name)
-        self._reader = reader
+    def __init__(self, log: CaptureLog, clock: Clock) -> None:
+        self._log = log
         self._clock = clock
-        self._closed = {
-            id_ for id_, answer in answers_by_id(reader, name).items() if answer.state in ("done", "refused")
-        }
+        self._closed = log.closed_requests()
 
     def take(self, state: CaptureState, tables: Mapping[str, int]) -> Taken | None:
         """New requests since `state.requests_next`, None without any. `tables`: those that can be asked for."""
-        end = self._reader.end_offsets(self._topic)[0]
+        records, end = self._log.requests(state.requests_next)
         if end <= state.requests_next:
             return None
-        start = max(self._reader.begin_offsets(self._topic)[0], state.requests_next)
         answers: list[Answer] = []
-        for record in self._reader.read(self._topic, 0, start, end):
+        for record in records:
             answer, job = self._judge(record, tables, state)
             if answer is not None:
                 answers.append(answer)

@@ -10,7 +10,6 @@ from __future__ import annotations
 from typing import Final
 
 from include.errors import Terminal
-from include.log.ports import SchemaRegistry, TopicAdmin
 from include.log.topics import change, document_spec
 from include.record.change import Op
 from include.record.codec import frame
@@ -19,6 +18,7 @@ from include.record.schema import TableSchema
 from include.source.avro import NULL, long, long_piece, sized
 from include.source.definition import SourceDefinition
 from include.source.native import snapshot_maker, stamp_maker
+from include.source.ports import CaptureLog
 from include.source.shape import Image
 
 __all__ = ["Encoders", "Parts", "Stamp", "TableEncoder"]
@@ -148,11 +148,10 @@ class Encoders:
     topic, so it is refused. Registering and making topics may block, raise `Transient`, and be done again.
     """
 
-    def __init__(self, name: str, source: SourceDefinition, admin: TopicAdmin, registry: SchemaRegistry) -> None:
+    def __init__(self, name: str, source: SourceDefinition, log: CaptureLog) -> None:
         self._name = name
         self._source = source
-        self._admin = admin
-        self._registry = registry
+        self._log = log
         self._known: dict[tuple[str, str], TableEncoder] = {}
 
     def of(self, schema: TableSchema, known_key_id: int = 0) -> TableEncoder:
@@ -161,7 +160,7 @@ class Encoders:
         if cached is not None:
             return cached
         topic = change(self._name, schema.database, schema.table)
-        key_id = self._registry.register(f"{topic}-key", schema.key_avro(self._name), "NONE")
+        key_id = self._log.register(f"{topic}-key", schema.key_avro(self._name))
         if known_key_id and key_id != known_key_id:
             raise Terminal(
                 "the key columns of a table changed, and its topic holds keys of the old ones",
@@ -169,9 +168,9 @@ class Encoders:
                 topic=topic,
                 fix="Put the key back, or drop the table in `filter`.",
             )
-        value_id = self._registry.register(f"{topic}-value", schema.envelope_avro(self._name), "NONE")
+        value_id = self._log.register(f"{topic}-value", schema.envelope_avro(self._name))
         spec = document_spec(topic, self._source.partitions_of(schema.database, schema.table))
-        made = self._admin.ensure(spec)
+        made = self._log.ensure(spec)
         encoder = TableEncoder(self._name, schema, key_id, value_id, made.partitions)
         self._known[schema.full_name, schema.fingerprint] = encoder
         return encoder

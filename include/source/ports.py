@@ -1,25 +1,69 @@
-"""What a session of capture stands on: the log, its own topics, and somebody who watches."""
+"""What a session of capture stands on: the log, by one port, and somebody who watches."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any, Protocol
 
-from include.log.ports import LogReader, LogWriter, SchemaRegistry, TopicAdmin, TopicSpec
-from include.log.topics import control, policy, source_answers, source_requests, source_resolved
-from include.source.group import Group
+from include.log.ports import Record, TopicInfo, TopicSpec
+from include.record.position import SourcePosition
+from include.source.group import Group, Output
+from include.source.state import CaptureState
 
-__all__ = ["LogPorts", "Watcher", "ensure_topics", "transactional_id"]
+__all__ = ["CaptureLog", "ResumePoint", "Watcher"]
 
 
-@dataclass(frozen=True)
-class LogPorts:
-    """How a session reaches the log; `writer()` opens (and fences)."""
+@dataclass(frozen=True, slots=True)
+class ResumePoint:
+    """What the last committed group left: all up to `position` is in the log, and capture was in `state`."""
 
-    writer: Callable[[], LogWriter]
-    reader: LogReader
-    admin: TopicAdmin
-    registry: SchemaRegistry
+    position: SourcePosition
+    state: CaptureState
+
+
+class CaptureLog(Protocol):
+    """The log as the only capture of a source needs it: its own topics, its tables' topics and their schemas.
+
+    Whoever opened it last may write; older ones get `Fenced`. Between `write` and the end of `commit` readers see
+    nothing, and then all. After an error from `open`, `write`, `commit` or `remake` nothing is certain but what the
+    next `open` tells: whether a commit happened whose answer was lost is known from its resume point alone. Every call
+    may block, and raises `Transient` when the log does not answer. Not for use from several threads.
+    """
+
+    def newest(self) -> ResumePoint | None:
+        """The resume point of whoever writes now, None before the first commit; fences nobody."""
+
+    def open(self) -> ResumePoint | None:
+        """Fence the one before, drop what it had not committed, and tell where it ended; None: nothing was committed.
+
+        May be called again, after an error or `close`. Makes the source's own topics where they are missing. Raises
+        `Terminal` for a log that does not tell.
+        """
+
+    def register(self, subject: str, schema: Mapping[str, Any]) -> int:
+        """The id of a schema, the same at every call."""
+
+    def ensure(self, topic: TopicSpec) -> TopicInfo:
+        """Make the topic unless it is there; `Terminal` with advice when it has another number of partitions."""
+
+    def remake(self, topic: TopicSpec) -> TopicInfo:
+        """Make the topic anew, empty, whatever was in it; only while nothing is written. Not undone by a crash."""
+
+    def write(self, outputs: Iterable[Output]) -> None:
+        """A part of the open group, in order."""
+
+    def commit(self, group: Group) -> None:
+        """The rest of the open group, and the resolved record that says so, last."""
+
+    def requests(self, since: int) -> tuple[list[Record], int]:
+        """Requests from offset `since` on, and the offset after them; without any that is `since`."""
+
+    def closed_requests(self) -> set[str]:
+        """Ids of the requests whose last answer says that nothing is left to do."""
+
+    def close(self) -> None:
+        """Drop what is not committed, and let go of the log; may be called twice, and before `open`."""
 
 
 class Watcher:
@@ -40,14 +84,3 @@ class Watcher:
 
     def on_snapshot_end(self) -> None:
         """No table is being read any more."""
-
-
-def transactional_id(name: str) -> str:
-    """The one id under which a source's topics are written."""
-    return f"lyrebird.capture.{name}"
-
-
-def ensure_topics(name: str, admin: TopicAdmin) -> None:
-    """Make the source's own topics where they are missing."""
-    for topic in (source_resolved(name), control(name), source_requests(name), source_answers(name)):
-        admin.ensure(TopicSpec(topic, 1, policy(topic)))

@@ -8,26 +8,20 @@ from typing import Final, Literal
 
 from include.clock import Clock
 from include.errors import Fenced, LyrebirdError, Restart, SettingsError, Terminal, Transient
-from include.log.kafka import KafkaAdmin, KafkaReader
-from include.log.kafka_writer import KafkaWriter
-from include.log.registry import ConfluentRegistry
-from include.log.topics import source_resolved
-from include.settings.connections import Kafka, Registry
-from include.settings.deployment import Deployment
 from include.source.backoff import Between, next_pause
-from include.source.checkpoint import newest
 from include.source.decoder import decoders_told
 from include.source.definition import SourceDefinition
 from include.source.failover import chosen
 from include.source.job import FIRST, Job
-from include.source.ports import LogPorts, ensure_topics, transactional_id
+from include.source.ports import CaptureLog
 from include.source.preflight import preflight, refuse
 from include.source.reporter import Reporter
 from include.source.server import Behind
 from include.source.session import Session
 from include.source.takeover import taken_over
+from include.source.upstream import LiveServer
 
-__all__ = ["Capture", "Mode", "kafka_ports"]
+__all__ = ["Capture", "Mode"]
 
 log = logging.getLogger(__name__)
 
@@ -35,8 +29,6 @@ Mode = Literal["stream", "snapshot", "anew"]
 """stream: replicate until asked to stop; snapshot: read the tables once, or some of them again; anew: read all tables
 from now on, whatever was captured before (after a purged binlog)."""
 
-# A huge source transaction is one of Kafka's too; brokers take up to 15 minutes by default.
-_LONGEST_TRANSACTION_S: Final = 900.0
 _FIRST_PAUSE_S: Final = 0.5
 _LONGEST_PAUSE_S: Final = 5.0
 # Each try reads the large transaction from the server again.
@@ -59,14 +51,14 @@ class Capture:
         self,
         name: str,
         source: SourceDefinition,
-        ports: LogPorts,
+        capture_log: CaptureLog,
         clock: Clock,
         reporter: Reporter,
         *,
         patience_s: float | None = None,
         between: Between = random.uniform,  # noqa: S311 - jitter wants spread, not secrecy
     ) -> None:
-        self._name, self._source, self._ports, self._clock, self._reporter = name, source, ports, clock, reporter
+        self._name, self._source, self._log, self._clock, self._reporter = name, source, capture_log, clock, reporter
         self._between = between
         self._pause_s = 0.0
         self._behind_since_s: float | None = None
@@ -131,7 +123,7 @@ class Capture:
         refuse(source, preflight(source))
         self._reporter.on_server(source)
         self._server = source
-        session = Session(self._name, source, self._ports, self._clock, self._reporter)
+        session = Session(self._name, source, self._log, LiveServer(self._name, source), self._clock, self._reporter)
         self._reached = True
         try:
             return self._carried_out(session, mode, tables, id_)
@@ -160,8 +152,7 @@ class Capture:
             return self._source
         if mode == "anew":
             return chosen(self._source, None)
-        ensure_topics(self._name, self._ports.admin)
-        last = newest(self._ports.reader, source_resolved(self._name))
+        last = self._log.newest()
         return chosen(self._source, last.position if last else None)
 
     def _bear(self, error: Transient) -> None:
@@ -189,23 +180,3 @@ class Capture:
         until_s = self._clock.monotonic_s() + self._pause_s
         while self._clock.monotonic_s() < until_s and not self._reporter.stop_requested():
             self._clock.sleep(0.2)
-
-
-def kafka_ports(deployment: Deployment, name: str, clock: Clock) -> LogPorts:
-    """The deployment's Kafka and registry; a call that gets no answer gives up after 20 s."""
-    kafka = deployment.one("kafka", Kafka)
-    registry = deployment.one("registry", Registry)
-    bootstrap, options = kafka.bootstrap, kafka.options
-    return LogPorts(
-        writer=lambda: KafkaWriter(
-            bootstrap,
-            transactional_id(name),
-            options,
-            timeout_s=20,
-            transaction_timeout_s=_LONGEST_TRANSACTION_S,
-            clock=clock,
-        ),
-        reader=KafkaReader(bootstrap, options, timeout_s=20, clock=clock),
-        admin=KafkaAdmin(bootstrap, options),
-        registry=ConfluentRegistry(registry.url),
-    )

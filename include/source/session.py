@@ -1,11 +1,11 @@
-"""One fenced session of capture: from opening the writer to its loss or the end.
+"""One fenced session of capture: from opening the log to its loss or the end.
 
 The order of durable steps:
- 1. open the writer: fences the last one of this source and ends its open transaction
- 2. read the last resolved record, up to the topic's end after the fence
+ 1. open the log: fences the last capture of this source and ends its open transaction
+ 2. learn from it where the last committed group ended
  3. ask for the binlog after its GTID position
  4. gather whole transactions, for at most `group_ms` or `group_bytes`
- 5. commit them in one Kafka transaction, the resolved record last (`commit.Committer`)
+ 5. commit them in one transaction of the log, the resolved record last
 An error in 3–5 ends the session; the next one begins at 1 and re-reads what was not committed, under the same versions.
 """
 
@@ -13,29 +13,24 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from dataclasses import replace
-from typing import Any, Final
+from typing import Final
 
 from include.clock import Clock
 from include.errors import SettingsError, Terminal
-from include.log.topics import source_resolved
-from include.source.cascades import cascades_into
-from include.source.checkpoint import read_checkpoint
-from include.source.commit import Committer
-from include.source.connection import asked, server_of
+from include.record.position import SourcePosition
 from include.source.copying import Copying
 from include.source.definition import SourceDefinition
 from include.source.desk import Desk, full_names
 from include.source.encode import Encoders
-from include.source.failover import there
 from include.source.group import Output
-from include.source.inflow import Idle, Inflow
+from include.source.inflow import Idle
 from include.source.job import FIRST, Job
-from include.source.ports import LogPorts, Watcher, ensure_topics
+from include.source.ports import CaptureLog, Watcher
 from include.source.replicator import Replicator
-from include.source.snapshot_reader import first_position
 from include.source.state import CaptureState
-from include.source.tables import Catalog, load_tables
+from include.source.tables import Catalog
 from include.source.transaction import SourceTransaction
+from include.source.upstream import Flow, Upstream
 
 __all__ = ["Session"]
 
@@ -47,23 +42,28 @@ _REQUESTS_EVERY_S: Final = 1.0
 class Session:
     """One writer's life. Any error makes it useless; `close` it in every case."""
 
-    def __init__(self, name: str, source: SourceDefinition, ports: LogPorts, clock: Clock, watcher: Watcher) -> None:
+    def __init__(
+        self,
+        name: str,
+        source: SourceDefinition,
+        log: CaptureLog,
+        upstream: Upstream,
+        clock: Clock,
+        watcher: Watcher,
+    ) -> None:
         """Steps 1 and 2."""
-        self._name, self._source, self._ports, self._clock, self._watcher = name, source, ports, clock, watcher
-        self._server = server_of(source)
-        ensure_topics(name, ports.admin)
-        self._writer = ports.writer()
-        self._inflow: Inflow | None = None
+        self._name, self._source, self._log, self._upstream = name, source, log, upstream
+        self._clock, self._watcher = clock, watcher
+        self._inflow: Flow | None = None
         self._copying: Copying | None = None
+        self._resume = log.open()
         try:
-            self._checkpoint = read_checkpoint(ports.reader, source_resolved(name))
-            self._desk = Desk(name, ports.reader, clock)
+            self._desk = Desk(log, clock)
         except BaseException:
             self.close()
             raise
-        self._committer = Committer(name, self._writer, self._checkpoint, clock)
-        self._catalog = Catalog(self._load, self._server, source.policy, self._cascades_into)
-        self._encoders = Encoders(name, source, ports.admin, ports.registry)
+        self._catalog = Catalog(upstream.tables, upstream.server, source.policy, upstream.cascades_into)
+        self._encoders = Encoders(name, source, log)
         self._replicator: Replicator | None = None
         self._group_since_s: float | None = None
         self._committed_s = self._asked_s = clock.monotonic_s()
@@ -82,21 +82,21 @@ class Session:
         return state.snapshot == "done"
 
     def close(self) -> None:
-        """Give up writer, dump and what reads tables; what is not committed is dropped. May be called twice."""
+        """Give up log, dump and what reads tables; what is not committed is dropped. May be called twice."""
         if self._copying is not None:
             self._copying.close()
         if self._inflow is not None:
             self._inflow.close()
-        self._writer.close()
+        self._log.close()
 
     def begin(self, tables: tuple[str, ...] = ()) -> bool:
         """Owe a snapshot of all captured tables, from now on; False when a stop request came before.
 
         `tables` are read first, as job `FIRST`. After an earlier try every table gets a floor. `stream` reads them.
         """
-        again = self._checkpoint.last is not None
+        again = self._resume is not None
         before = self._state()
-        position = first_position(self._source, self._clock, self._watcher)
+        position = self._upstream.first_position(self._clock, self._watcher)
         if position is None:
             return False
         found = {".".join(name): info for name, info in self._catalog.tables().items()}
@@ -125,14 +125,7 @@ class Session:
         if extra is not None and core.state.job(extra.id) is None and not self._desk.closed(extra.id):
             tables = tuple(_chosen(extra.tables, core.state.tables))
             core.state = replace(core.state, jobs=(*core.state.jobs, replace(extra, tables=tables)))
-        self._inflow = Inflow(
-            self._source,
-            self._source.replica_id(self._name),
-            core.position,
-            core.state.waiting,
-            self._survives_rollback,
-            self._clock,
-        )
+        self._inflow = self._upstream.flow(core.position, core.state.waiting, self._survives_rollback, self._clock)
         while not self._watcher.stop_requested():
             self._step(core, self._inflow)
             self._take_requests(core)
@@ -143,40 +136,31 @@ class Session:
             self._commit()
 
     def _go_on(self) -> Replicator:
-        """From the last resolved record."""
-        last = self._checkpoint.last
-        if last is None or not self.begun:
+        """From where the last capture ended."""
+        if self._resume is None or not self.begun:
             raise Terminal(
                 "the source has no snapshot to go on from",
                 source=self._name,
                 fix=f"Run `lyrebird capture run --source {self._name} --snapshot`, or start the DAG source_snapshot.",
             )
-        return self._begin(asked(self._source, lambda ask: there(ask, self._server, last.position)), self._state())
+        return self._begin(self._upstream.there(self._resume.position), self._state())
 
     def _state(self) -> CaptureState:
-        last = self._checkpoint.last
-        return CaptureState() if last is None else CaptureState.from_json(last.state)
+        return CaptureState() if self._resume is None else self._resume.state
 
-    def _begin(self, position: Any, state: CaptureState) -> Replicator:
+    def _begin(self, position: SourcePosition, state: CaptureState) -> Replicator:
         self._replicator = Replicator(
             self._name, self._source, self._catalog, self._encoders, self._clock, position, state, self._drain
         )
         return self._replicator
 
     def _drain(self, outputs: Iterable[Output]) -> None:
-        self._committer.extend(outputs)
+        self._log.write(outputs)
         self._watcher.on_part()
 
     def _survives_rollback(self, database: str, table: str) -> bool:
         info = self._catalog.tables().get((database, table))
         return info is not None and not info.transactional
-
-    def _load(self) -> Any:
-        source = self._source
-        return asked(source, lambda ask: load_tables(ask, source.databases, source.captures))
-
-    def _cascades_into(self, database: str, table: str) -> bool:
-        return asked(self._source, lambda ask: cascades_into(ask, database, table))
 
     def _take_up_new_tables(self, core: Replicator) -> None:
         """Tables that the source names only since now are owed a snapshot; all get their topics at once."""
@@ -189,7 +173,7 @@ class Session:
         if new:
             core.state = core.state.with_gap(f"gap:new:{core.floor}", new)
 
-    def _step(self, core: Replicator, inflow: Inflow) -> None:
+    def _step(self, core: Replicator, inflow: Flow) -> None:
         """Take at most one event, and commit when it is time."""
         now_s = self._clock.monotonic_s()
         wait_s = _POLL_S if self._copying is None else self._copying.patience_s
@@ -218,7 +202,7 @@ class Session:
     def _commit(self) -> None:
         core = self._core
         group = core.flush()
-        self._committer.commit(group)
+        self._log.commit(group)
         self._group_since_s = None
         self._committed_s = self._clock.monotonic_s()
         if self._inflow is not None:
@@ -250,7 +234,13 @@ class Session:
             if not core.state.jobs:
                 return
             copying = self._copying = Copying(
-                core.state.jobs[0], core, self._source, self._catalog.shape, self._clock, self._watcher
+                core.state.jobs[0],
+                core,
+                self._source,
+                self._catalog.shape,
+                self._clock,
+                self._watcher,
+                self._upstream.reader,
             )
         copying.step()
         if core.pending and self._group_since_s is None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -46,6 +48,14 @@ def test_full_maps_share_a_few_keys_and_each_delta_has_its_own() -> None:
 def test_other_bytes_are_an_invalid_record(data: bytes) -> None:
     with pytest.raises(InvalidRecord, match="resolved"):
         Resolved.parse(data)
+
+
+def test_changes_of_another_shape_are_an_invalid_record() -> None:
+    for changes in ([], {"set": []}, {"put": {"tables": 1}}, {"gone": {"tables": {}}}, {"lost": 3}):
+        record = Resolved("s", 2, 1, position(1), {}, full=False, changes=changes)  # type: ignore[arg-type]
+        data = record.value() if isinstance(changes, dict) else record.value().replace(b'"changes":{}', b'"changes":[]')
+        with pytest.raises(InvalidRecord, match="resolved"):
+            Resolved.parse(data)
 
 
 def test_the_first_record_after_a_start_is_a_full_map() -> None:
@@ -140,3 +150,32 @@ def test_whatever_is_lost_or_restarted_a_reader_believes_only_what_is_so(
             assert view.ends() == ends
         elif not missed:
             assert view.ends() is None
+
+
+fields = st.dictionaries(
+    st.sampled_from("abc"),
+    st.one_of(
+        st.integers(0, 2),
+        st.none(),
+        st.lists(st.integers(0, 2)),
+        st.dictionaries(st.sampled_from("xyz"), st.none() | st.integers(0, 2)),
+    ),
+)
+
+
+@given(st.lists(fields, min_size=1, max_size=8))
+def test_a_reader_knows_the_whole_state_though_a_delta_tells_only_what_changed(states: list[dict[str, Any]]) -> None:
+    writer, view = ResolvedWriter("s", None, {}), ResolvedView()
+    for number, state in enumerate(states, 1):
+        record, _ = writer.records({}, version=number, position=position(number), now_us=0, state=state)
+        view.on_record(record.value())
+        assert view.newest is not None
+        assert view.newest.state == state == record.state
+
+
+def test_deltas_of_before_with_their_whole_state_are_read() -> None:
+    view = ResolvedView()
+    view.on_record(Resolved("s", 1, 1, position(1), {}, full=True, state={"a": 1, "b": 2}).value())
+    view.on_record(Resolved("s", 2, 2, position(2), {}, full=False, state={"a": 3}).value())
+    assert view.newest is not None
+    assert view.newest.state == {"a": 3}

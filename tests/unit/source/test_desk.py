@@ -1,11 +1,11 @@
 from __future__ import annotations
 
 from include.clock import ManualClock
-from include.log.memory import MemoryLog
+from include.log.memory import MemoryLog, MemoryRegistry
 from include.log.requests import Answer, Request, RequestKind
 from include.log.topics import source_answers, source_requests
 from include.source.desk import Desk
-from include.source.ports import ensure_topics
+from include.source.direct_log import ensure_topics, memory_log
 from include.source.state import Aside, CaptureState, Job
 
 TABLES = {"shop.orders": 1, "shop.users": 2}
@@ -21,7 +21,7 @@ def asked(*records: tuple[bytes, bytes | None], answered: tuple[Answer, ...] = (
     for answer in answered:
         writer.append(source_answers("s"), answer.key(), answer.value())
     writer.commit()
-    return Desk("s", log.reader(), ManualClock())
+    return Desk(memory_log("s", log, MemoryRegistry(), ManualClock()), ManualClock())
 
 
 def request(id_: str, *tables: str, kind: RequestKind = "snapshot") -> tuple[bytes, bytes]:

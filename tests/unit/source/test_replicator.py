@@ -15,18 +15,17 @@ from include.errors import Terminal, Transient
 from include.log.control import Control
 from include.log.memory import MemoryLog, MemoryRegistry
 from include.log.ports import LogWriter, Record
-from include.log.resolved import Resolved
+from include.log.resolved import Resolved, ResolvedView
 from include.log.topics import change, control, source_resolved
 from include.record.codec import Decoder
 from include.record.gtid import MariadbGtidSet
 from include.record.position import BinlogPosition, SourcePosition
 from include.record.version import from_headers, number_of
-from include.source.checkpoint import read_checkpoint
-from include.source.commit import Committer
 from include.source.definition import SourceDefinition
+from include.source.direct_log import DirectLog, LogPorts, ensure_topics, memory_log, transactional_id
 from include.source.encode import Encoders
 from include.source.group import Group
-from include.source.ports import ensure_topics, transactional_id
+from include.source.ports import ResumePoint
 from include.source.replicator import Replicator
 from include.source.server import Server
 from include.source.state import CaptureState
@@ -84,19 +83,19 @@ class World:
         self, transactions: Sequence[SourceTransaction], group: int = 1, fail_at: int = 0, after: bool = False
     ) -> None:
         """One session: from the checkpoint to the end of `transactions`, or to the failure."""
-        writer: Any = Failing(self.log.writer(transactional_id("s")), fail_at, after)
-        checkpoint = read_checkpoint(self.log.reader(), source_resolved("s"))
-        last = checkpoint.last
-        state = CaptureState.from_json(last.state) if last else CaptureState(tables={"shop.t": 0}, snapshot="done")
+
+        def writer() -> Any:
+            return Failing(self.log.writer(transactional_id("s")), fail_at, after)
+
+        log = DirectLog("s", LogPorts(writer, self.log.reader(), self.log.admin(), self.registry), self.clock)
+        resume = log.open() or ResumePoint(START, CaptureState(tables={"shop.t": 0}, snapshot="done"))
         table = TableInfo("shop", "t")
         table.columns, table.key = list(SCHEMA.columns), SCHEMA.key
         catalog = Catalog(
             lambda: {("shop", "t"): table}, SERVER, self.source.policy, lambda *name: name in self.cascades
         )
-        encoders = Encoders("s", self.source, self.log.admin(), self.registry)
-        committer = Committer("s", writer, checkpoint, self.clock)
-        position = last.position if last else START
-        core = Replicator("s", self.source, catalog, encoders, self.clock, position, state, committer.extend)
+        encoders = Encoders("s", self.source, log)
+        core = Replicator("s", self.source, catalog, encoders, self.clock, resume.position, resume.state, log.write)
         waiting = 0
         for each in transactions:
             if core.position.gtids.contains(MariadbGtidSet.parse(each.gtid)):  # type: ignore[arg-type]
@@ -105,10 +104,10 @@ class World:
             waiting += 1
             if waiting == group:
                 self.groups.append(core.flush())
-                committer.commit(self.groups[-1])
+                log.commit(self.groups[-1])
                 waiting = 0
         if waiting:
-            committer.commit(core.flush())
+            log.commit(core.flush())
 
     def records(self, topic: str) -> list[Record]:
         reader = self.log.reader()
@@ -144,7 +143,8 @@ def _without_time(world: World, record: Record) -> str:
 
 
 def resolved(world: World) -> list[Resolved]:
-    return [Resolved.parse(record.value) for record in world.records(source_resolved("s")) if record.value]
+    view = ResolvedView()
+    return [found for record in world.records(source_resolved("s")) if (found := view.on_record(record.value))]
 
 
 def test_versions_are_dense_over_rows_and_resolved_records() -> None:
@@ -255,7 +255,7 @@ def test_a_transaction_that_was_had_already_stops_the_source() -> None:
         "s",
         world.source,
         Catalog(dict, SERVER, world.source.policy),
-        Encoders("s", world.source, world.log.admin(), world.registry),
+        Encoders("s", world.source, memory_log("s", world.log, world.registry, world.clock)),
         world.clock,
         START,
         CaptureState(),
@@ -271,7 +271,7 @@ def test_an_idle_server_moves_time_but_never_back() -> None:
         "s",
         world.source,
         Catalog(dict, SERVER, world.source.policy),
-        Encoders("s", world.source, world.log.admin(), world.registry),
+        Encoders("s", world.source, memory_log("s", world.log, world.registry, world.clock)),
         world.clock,
         START,
         CaptureState(),

@@ -11,7 +11,7 @@ from include.log.topics import source_answers, source_requests
 from include.record.gtid import MariadbGtidSet
 from include.record.position import BinlogPosition, SourcePosition
 from include.source.binlog_files import BinlogLook
-from include.source.ports import ensure_topics
+from include.source.direct_log import ensure_topics
 from include.source.purge import Horizon
 from include.source.state import Aside, CaptureState, Job, Waiting
 from include.source.status import lines_of, open_requests, status_of

@@ -1,0 +1,180 @@
+"""`CaptureLog` where capture reaches log and registry itself, in Kafka or in memory.
+
+A group → one transaction of the log: rows, control records, answers, and the resolved record last:
+ 1. begin
+ 2. append the group's records; of a group that is larger than memory should hold, in parts (`write`)
+ 3. flush, and learn the offsets after the last record of each partition
+ 4. append the resolved record (and, after a full map, tombstones of the deltas that it replaces)
+ 5. commit: all of it is seen by readers, or nothing
+A crash before 5 leaves nothing: the next writer's fence aborts it. After a crash in 5 the topic alone says whether it
+happened.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from include.clock import Clock
+from include.errors import Terminal
+from include.log.memory import MemoryLog
+from include.log.ports import LogReader, LogWriter, Record, SchemaRegistry, TopicAdmin, TopicInfo, TopicSpec
+from include.log.resolved import Resolved, ResolvedWriter
+from include.log.topics import control, policy, source_answers, source_requests, source_resolved
+from include.record.version import to_header
+from include.source.checkpoint import read_checkpoint
+from include.source.desk import answers_by_id
+from include.source.group import Group, Output
+from include.source.ports import ResumePoint
+from include.source.state import CaptureState
+
+__all__ = ["DirectLog", "LogPorts", "ensure_topics", "memory_log", "transactional_id"]
+
+_FULL_EVERY_US: Final = 300_000_000
+
+
+@dataclass(frozen=True)
+class LogPorts:
+    """How log and registry are reached; `writer()` opens (and fences)."""
+
+    writer: Callable[[], LogWriter]
+    reader: LogReader
+    admin: TopicAdmin
+    registry: SchemaRegistry
+
+
+def transactional_id(name: str) -> str:
+    """The one id under which a source's topics are written."""
+    return f"lyrebird.capture.{name}"
+
+
+def ensure_topics(name: str, admin: TopicAdmin) -> None:
+    """Make the source's own topics where they are missing."""
+    for topic in (source_resolved(name), control(name), source_requests(name), source_answers(name)):
+        admin.ensure(TopicSpec(topic, 1, policy(topic)))
+
+
+class DirectLog:
+    """See `CaptureLog`. Errors are those of the ports."""
+
+    def __init__(self, name: str, ports: LogPorts, clock: Clock) -> None:
+        self._name, self._ports, self._clock = name, ports, clock
+        self._topic, self._asked = source_resolved(name), source_requests(name)
+        self._writer: LogWriter | None = None
+        self._resolved: ResolvedWriter | None = None
+        self._begun = self._appended = False
+        self._remade: dict[tuple[str, int], int] = {}
+
+    def newest(self) -> ResumePoint | None:
+        """See `CaptureLog`."""
+        ensure_topics(self._name, self._ports.admin)
+        return _resume_point(read_checkpoint(self._ports.reader, self._topic).last)
+
+    def open(self) -> ResumePoint | None:
+        """See `CaptureLog`."""
+        self.close()
+        ensure_topics(self._name, self._ports.admin)
+        self._writer = self._ports.writer()
+        self._begun = self._appended = False
+        try:
+            # Only after the fence: now the topic's end cannot move under us.
+            found = read_checkpoint(self._ports.reader, self._topic)
+            point = _resume_point(found.last)
+        except BaseException:
+            self.close()
+            raise
+        self._resolved = ResolvedWriter(
+            self._name, found.last, found.ends, deltas=found.deltas, full_every_us=_FULL_EVERY_US
+        )
+        return point
+
+    def register(self, subject: str, schema: Mapping[str, Any]) -> int:
+        """See `CaptureLog`. No level is asked for: a table's owner changes it without asking its readers."""
+        return self._ports.registry.register(subject, schema, "NONE")
+
+    def ensure(self, topic: TopicSpec) -> TopicInfo:
+        """See `CaptureLog`."""
+        return self._ports.admin.ensure(topic)
+
+    def remake(self, topic: TopicSpec) -> TopicInfo:
+        """See `CaptureLog`."""
+        if self._begun:
+            raise Terminal("a topic cannot be made anew in a transaction", topic=topic.name)
+        self._ports.admin.delete(topic.name)
+        made = self._ports.admin.ensure(topic)
+        # Readers must not wait for offsets of the topic that is gone.
+        self._remade |= {(topic.name, partition): 0 for partition in range(made.partitions)}
+        return made
+
+    def write(self, outputs: Iterable[Output]) -> None:
+        """See `CaptureLog`; steps 1 and 2."""
+        writer, _ = self._opened()
+        if not self._begun:
+            writer.begin()
+            self._begun = True
+        for output in outputs:
+            self._appended = True
+            writer.append(
+                output.topic,
+                output.key,
+                output.value,
+                headers=(to_header(output.version),),
+                partition=output.partition,
+            )
+
+    def commit(self, group: Group) -> None:
+        """See `CaptureLog`; all steps."""
+        self.write(group.outputs)
+        writer, resolved = self._opened()
+        ends = self._remade | (writer.next_offsets() if self._appended else {})
+        _, appended = resolved.records(
+            ends,
+            version=group.version,
+            position=group.position,
+            now_us=self._clock.now_us(),
+            uncovered=group.uncovered,
+            state=group.state.to_json(),
+        )
+        headers = (to_header(group.version),)
+        for key, value in appended:
+            writer.append(self._topic, key, value, headers=headers)
+        writer.commit()
+        self._begun = self._appended = False
+        self._remade = {}
+
+    def requests(self, since: int) -> tuple[list[Record], int]:
+        """See `CaptureLog`."""
+        reader, topic = self._ports.reader, self._asked
+        end = reader.end_offsets(topic)[0]
+        if end <= since:
+            return [], since
+        start = max(reader.begin_offsets(topic)[0], since)
+        return list(reader.read(topic, 0, start, end)), end
+
+    def closed_requests(self) -> set[str]:
+        """See `CaptureLog`."""
+        answers = answers_by_id(self._ports.reader, self._name)
+        return {id_ for id_, answer in answers.items() if answer.state in ("done", "refused")}
+
+    def close(self) -> None:
+        """See `CaptureLog`."""
+        writer, self._writer, self._resolved = self._writer, None, None
+        self._remade = {}
+        if writer is not None:
+            writer.close()
+
+    def _opened(self) -> tuple[LogWriter, ResolvedWriter]:
+        if self._writer is None or self._resolved is None:
+            raise Terminal("the log is not open", source=self._name)
+        return self._writer, self._resolved
+
+
+def memory_log(name: str, log: MemoryLog, registry: SchemaRegistry, clock: Clock) -> DirectLog:
+    """That log in memory."""
+    ports = LogPorts(lambda: log.writer(transactional_id(name)), log.reader(), log.admin(), registry)
+    return DirectLog(name, ports, clock)
+
+
+def _resume_point(last: Resolved | None) -> ResumePoint | None:
+    return None if last is None else ResumePoint(last.position, CaptureState.from_json(last.state))

@@ -1,0 +1,40 @@
+"""The log of a source in the deployment's Kafka and registry."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from include.clock import Clock
+from include.log.kafka import KafkaAdmin, KafkaReader
+from include.log.kafka_writer import KafkaWriter
+from include.log.ports import LogWriter
+from include.log.registry import ConfluentRegistry
+from include.settings.connections import Kafka, Registry
+from include.settings.deployment import Deployment
+from include.source.direct_log import DirectLog, LogPorts, transactional_id
+
+__all__ = ["kafka_log"]
+
+_TIMEOUT_S: Final = 20.0
+# A huge source transaction is one of Kafka's too; brokers take up to 15 minutes by default.
+_LONGEST_TRANSACTION_S: Final = 900.0
+
+
+def kafka_log(deployment: Deployment, name: str, clock: Clock) -> DirectLog:
+    """Connects at the first need; a call that gets no answer gives up after 20 s."""
+    kafka = deployment.one("kafka", Kafka)
+    bootstrap, options = kafka.bootstrap, kafka.options
+
+    def writer() -> LogWriter:
+        return KafkaWriter(
+            bootstrap,
+            transactional_id(name),
+            options,
+            timeout_s=_TIMEOUT_S,
+            transaction_timeout_s=_LONGEST_TRANSACTION_S,
+            clock=clock,
+        )
+
+    reader = KafkaReader(bootstrap, options, timeout_s=_TIMEOUT_S, clock=clock)
+    registry = ConfluentRegistry(deployment.one("registry", Registry).url)
+    return DirectLog(name, LogPorts(writer, reader, KafkaAdmin(bootstrap, options), registry), clock)

@@ -1,0 +1,108 @@
+"""The server of a session: what it tells of its tables, its transactions after a position, its rows in a snapshot."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Protocol
+
+from include.clock import Clock
+from include.record.position import SourcePosition
+from include.source.cascades import cascades_into
+from include.source.connection import asked, server_of
+from include.source.definition import SourceDefinition
+from include.source.failover import there
+from include.source.inflow import Idle, Inflow
+from include.source.open_group import SurvivesRollback
+from include.source.ports import Watcher
+from include.source.server import Server
+from include.source.snapshot_reader import SnapshotReader, first_position
+from include.source.state import Waiting
+from include.source.tables import TableInfo, load_tables
+from include.source.transaction import SourceTransaction
+
+__all__ = ["Flow", "LiveServer", "Upstream"]
+
+
+class Flow(Protocol):
+    """See `Inflow`."""
+
+    def next(self, timeout_s: float) -> SourceTransaction | Idle | None:
+        """What at most one event completes; None, too, when there was none within `timeout_s`."""
+
+    def waiting(self, known: tuple[Waiting, ...], position: SourcePosition) -> tuple[Waiting, ...]:
+        """`known`, less what the last transaction ended, with what it prepared; `position` is the one before it."""
+
+    def heard(self) -> None:
+        """The server's silence counts from now."""
+
+    def close(self) -> None:
+        """Hang up; may be called twice."""
+
+
+class Upstream(Protocol):
+    """Every call may ask the server, and raises `Transient` when it does not answer."""
+
+    @property
+    def server(self) -> Server:
+        """What it is."""
+
+    def tables(self) -> Mapping[tuple[str, str], TableInfo]:
+        """Captured tables by (database, name), as they are at the call."""
+
+    def cascades_into(self, database: str, table: str) -> bool:
+        """Whether a foreign key cascades into the table."""
+
+    def there(self, position: SourcePosition) -> SourcePosition:
+        """`position` with a place in this server's own files."""
+
+    def flow(
+        self, position: SourcePosition, waiting: tuple[Waiting, ...], survives: SurvivesRollback, clock: Clock
+    ) -> Flow:
+        """Its transactions after `position`; `waiting` are the XA transactions that were prepared there."""
+
+    def first_position(self, clock: Clock, watcher: Watcher) -> SourcePosition | None:
+        """Where a stream may begin that is to see whole transactions; None when asked to stop."""
+
+    def reader(self, source: SourceDefinition, clock: Clock) -> SnapshotReader:
+        """One more connection that reads tables; called by several threads."""
+
+
+class LiveServer:
+    """The server that a source names."""
+
+    def __init__(self, name: str, source: SourceDefinition) -> None:
+        """Ask what it is."""
+        self._name, self._source = name, source
+        self._server = server_of(source)
+
+    @property
+    def server(self) -> Server:
+        """See `Upstream`."""
+        return self._server
+
+    def tables(self) -> Mapping[tuple[str, str], TableInfo]:
+        """See `Upstream`."""
+        source = self._source
+        return asked(source, lambda ask: load_tables(ask, source.databases, source.captures))
+
+    def cascades_into(self, database: str, table: str) -> bool:
+        """See `Upstream`."""
+        return asked(self._source, lambda ask: cascades_into(ask, database, table))
+
+    def there(self, position: SourcePosition) -> SourcePosition:
+        """See `Upstream`."""
+        return asked(self._source, lambda ask: there(ask, self._server, position))
+
+    def flow(
+        self, position: SourcePosition, waiting: tuple[Waiting, ...], survives: SurvivesRollback, clock: Clock
+    ) -> Flow:
+        """See `Upstream`."""
+        return Inflow(self._source, self._source.replica_id(self._name), position, waiting, survives, clock)
+
+    def first_position(self, clock: Clock, watcher: Watcher) -> SourcePosition | None:
+        """See `Upstream`."""
+        return first_position(self._source, clock, watcher)
+
+    def reader(self, source: SourceDefinition, clock: Clock) -> SnapshotReader:
+        """See `Upstream`."""
+        return SnapshotReader(source, clock)
