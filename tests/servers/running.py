@@ -81,6 +81,8 @@ def running(
     base = (*called.argv, *_base_options(row, called, data))
     if not data.exists():
         create(row, called, base, data, log)
+    temporary = folder / "tmp"
+    temporary.mkdir(exist_ok=True)
     password, init, port = secrets.token_urlsafe(12), folder / "accounts.sql", free_port()
     init.touch(mode=0o600)
     init.write_text(_accounts(row, password))
@@ -95,6 +97,8 @@ def running(
             "--bind-address=127.0.0.1",
             f"--server-id={server_id}",
             f"--log-bin={data / 'bin'}",
+            # A server that starts deletes the temporary tables of those that share its folder for them.
+            f"--tmpdir={temporary}",
             *_ROW_LOG,
             *_FLAVOURS[row.flavour],
             *(_GTID if row.flavour == "mysql" and row.at_least(8) else ()),

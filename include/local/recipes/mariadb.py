@@ -53,6 +53,8 @@ def prepare(site: Site, row: Service) -> tuple[Launch, ...]:
     data = folder / "data"
     if not (data / "mysql").exists():
         _create(site, row, environment)
+    temporary = folder / "tmp"
+    temporary.mkdir(exist_ok=True)
     init = folder / "accounts.sql"
     init.write_text(
         _ACCOUNTS.format(
@@ -75,6 +77,8 @@ def prepare(site: Site, row: Service) -> tuple[Launch, ...]:
         "--bind-address=127.0.0.1",
         "--server-id=1",
         f"--log-bin={data / 'bin'}",
+        # A server that starts deletes the temporary tables of those that share its folder for them.
+        f"--tmpdir={temporary}",
         *BINLOG,
         # Loopback alone is served, and making a key for TLS takes seven seconds of each start.
         "--skip-ssl",
