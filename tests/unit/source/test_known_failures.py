@@ -7,6 +7,7 @@ A parser of DDL stops the stream (dbz#2321 #2401 #2224, DBZ-9623 -9411; maxwell 
     test_known_failures_ddl.py::test_a_statement_that_stopped_others_has_its_effect_and_the_rows_after_it_are_read
     test_known_failures_ddl.py::test_rows_that_a_statement_made_as_text_are_never_passed_over
     test_ddl.py::test_any_text_has_effects_or_is_refused
+    tests/prove/test_known_failures.py::test_rows_around_every_statement_are_read_as_servers_log_them
     tests/integration/source/test_known_failures.py::test_a_truncate_in_other_letters_empties_the_copy
 A schema history is lost, grows, is slow (dbz#2047, DBZ-8562; airbyte #74002; Altinity #507; risingwave #14394)
     test_known_failures_stream.py::test_rows_of_before_an_alter_are_read_by_the_map_of_their_time
