@@ -52,7 +52,8 @@ class World:
     def __init__(self, name: str, folder: Path, server: Database, kafka: str, registry: str) -> None:
         self.name, self.folder, self.server, self.kafka, self.registry = name, folder, server, kafka, registry
         self.running: list[subprocess.Popen[str]] = []
-        self._declared: dict[str, Any] = {}
+        # Captured tables beside a and b.
+        self.more: list[str] = []
         (folder / "deployment").mkdir()
         self.root = server.connect()
         self.about = read_server(self.ask)
@@ -232,7 +233,7 @@ class World:
         return {row[0]: row for row in self.ask(f"SELECT * FROM {self.name}.{table}")}
 
     def versions(self) -> list[int]:
-        topics = [change(self.name, self.name, t) for t in ("a", "b")]
+        topics = [change(self.name, self.name, t) for t in ("a", "b", *self.more)]
         topics += [control(self.name), source_resolved(self.name), source_answers(self.name)]
         return sorted({from_headers(r.headers) for topic in topics for r in self.records(topic)})
 

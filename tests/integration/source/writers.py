@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
 import threading
 import time
@@ -33,17 +34,24 @@ class Writers:
 
     def _write(self, seed: int) -> None:
         chance = random.Random(seed)
-        connection = self._world.server.connect(database=self._world.name)
-        connection.autocommit(False)
-        with connection, connection.cursor() as cursor:
-            while not self._stop.is_set():
-                try:
-                    for _ in range(chance.randint(1, 4)):
-                        self._step(cursor, chance)
-                    connection.commit()
-                except pymysql.err.MySQLError:
-                    connection.rollback()
-                time.sleep(0.01)
+        while not self._stop.is_set():
+            # Where the server is away, another connection is tried.
+            with contextlib.suppress(pymysql.err.MySQLError):
+                connection = self._world.server.connect(database=self._world.name)
+                with connection, connection.cursor() as cursor:
+                    connection.autocommit(False)
+                    self._transactions(connection, cursor, chance)
+            time.sleep(0.05)
+
+    def _transactions(self, connection: Any, cursor: Any, chance: random.Random) -> None:
+        while not self._stop.is_set():
+            try:
+                for _ in range(chance.randint(1, 4)):
+                    self._step(cursor, chance)
+                connection.commit()
+            except pymysql.err.MySQLError:
+                connection.rollback()
+            time.sleep(0.01)
 
     def _step(self, cursor: Any, chance: random.Random) -> None:
         id_, part = chance.randint(1, 60), chance.randint(1, 5)

@@ -1,0 +1,46 @@
+"""What capture needs goes away for some seconds while rows are written; the longer drills stand in tests/prove."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+
+from tests.integration.source.broker import broker
+from tests.integration.source.outages import outlives_a_full_disk, outlives_kafka, outlives_the_registry
+from tests.integration.source.proxy import Proxy
+from tests.integration.source.world import World, opened
+
+
+@pytest.fixture
+def registry(registry_url: str) -> Iterator[Proxy]:
+    found = urlsplit(registry_url)
+    assert found.hostname is not None
+    assert found.port is not None
+    with Proxy(found.hostname, found.port) as made:
+        yield made
+
+
+@pytest.fixture
+def world(unique: str, tmp_path: Path, mariadb: Any, kafka: str, registry: Proxy, registry_url: str) -> Iterator[World]:
+    url = f"http://{registry.host}:{registry.port}{urlsplit(registry_url).path}"
+    with opened(unique, tmp_path, mariadb, kafka, url) as made:
+        yield made
+
+
+def test_a_dead_kafka_is_waited_for_and_nothing_is_lost_or_doubled(
+    unique: str, tmp_path: Path, mariadb: Any, registry_url: str
+) -> None:
+    with broker(tmp_path / "kafka") as kafka, opened(unique, tmp_path, mariadb, kafka.address, registry_url) as world:
+        outlives_kafka(world, kafka, 8)
+
+
+def test_a_dead_registry_is_waited_for_at_the_start_and_at_new_schemas(world: World, registry: Proxy) -> None:
+    outlives_the_registry(world, registry)
+
+
+def test_room_on_disk_is_waited_for_and_nothing_is_lost_or_doubled(world: World) -> None:
+    outlives_a_full_disk(world)
