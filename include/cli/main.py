@@ -8,9 +8,12 @@ from dataclasses import dataclass
 
 import click
 
-from include.errors import LyrebirdError
+from include.errors import LyrebirdError, Transient
 
-__all__ = ["COMMANDS", "Entry", "lyrebird", "main"]
+__all__ = ["COMMANDS", "EXIT_TRANSIENT", "Entry", "lyrebird", "main"]
+
+EXIT_TRANSIENT = 75
+"""Exit code when the same command may succeed later (EX_TEMPFAIL)."""
 
 
 @dataclass(frozen=True)
@@ -73,12 +76,12 @@ def lyrebird() -> None:
 
 
 def main() -> int:
-    """Run a command; a LyrebirdError becomes one line on stderr and exit code 1."""
+    """Run a command; a LyrebirdError becomes one line on stderr and exit code 1, or `EXIT_TRANSIENT`."""
     try:
         lyrebird.main(prog_name="lyrebird", standalone_mode=False)
     except LyrebirdError as error:
         sys.stderr.write(f"error: {error}\n")
-        return 1
+        return EXIT_TRANSIENT if isinstance(error, Transient) else 1
     except click.exceptions.Abort:
         sys.stderr.write("stopped\n")
         return 130

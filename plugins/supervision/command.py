@@ -14,6 +14,7 @@ from include.settings.environment import PROJECT_ROOT
 from supervision.first_tasks import lyrebird_argv
 from supervision.launch import application_environment
 from supervision.leash import leashed
+from supervision.refusing import GaveUp, refuses
 
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
@@ -28,7 +29,8 @@ class LyrebirdOperator(BaseOperator):
         arguments: of the command (templated).
 
     Raises:
-        Transient: the status was not 0; the message is the command's own last line.
+        GaveUp: the command says that asking again gives the same.
+        Transient: the status was another one than 0; the message is the command's own last line.
     """
 
     template_fields: Sequence[str] = ("arguments",)
@@ -59,10 +61,11 @@ class LyrebirdOperator(BaseOperator):
                 self.log.info("%s", line.rstrip())
                 if line.strip():
                     last.append(line.strip())
+        said = f"{last[0].removeprefix('error: ')} (lyrebird {' '.join(arguments)})"
+        if refuses(child.returncode, last[0]):
+            raise GaveUp(said)
         if child.returncode != 0:
-            raise Transient(
-                f"lyrebird {' '.join(arguments)}: {last[0].removeprefix('error: ')}", status=child.returncode
-            )
+            raise Transient(said, status=child.returncode)
         return last[0]
 
     def on_kill(self) -> None:

@@ -16,6 +16,7 @@ from include.errors import Terminal, Transient
 from include.settings.environment import PROJECT_ROOT, state_folder
 from include.source.run_params import SnapshotRun, capture_application, refuse_unless_snapshotted
 from supervision.launch import application_environment
+from supervision.refusing import refuses
 from supervision.run_folder import run_folder
 
 __all__ = ["check_audit", "check_replication", "check_snapshot", "choose_snapshot", "judge_audit", "lyrebird_argv"]
@@ -106,7 +107,8 @@ def _capture_status(source: str) -> dict[str, Any]:
     )
     lines = (ended.stdout if ended.returncode == 0 else ended.stderr).strip().splitlines() or [""]
     if ended.returncode != 0:
-        raise Transient(
+        kind = Terminal if refuses(ended.returncode, lines[-1]) else Transient
+        raise kind(
             f"lyrebird capture status: {lines[-1].removeprefix('error: ')}", source=source, status=ended.returncode
         )
     status: dict[str, Any] = json.loads(ended.stdout)

@@ -36,13 +36,14 @@ from supervision.decisions import (
 )
 from supervision.launch import application_environment, launch
 from supervision.links import ApplicationLogLink
+from supervision.refusing import GaveUp
 from supervision.run_folder import RunFolder, run_folder
 from supervision.trigger import ApplicationTrigger
 
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
 
-__all__ = ["GaveUp", "StreamingOperator"]
+__all__ = ["StreamingOperator"]
 
 _RESTARTS_KEY = "restarts_us"
 # Below this, an event may overtake the booking of the deferral: see ApplicationTrigger.
@@ -51,14 +52,6 @@ _TAIL_LINES = 60
 _TELL_AGAIN_US = 60_000_000
 # What a mail shows of it.
 _LAST_WORDS = 3
-
-
-class GaveUp(AirflowFailException):
-    """The application says that starting it again helps nobody: no retry. `run_next`: a command for the mail."""
-
-    def __init__(self, text: str, run_next: str) -> None:
-        super().__init__(text)
-        self.run_next = run_next
 
 
 class StreamingOperator(BaseOperator):

@@ -1,4 +1,4 @@
-"""First tasks: plain functions of `include` that check what a person asked for."""
+"""Ends that no retry would change: of first tasks, which check what a person asked for, and of what tasks run."""
 
 from __future__ import annotations
 
@@ -10,10 +10,26 @@ from airflow.sdk.exceptions import AirflowFailException
 
 from include.errors import Terminal
 
-__all__ = ["refusing"]
+__all__ = ["GaveUp", "refuses", "refusing"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
+
+
+class GaveUp(AirflowFailException):
+    """What was run says that running it again helps nobody: no retry. `run_next`: a command for the mail, or ""."""
+
+    def __init__(self, text: str, run_next: str = "") -> None:
+        super().__init__(text)
+        self.run_next = run_next
+
+
+def refuses(status: int, last_line: str) -> bool:
+    """Whether a `lyrebird` command that ended so says that asking again gives the same.
+
+    An exception that nobody foresaw ends with status 1 too, but not with such a line.
+    """
+    return status == 1 and last_line.startswith("error: ")
 
 
 def refusing(function: Callable[P, R]) -> Callable[P, R]:

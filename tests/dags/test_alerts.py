@@ -11,7 +11,7 @@ import pytest
 from include.errors import Terminal
 from include.settings.applications import Alerts
 from supervision.alerts import default_args, incident_mail, mails
-from supervision.operator import GaveUp
+from supervision.refusing import GaveUp
 
 ALERTS = Alerts.model_validate({"from": "lyrebird@localhost", "to": ["on-call@localhost"]})
 LINK = "http://127.0.0.1:8080/dags/d/runs/r/tasks/t?try_number=2"

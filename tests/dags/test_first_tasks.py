@@ -99,6 +99,12 @@ def test_a_command_that_fails_gives_its_own_last_line() -> None:
         operator.execute({})
 
 
+def test_a_command_that_refuses_is_not_asked_again() -> None:
+    operator = LyrebirdOperator(task_id="t", arguments=["capture", "run", "--source", "nobody", "--anew"])
+    with pytest.raises(AirflowFailException, match=r"^--anew and --tables need --snapshot.*--source nobody"):
+        operator.execute({})
+
+
 def test_a_command_that_works_returns_its_last_line() -> None:
     assert LyrebirdOperator(task_id="t", arguments=["--help"]).execute({})
 

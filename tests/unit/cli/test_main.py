@@ -7,7 +7,7 @@ from click.testing import CliRunner
 
 from include.cli import main
 from include.cli.table import duration, table
-from include.errors import Terminal
+from include.errors import Terminal, Transient
 
 
 def run(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
@@ -44,6 +44,15 @@ def test_an_error_is_one_line_on_stderr_and_exit_1(
     monkeypatch.setattr(main.lyrebird, "get_command", lambda _context, _name: failing)
     assert run(monkeypatch, "up") == 1
     assert capsys.readouterr().err == "error: port 1 is in use (port=1). Stop it.\n"
+
+
+def test_what_may_succeed_later_has_an_exit_code_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    @click.command()
+    def failing() -> None:
+        raise Transient("Kafka does not answer", system="kafka")
+
+    monkeypatch.setattr(main.lyrebird, "get_command", lambda _context, _name: failing)
+    assert run(monkeypatch, "up") == main.EXIT_TRANSIENT == 75
 
 
 def test_an_unknown_command_is_refused(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
