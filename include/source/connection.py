@@ -32,6 +32,12 @@ _NO_PRIVILEGE = frozenset({1142, 1143, 1227})
 _MASTER_FATAL = 1236
 _TABLE_CHANGED = 1412
 _BY_GTID = 4
+# Whatever a server or its init_connect sets for all: no SELECT is cut short, padded, or ended by a limit of time. Each
+# of the last two is known to one family alone, and to it from these versions on.
+_SESSION = (
+    "SET time_zone = '+00:00', sql_mode = '', sql_select_limit = 18446744073709551615"
+    " /*!50708 , max_execution_time = 0 */ /*M!100101 , max_statement_time = 0 */"
+)
 # What pymysql raises where bytes are not what its protocol says.
 _GARBAGE = (ValueError, IndexError, struct.error, AssertionError, TypeError, OverflowError, MemoryError)
 
@@ -51,7 +57,7 @@ def connect(source: SourceDefinition, read_timeout_s: float = 60) -> Connection[
             autocommit=True,
             connect_timeout=5,
             read_timeout=10,
-            init_command="SET time_zone = '+00:00'",
+            init_command=_SESSION,
             **_tls(source),
         )
     except pymysql.err.MySQLError as refusal:
@@ -219,7 +225,7 @@ def error_of(refusal: BaseException, source: SourceDefinition) -> LyrebirdError:
             server=place,
             user=source.user,
             answer=answer,
-            fix="GRANT REPLICATION SLAVE, BINLOG MONITOR, SELECT ON *.* to it.",
+            fix="GRANT REPLICATION SLAVE, BINLOG MONITOR (MySQL: REPLICATION CLIENT), SELECT ON *.* to it.",
         )
     if "same server_uuid/server_id" in answer:
         return Fenced(

@@ -9,7 +9,9 @@ import pymysql
 import pytest
 
 from include.source.binlog import EventReader
+from include.source.connection import connect, query
 from include.source.ddl import Effect, effects
+from include.source.definition import SourceDefinition
 from include.source.files import read_events
 from include.source.step import Rows, SourceTransaction
 from tests.made_binlog import builder
@@ -118,3 +120,26 @@ def told(folder: Path, file: str) -> tuple[list[int], list[Effect]]:
                 width = (len(step.table.types) + 7) // 8
                 ids.append(struct.unpack_from("<i", step.body, 1 + 2 * width)[0])
     return ids, effects_
+
+
+@pytest.mark.parametrize("name", ["mariadb-10.1", "mariadb-11.4", "mysql-5.6", "mysql-9.7"])
+def test_no_setting_of_the_server_cuts_pads_or_ends_what_is_selected(server: Give, name: str) -> None:
+    """DBZ-9337, dbz#2105: a snapshot that lacks rows, or is begun for ever, by what a server sets for all."""
+    database = server(name)
+    limit = "max_execution_time = 1" if name == "mysql-9.7" else "max_statement_time = 0.001"
+    with database.connect() as connection, connection.cursor() as cursor:
+        cursor.execute("CREATE DATABASE settings")
+        cursor.execute("CREATE TABLE settings.t (c char(4))")
+        cursor.execute("INSERT INTO settings.t VALUES ('a'), ('b'), ('c')")
+        cursor.execute("SET GLOBAL sql_select_limit = 2")
+        cursor.execute(f"SET GLOBAL sql_mode = '{'ANSI' if name == 'mysql-9.7' else 'PAD_CHAR_TO_FULL_LENGTH'}'")
+        if name != "mysql-5.6":
+            cursor.execute(f"SET GLOBAL {limit}")
+    source = SourceDefinition(
+        host=database.host, port=database.port, user="root", password=database.root_password, databases=["settings"]
+    )
+    with connect(source) as ours:
+        assert query(ours, source, "SELECT c FROM settings.t ORDER BY c") == [("a",), ("b",), ("c",)]
+        settings = dict(query(ours, source, "SHOW SESSION VARIABLES LIKE 'max%ment_time'"))
+        settings |= dict(query(ours, source, "SHOW SESSION VARIABLES LIKE 'max_execution_time'"))
+    assert {float(value) for value in settings.values()} <= {0.0}
