@@ -66,6 +66,10 @@ class TableMap:
     geometry_types: dict[int, int] = field(default_factory=dict, hash=False)
     flags: int = field(default=0, compare=False)
 
+    def __hash__(self) -> int:
+        # Of a few fields, which strings and bytes remember: maps are looked up for each event of rows.
+        return hash((self.database, self.table, self.types))
+
     def real_type(self, index: int) -> int:
         """The column's type; ENUM and SET stand as 254 with the type in the metadata."""
         return _real_type(self.types[index], self.metas[index])

@@ -56,6 +56,13 @@ class Source:
 
     def read(self, size: int = -1, /) -> bytes:
         """`size` bytes, less at the end only."""
+        if not self._ahead:
+            # Nearly always all in one piece, which then need not be copied.
+            found = self._stream.read(size)
+            if len(found) == size:
+                self.tail = (self.tail + found[-_HEAD_BYTES:])[-_HEAD_BYTES:]
+                return found
+            self._ahead = found
         pieces = [self._ahead[:size]]
         self._ahead = self._ahead[size:]
         left = size - len(pieces[0])

@@ -33,18 +33,19 @@ def lyrebird(path: str) -> tuple[int, int, float]:
     builder = TransactionBuilder(lambda *_: True, lambda *_: False, 1 << 28, Path(tempfile.gettempdir()))
     rows = transactions = 0
     begun = time.process_time()
-    for transaction in (each for file in binlog_files(Path(path)) for each in file.transactions(reader, builder)):
-        if not isinstance(transaction, SourceTransaction):
-            continue
-        transactions += 1
-        for step in transaction.steps:
-            if isinstance(step, Rows):
-                images = found.get(step.table)
-                if images is None:
-                    columns = mapped(step.table, "mariadb")
-                    schema = TableSchema("bench", "mixed", columns, ("id",))
-                    images = found[step.table] = images_of(layout(step.table, Shape(columns, schema), "mariadb"))
-                rows += len(images.rows(step.op, step.body, step.partial))
+    for file in binlog_files(Path(path)):
+        for transaction in file.transactions(reader, builder):
+            if not isinstance(transaction, SourceTransaction):
+                continue
+            transactions += 1
+            for step in transaction.steps:
+                if isinstance(step, Rows):
+                    images = found.get(step.table)
+                    if images is None:
+                        columns = mapped(step.table, "mariadb")
+                        schema = TableSchema("bench", "mixed", columns, ("id",))
+                        images = found[step.table] = images_of(layout(step.table, Shape(columns, schema), "mariadb"))
+                    rows += len(images.rows(step.op, step.body, step.partial))
     return rows, transactions, time.process_time() - begun
 
 

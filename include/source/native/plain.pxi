@@ -15,6 +15,9 @@ cdef extern from "Python.h":
     ctypedef struct PyTypeObject:
         object (*tp_alloc)(PyTypeObject *, Py_ssize_t)
     void PyObject_GC_UnTrack(void *)
+    object PyTuple_New(Py_ssize_t)
+    void PyTuple_SET_ITEM(object, Py_ssize_t, object)
+    Py_ssize_t PyList_GET_SIZE(object)
     object PyUnicode_FromStringAndSize(const char *, Py_ssize_t)
     PyObject *PyDict_GetItemWithError(object, object) except? NULL
 
@@ -186,7 +189,7 @@ cdef class PlainGroups:
         self.transaction.put(
             one, 3, event.timestamp * <int64_t> 1000000 if group.commit_us < 0 else group.commit_us
         )
-        self.transaction.put(one, 4, tuple(steps))
+        self.transaction.put(one, 4, tuple_of(steps))
         self.transaction.put(one, 5, group.size_bytes)
         self.transaction.put(one, 6, None if group.thread < 0 else group.thread)
         self.transaction.put(one, 7, ())
@@ -287,6 +290,19 @@ cdef class PlainGroups:
                     return False
             group.maps = 0
         return True
+
+
+cdef object tuple_of(list items):
+    # Of objects that are in no cycle, so that the collector need not look at it.
+    cdef object found = PyTuple_New(PyList_GET_SIZE(items)), item
+    cdef Py_ssize_t i
+    for i in range(PyList_GET_SIZE(items)):
+        item = items[i]
+        Py_INCREF(item)
+        PyTuple_SET_ITEM(found, i, item)
+    if PyList_GET_SIZE(items):
+        PyObject_GC_UnTrack(<PyObject *> found)
+    return found
 
 
 cdef void move(Group *group, const Raw *event) noexcept nogil:
