@@ -6,6 +6,7 @@ import io
 import re
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from tempfile import gettempdir
 from typing import Any
@@ -16,6 +17,7 @@ from include.source.columns import column_of
 from include.source.files import BinlogFile, Source
 from include.source.images import Images
 from include.source.layout import layout
+from include.source.period import logged_columns, of_today, until_of
 from include.source.server import Server
 from include.source.shape import Shape
 from include.source.step import Rows
@@ -25,9 +27,10 @@ from include.source.text import row_reader
 from include.source.transaction import SourceTransaction, TransactionBuilder
 from tests.golden.recording import Description, Recording, Row, Table
 
-__all__ = ["Decoded", "columns_of", "selected", "shape_of", "transactions"]
+__all__ = ["Decoded", "columns_of", "info_of", "selected", "server_of", "shape_of", "transactions"]
 
 Decoder = Callable[..., Images]
+_ENDLESS = (b"2038-01-19 03:14:07.999999", b"2106-02-07 06:28:15.999999")
 
 
 def columns_of(description: Description) -> tuple[Column, ...]:
@@ -45,23 +48,41 @@ def columns_of(description: Description) -> tuple[Column, ...]:
     )
 
 
+def server_of(name: str) -> Server:
+    """The server of that name in tests/servers."""
+    flavour, _, version = name.partition("-")
+    major, minor = map(int, version.split("."))
+    return Server("mysql" if flavour == "mysql" else "mariadb", (major, minor, 0), name, gtids=True)
+
+
+def info_of(table: Table, description: Description) -> TableInfo:
+    """The table as capture would describe it; its key is the primary key, () without one."""
+    info = TableInfo(*table, description.engine, description.kind == "SYSTEM VERSIONED")
+    info.columns = list(columns_of(description))
+    for column in description.columns:
+        info.note_type(column["COLUMN_NAME"], column["COLUMN_TYPE"])
+        info.note_extra(column["COLUMN_NAME"], str(column["EXTRA"]))
+        if column["IS_NULLABLE"] == "YES":
+            info.nullable.add(column["COLUMN_NAME"])
+        if column["GENERATION_EXPRESSION"] in ("ROW START", "ROW END"):
+            info.note_period(column["COLUMN_NAME"], column["GENERATION_EXPRESSION"])
+    key = (name for index, _, _, name, _ in description.key_parts if index == "PRIMARY")
+    info.key = tuple(name for name in key if not info.period or name != info.period[1])
+    return info
+
+
 def shape_of(table: Table, description: Description, server: str) -> Shape:
     """All columns leave that the server logs; the key is the primary key, else all columns."""
-    columns = columns_of(description)
-    key = tuple(name for index, _, _, name, _ in description.key_parts if index == "PRIMARY")
-    info = TableInfo(*table)
-    for column in description.columns:
-        info.note_extra(column["COLUMN_NAME"], str(column["EXTRA"]))
-    flavour, _, version = server.partition("-")
-    major, minor = map(int, version.split("."))
-    without = unlogged(
-        info, Server("mysql" if flavour == "mysql" else "mariadb", (major, minor, 0), server, gtids=True)
-    )
+    info = info_of(table, description)
+    columns, key = tuple(info.columns), info.key
+    without = unlogged(info, server_of(server))
     untold = {c["COLUMN_NAME"] for c in description.columns if _untold(c)}
     leaving = tuple(column for column in columns if column.name not in without | untold)
     names = tuple(column.name for column in leaving)
     key = key if set(key) <= set(names) else ()
-    return Shape(columns, TableSchema(*table, leaving, key or names, frozenset() if key else frozenset(names)))
+    schema = TableSchema(*table, leaving, key or names, frozenset() if key else frozenset(names))
+    logged = logged_columns(info)
+    return Shape(logged, schema, until=until_of(info, logged))
 
 
 def _untold(column: dict[str, Any]) -> bool:
@@ -70,7 +91,10 @@ def _untold(column: dict[str, Any]) -> bool:
 
 
 def selected(shape: Shape, rows: tuple[Row, ...]) -> Counter[bytes]:
-    """Rows of a SELECT as images, by way of the snapshot's reader."""
+    """Rows of a SELECT as images, by way of the snapshot's reader; of a system-versioned table those of today."""
+    if shape.until is not None:
+        rows = tuple(row for row in rows if row[shape.until] in _ENDLESS)
+        shape = replace(shape, until=None)
     read = row_reader(shape)
     kept = [i for i in range(len(shape.columns)) if i not in shape.skipped]
     return Counter(read(tuple(row[i] for i in kept)).row for row in rows)
@@ -102,7 +126,8 @@ class Decoded:
         for step in steps:
             table = (step.table.database, step.table.table)
             net = found.setdefault(table, Counter())
-            for before, after in self._images(step.table, shapes[table]).rows(step.op, step.body, step.partial):
+            pairs = self._images(step.table, shapes[table]).rows(step.op, step.body, step.partial)
+            for before, after in of_today(pairs) if shapes[table].until is not None else pairs:
                 if before is not None:
                     net[before.row] -= 1
                 if after is not None:

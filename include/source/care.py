@@ -20,6 +20,12 @@ def needs_care(info: TableInfo, source: SourceDefinition, server: Server) -> Ite
             "has no key: all its columns together are the key, so of rows that are equal the copy has one",
             "Give it a primary key, or a unique one over columns that are NOT NULL.",
         )
+    if info.versioned and not info.by_transactions:
+        yield (
+            table,
+            "is system-versioned: the copy has its rows of today, and what they were only as far as capture saw it",
+            "Read older rows by SELECT … FOR SYSTEM_TIME ALL where they matter.",
+        )
     missing = unlogged(info, server)
     for column in (each.name for each in info.columns if not policy.ignores(each.name)):
         place = f"{table}.{column}"

@@ -63,9 +63,13 @@ class _Maker:
         self.present = present
         self.run: list[tuple[int, str]] = []
         self.moments = False
+        self.masks = self.shape.masked_dates
         self.at = 0
 
     def make(self, cells: bool) -> Made:
+        if cells:
+            # `Shape.image` masks them.
+            self.masks = {}
         for i, field in enumerate(self.layout.fields):
             if not self.present[i]:
                 continue
@@ -95,7 +99,9 @@ class _Maker:
     def _row(self) -> str:
         pieces = []
         for i, piece in enumerate(self.pieces):
-            if piece is not None and i in self.shape.masked:
+            if i in self.shape.unsent:
+                continue
+            if piece is not None and i in self.shape.masked and (i not in self.masks or piece == repr(NULL)):
                 pieces.append(f"({self._name('m', i, self.shape.masked[i])}({piece}))")
             elif piece is not None:
                 pieces.append(piece)
@@ -156,6 +162,10 @@ class _Maker:
             self.pieces[i] = f"P(I(v{i}, 'little'{'' if field.b else ', signed=True'}))"
         elif kind == "float":
             self.pieces[i] = f"b'\\x02' + v{i}"
+        elif i in self.masks:
+            write = self.shape.masked_moment(i, moment_writer(field))
+            self.lines.append(f"    p{i} = {self._name('w', i, write)}(v{i})")
+            self.pieces[i] = f"p{i}"
         elif kind in _MOMENTS:
             self.lines.append(f"    p{i}, t = {self._name('w', i, moment_writer(field))}(v{i})")
             if not kind.startswith("time") or kind.startswith("timestamp"):

@@ -104,6 +104,9 @@ def _variables(ask: Ask, server: Server) -> Iterator[Finding]:
     if server.flavour == "mariadb" and of("gtid_strict_mode") == "OFF":
         problem = "is off: a write that numbers transactions anew stops the source"
         yield Finding("gtid_strict_mode", problem, "SET GLOBAL gtid_strict_mode = 1.", "warn")
+    if (server.variable(ask, "system_versioning_asof") or "DEFAULT").upper() != "DEFAULT":
+        problem = "is set: a snapshot would read rows of the past"
+        yield Finding("system_versioning_asof", problem, "SET GLOBAL system_versioning_asof = DEFAULT.")
     if not server.gtids:
         problem = "is off: positions are bytes of this server's files, and capture cannot move to another server"
         yield Finding("gtid_mode", problem, "Turn GTIDs on if the server can.", "warn")
@@ -179,8 +182,9 @@ def _tables(tables: Mapping[tuple[str, str], TableInfo], source: SourceDefinitio
             problem = f"is a table of {info.engine or 'no engine'}: snapshots see it while it changes"
             found.append(Finding(table, problem, "Snapshot it while nobody writes, or change its engine.", "warn"))
         found += [Finding(*each, "warn") for each in needs_care(info, source, server)]
-        if info.versioned:
-            found.append(Finding(table, "is system-versioned", aside))
+        if info.by_transactions:
+            problem = "is system-versioned by transactions, whose changes MariaDB logs as text"
+            found.append(Finding(table, problem, aside))
         try:
             shape_of(
                 name,

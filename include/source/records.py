@@ -8,6 +8,7 @@ from include.source.encode import Stamp, TableEncoder
 from include.source.images import Pair
 from include.source.layout import Layout
 from include.source.native import envelope_of
+from include.source.period import of_today
 from include.source.step import Rows
 
 __all__ = ["Encoded", "RowRecords", "encoded"]
@@ -17,15 +18,21 @@ Encoded = tuple[Op, bytes, int, bytes]
 
 
 class RowRecords:
-    """The records of one table map's rows. Not for use from several threads."""
+    """The records of one table map's rows. Not for use from several threads.
+
+    `past` counts rows of a system-versioned table's past, which have no records.
+    """
 
     def __init__(self, layout: Layout, encoder: TableEncoder) -> None:
         self.encoder = encoder
         self.images = images_of(layout)
-        self._envelope = envelope_of(encoder.key_head, encoder.value_head, encoder.partitions)
+        self.past = 0
+        self._versioned = layout.shape.until is not None
+        heads = encoder.key_head, encoder.value_head, encoder.partitions
+        self._envelope = None if self._versioned else envelope_of(*heads)
 
     def of(self, step: Rows, stamp: Stamp, row: int = 0, of_table: int = 1) -> tuple[list[Encoded], int]:
-        """The records of an event, and how many rows it has; raises `Terminal` as `Images.rows` does.
+        """The records of an event, and how many rows they are of; raises `Terminal` as `Images.rows` does.
 
         `row` and `of_table` are those of the event's first row, as `TableEncoder.value` has them.
         """
@@ -38,6 +45,10 @@ class RowRecords:
                     return found
             images = images.plain
         pairs = images.rows(step.op, step.body, step.partial)
+        if self._versioned:
+            today = of_today(pairs)
+            self.past += len(pairs) - len(today)
+            pairs = today
         return encoded(pairs, self.encoder, stamp, row, of_table, step.query), len(pairs)
 
 

@@ -19,7 +19,7 @@ from include.source.avro import NULL, sized
 from include.source.masks import Mask
 from include.source.shape import Invalid, Shape
 
-__all__ = ["Renderer", "json_row", "masked", "text_of"]
+__all__ = ["Renderer", "json_row", "masked", "masked_text", "text_of"]
 
 _EPOCH: Final = dt.datetime(1970, 1, 1)  # noqa: DTZ001 - arithmetic alone
 _DAY: Final = dt.date(1970, 1, 1)
@@ -197,7 +197,15 @@ def masked(column: Column, mask: Mask) -> Callable[[bytes], bytes]:
     """A mask as pieces want it: of a column's piece the piece that leaves (masks make texts or nulls alone)."""
 
     def of(piece: bytes) -> bytes:
-        value = mask.of(text_of(column, piece))
-        return NULL if value is None else b"\x02" + sized(value)
+        return _piece(mask.of(text_of(column, piece)))
 
     return of
+
+
+def masked_text(mask: Mask) -> Callable[[str], bytes]:
+    """A mask of texts that stand for values which have no piece: dates of no calendar."""
+    return lambda text: _piece(mask.of(text.encode()))
+
+
+def _piece(value: bytes | None) -> bytes:
+    return NULL if value is None else b"\x02" + sized(value)

@@ -34,14 +34,18 @@ Invalid = Iterable[tuple[str, str]]
 class Shape:
     """The server's `columns` in ordinal order, and `schema`: those that leave, as the topic's readers see them.
 
-    `by` names the columns that choose the partition, none: the key. `masks` make another piece of a column's piece;
-    never of a key's.
+    `by` names the columns that choose the partition, none: the key. `masks` make another piece of a column's piece,
+    `date_masks` of the text of a date that no calendar has; never of a key's. `until` is the index of the column by
+    which rows of a system-versioned table's past are told from those of today (`period`): its value comes first in an
+    image's key, whether it leaves or not.
     """
 
     columns: tuple[Column, ...]
     schema: TableSchema
     by: tuple[str, ...] = ()
     masks: Mapping[str, Callable[[bytes], bytes]] = field(default_factory=dict, hash=False)
+    date_masks: Mapping[str, Callable[[str], bytes]] = field(default_factory=dict, hash=False)
+    until: int | None = None
 
     @property
     def table(self) -> str:
@@ -55,7 +59,16 @@ class Shape:
 
     @cached_property
     def skipped(self) -> frozenset[int]:
-        """Indexes of columns that do not leave."""
+        """Indexes of columns that are not decoded, as they do not leave."""
+        return self._absent - self.unsent
+
+    @cached_property
+    def unsent(self) -> frozenset[int]:
+        """Indexes of columns that are decoded and do not leave all the same."""
+        return self._absent & ({self.until} if self.until is not None else set())
+
+    @cached_property
+    def _absent(self) -> frozenset[int]:
         names = {column.name for column in self.schema.columns}
         return frozenset(i for i, column in enumerate(self.columns) if column.name not in names)
 
@@ -65,10 +78,17 @@ class Shape:
         return {i: self.masks[column.name] for i, column in enumerate(self.columns) if column.name in self.masks}
 
     @cached_property
+    def masked_dates(self) -> Mapping[int, Callable[[str], bytes]]:
+        """The masks of texts by index of their column."""
+        places = self._places
+        return {places[name]: mask for name, mask in self.date_masks.items()}
+
+    @cached_property
     def key_parts(self) -> tuple[tuple[int, bool], ...]:
         """(index, whether it is a union in the key) of each key column."""
         place = self._places
-        return tuple((place[name], name in self.schema.nullable) for name in self.schema.key)
+        first = () if self.until is None else ((self.until, False),)
+        return (*first, *((place[name], name in self.schema.nullable) for name in self.schema.key))
 
     @cached_property
     def by_parts(self) -> tuple[int, ...]:
@@ -94,14 +114,31 @@ class Shape:
                 raise self.no_key(i)
             by.append(piece[1:])
         if self.masked:
-            pieces = [p if p is None or i not in self.masked else self.masked[i](p) for i, p in enumerate(pieces)]
-        row = b"".join([piece for piece in pieces if piece is not None])
+            said = {name: text for name, text in invalid if name in self.date_masks}
+            pieces = [
+                p if p is None or i not in self.masked else self._masked(i, p, said) for i, p in enumerate(pieces)
+            ]
+        row = b"".join([piece for i, piece in enumerate(pieces) if piece is not None and i not in self.unsent])
         return Image(row + self.texts(invalid) if self.dates else row, b"".join(key), b"".join(by) if by else None)
+
+    def _masked(self, i: int, piece: bytes, said: Mapping[str, str]) -> bytes:
+        name = self.columns[i].name
+        return self.date_masks[name](said[name]) if name in said else self.masked[i](piece)
 
     def texts(self, invalid: Invalid) -> bytes:
         """The piece of the field of invalid dates; what a masked column held is not told."""
         found = [(name.encode(), text.encode()) for name, text in invalid if name not in self.masks]
         return b"\x02" + text_map(found) if found else NULL
+
+    def masked_moment(self, index: int, write: Callable[[bytes], tuple[bytes, str | None]]) -> Callable[[bytes], bytes]:
+        """The piece that leaves of a column in `masked_dates`; `write` makes its own piece, and a text of no date."""
+        mask, of_text = self.masked[index], self.masked_dates[index]
+
+        def masked(data: bytes) -> bytes:
+            piece, text = write(data)
+            return mask(piece) if text is None else of_text(text)
+
+        return masked
 
     def no_key(self, index: int) -> Terminal:
         """The error of a row without a value for its key or its partition."""

@@ -7,138 +7,42 @@ own is used if it names and tells all; else the table cannot be read.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Final
+from dataclasses import replace
 
 from include.errors import Terminal
 from include.record.gtid import Flavour
-from include.record.schema import Column, TableSchema
-from include.source.columns import column_of, mapped
+from include.record.schema import DATES, Column, TableSchema
+from include.source.columns import mapped
 from include.source.events import TableMap
 from include.source.layout import Layout, layout, mismatch
 from include.source.masks import Mask, masked_column
+from include.source.period import altered_until, logged_columns, until_of
 from include.source.policy import Policy, TablePolicy
 from include.source.policy_checks import check_columns, check_key
-from include.source.render import masked
+from include.source.render import masked, masked_text
 from include.source.server import Server
 from include.source.shape import Shape
+from include.source.table_info import TableInfo, load_table, load_tables, unlogged
 
-__all__ = ["Cascades", "Catalog", "Load", "TableInfo", "load_tables", "shape_of", "unlogged"]
-
-_COLUMNS: Final = """
-SELECT c.table_schema, c.table_name, c.column_name, c.column_type, c.numeric_precision, c.numeric_scale,
-       c.datetime_precision, c.character_set_name, c.is_nullable, c.extra, t.table_type, t.engine
-FROM information_schema.columns c
-JOIN information_schema.tables t ON t.table_schema = c.table_schema AND t.table_name = c.table_name
-WHERE c.table_schema IN ({}) AND t.table_type IN ('BASE TABLE', 'SYSTEM VERSIONED')
-ORDER BY c.table_schema, c.table_name, c.ordinal_position"""
-_INDEXES: Final = """
-SELECT table_schema, table_name, index_name, column_name, sub_part, nullable
-FROM information_schema.statistics WHERE table_schema IN ({}) AND non_unique = 0
-ORDER BY table_schema, table_name, index_name <> 'PRIMARY', index_name, seq_in_index"""
-
-_ROUNDED: Final = re.compile(r"(?:float|double|real)\s*\(\s*\d+\s*,", re.IGNORECASE)
-_OLD_TEMPORAL: Final = re.compile(r"/\*\s*(?:mariadb-5\.3|5\.5 binary format)\s*\*/", re.IGNORECASE)
-
-Ask = Callable[..., list[tuple[Any, ...]]]
-"""Runs one statement: `ask(sql, *values)`."""
-
-
-class TableInfo:
-    """A table as the server describes it today."""
-
-    def __init__(self, database: str, table: str, engine: str = "InnoDB", versioned: bool = False) -> None:
-        self.name = (database, table)
-        self.engine = engine
-        self.versioned = versioned
-        self.columns: list[Column] = []
-        self.nullable: set[str] = set()
-        self.virtual: set[str] = set()
-        self.stored: set[str] = set()
-        self.rounded: set[str] = set()
-        self.old_temporals: set[str] = set()
-        self.key: tuple[str, ...] = ()
-
-    def note_type(self, column: str, column_type: str) -> None:
-        """Take in of COLUMN_TYPE what a column's own description leaves out."""
-        if _ROUNDED.match(column_type):
-            self.rounded.add(column)
-        elif _OLD_TEMPORAL.search(column_type):
-            self.old_temporals.add(column)
-
-    def note_extra(self, column: str, extra: str) -> None:
-        """Take in EXTRA of a column: whether the server computes it, and when."""
-        words = extra.upper().split()
-        if "VIRTUAL" in words:
-            self.virtual.add(column)
-        elif "STORED" in words or "PERSISTENT" in words:
-            self.stored.add(column)
-
-    @property
-    def transactional(self) -> bool:
-        """Whether its rows vanish with a rollback."""
-        return self.engine.lower() in ("innodb", "rocksdb", "tokudb", "ndbcluster", "ndb")
-
+__all__ = [
+    "Cascades",
+    "Catalog",
+    "Describe",
+    "Load",
+    "TableInfo",
+    "load_table",
+    "load_tables",
+    "shape_of",
+    "unlogged",
+]
 
 Load = Callable[[], Mapping[tuple[str, str], TableInfo]]
 """Captured tables by (database, name), as the server has them at the call."""
+Describe = Callable[[str, str], TableInfo | None]
+"""(database, table) → that table, as the server has it at the call; None where there is none."""
 Cascades = Callable[[str, str], bool]
 """(database, table) → whether a foreign key cascades into it, at the call."""
-
-
-def load_tables(
-    ask: Ask, databases: Iterable[str], captures: Callable[[str, str], bool]
-) -> dict[tuple[str, str], TableInfo]:
-    """Captured tables of the server. Two questions, whatever the number of tables."""
-    names = list(databases)
-    marks = ", ".join(["%s"] * len(names))
-    tables: dict[tuple[str, str], TableInfo] = {}
-    for row in ask(_COLUMNS.format(marks), *names):
-        name = (str(row[0]), str(row[1]))
-        if not captures(*name):
-            continue
-        info = tables.setdefault(name, TableInfo(*name, row[11] or "", row[10] == "SYSTEM VERSIONED"))
-        info.columns.append(column_of(row[2], _text(row[3]), *row[4:8]))
-        info.note_type(row[2], _text(row[3]))
-        if row[8] == "YES":
-            info.nullable.add(row[2])
-        info.note_extra(row[2], str(row[9]))
-    for name, key in _keys(ask(_INDEXES.format(marks), *names)).items():
-        if name in tables:
-            tables[name].key = key
-    return tables
-
-
-def _text(value: Any) -> str:
-    """MySQL's COLUMN_TYPE comes as bytes where it is long."""
-    return value.decode() if isinstance(value, bytes) else str(value)
-
-
-def _keys(rows: Iterable[tuple[Any, ...]]) -> dict[tuple[str, str], tuple[str, ...]]:
-    """The primary key, else the first unique one over whole columns that are never null, of each table."""
-    indexes: dict[tuple[str, str], dict[str, list[tuple[str, bool]]]] = {}
-    for database, table, index, column, sub_part, nullable in rows:
-        # A primary key over a column's beginning still names the row, with the whole column as key.
-        fit = index == "PRIMARY" or (sub_part is None and nullable != "YES" and column is not None)
-        indexes.setdefault((database, table), {}).setdefault(index, []).append((column, fit))
-    found = {}
-    for name, each in indexes.items():
-        whole = [columns for columns in each.values() if all(fit for _, fit in columns)]
-        if whole:
-            found[name] = tuple(column for column, _ in whole[0])
-    return found
-
-
-def unlogged(info: TableInfo, server: Server) -> frozenset[str]:
-    """Columns whose values the binlog does not tell.
-
-    MariaDB logs virtual ones as they are, as null, or not at all, by version; 11.8 leaves stored ones out of the images
-    of updates and deletes too (11.4 does not; between the two nothing was tried).
-    """
-    if server.flavour == "mysql":
-        return frozenset()
-    return frozenset(info.virtual | info.stored if server.version >= (11, 5, 0) else info.virtual)
 
 
 def shape_of(
@@ -181,11 +85,16 @@ def shape_of(
     schema = TableSchema(*name, tuple(leaving), chosen, frozenset() if key else nullable & set(chosen))
     plain = {column.name: column for column in columns}
     makers = {each: masked(plain[each], mask) for each, mask in masks.items()}
-    return Shape(columns, schema, by, makers)
+    dates = {each: masked_text(mask) for each, mask in masks.items() if plain[each].type in DATES}
+    return Shape(columns, schema, by, makers, dates)
 
 
 class Catalog:
-    """Layouts of captured tables, cached until `forget`; loaded at the first need, and once more at a mismatch."""
+    """Layouts of captured tables, cached until `forget`. Not for several threads at once, but for `shape`.
+
+    `load` is asked once, at the first need of all tables; `describe` whenever one is forgotten, or a map fits it no
+    more. Without `describe`, `load` is asked again.
+    """
 
     def __init__(
         self,
@@ -193,21 +102,34 @@ class Catalog:
         server: Server,
         policy: Policy,
         cascades: Cascades = lambda _database, _table: False,
+        describe: Describe | None = None,
     ) -> None:
         self._load = load
+        self._describe: Describe = describe or (lambda database, table: self._load().get((database, table)))
         self._cascades = cascades
         self._server = server
         self._flavour: Flavour = server.flavour
         self._policy = policy
-        self._tables: Mapping[tuple[str, str], TableInfo] | None = None
+        self._whole = False
+        self._known: dict[tuple[str, str], TableInfo | None] = {}
         self._by_map: dict[TableMap, Layout] = {}
         self._cascading: dict[tuple[str, str], bool] = {}
 
-    def forget(self) -> None:
-        """A DDL statement went by: what is known may be old."""
-        self._tables = None
-        self._by_map.clear()
-        self._cascading.clear()
+    def forget(self, names: Iterable[tuple[str, str]] | None = None) -> None:
+        """A statement went by that may have altered these tables, None: any."""
+        if names is None:
+            self._whole = False
+            self._known.clear()
+            self._by_map.clear()
+            self._cascading.clear()
+            return
+        gone = set(names)
+        self._whole = False
+        for name in gone:
+            self._known.pop(name, None)
+            self._cascading.pop(name, None)
+        for table in [each for each in self._by_map if (each.database, each.table) in gone]:
+            del self._by_map[table]
 
     @property
     def lower_names(self) -> bool:
@@ -216,9 +138,16 @@ class Catalog:
 
     def tables(self) -> Mapping[tuple[str, str], TableInfo]:
         """All captured tables of the server."""
-        if self._tables is None:
-            self._tables = self._load()
-        return self._tables
+        if not self._whole:
+            self._known = dict(self._load())
+            self._whole = True
+        return {name: info for name, info in self._known.items() if info is not None}
+
+    def table(self, name: tuple[str, str]) -> TableInfo | None:
+        """The table of that (database, name), None where there is none; the server describes no other for it."""
+        if name not in self._known:
+            self._known[name] = None if self._whole else self._describe(*name)
+        return self._known[name]
 
     def cascades_into(self, name: tuple[str, str]) -> bool:
         """Whether a foreign key cascades into the table."""
@@ -228,8 +157,10 @@ class Catalog:
         return found
 
     def shape(self, info: TableInfo) -> Shape:
-        """What leaves of a table as the server describes it; raises `Terminal`."""
-        return self._shape(info.name, tuple(info.columns), info.key, info.nullable, unlogged(info, self._server))
+        """What leaves of a table as the server describes it, and as it is selected; raises `Terminal`."""
+        until_of(info, logged_columns(info))
+        without = unlogged(info, self._server)
+        return self._shape(info.name, tuple(info.columns), info.key, info.nullable, without)
 
     def _shape(
         self,
@@ -254,15 +185,26 @@ class Catalog:
 
     def _shape_under(self, table: TableMap) -> Shape:
         name = (table.database, table.table)
-        info = self.tables().get(name)
-        wrong = mismatch(table, tuple(info.columns), self._flavour) if info else ("", "the table is gone")
+        info = self.table(name)
+        wrong = self._misfit(table, info)
         if wrong is not None:
-            self.forget()
-            info = self.tables().get(name)
-            wrong = mismatch(table, tuple(info.columns), self._flavour) if info else wrong
-        if info is not None and wrong is None:
-            return self.shape(info)
-        return self._altered(table, info, wrong or ("", ""))
+            self.forget([name])
+            info = self.table(name)
+            wrong = self._misfit(table, info)
+        if info is None or wrong is not None:
+            return self._altered(table, info, wrong or ("", ""))
+        columns, shape = logged_columns(info), self.shape(info)
+        return replace(shape, columns=columns, until=until_of(info, columns))
+
+    def _misfit(self, table: TableMap, info: TableInfo | None) -> tuple[str, str] | None:
+        if info is None:
+            return "", "the table is gone"
+        wrong = mismatch(table, logged_columns(info), self._flavour)
+        if wrong is not None or not (table.names and table.key):
+            return wrong
+        # A map names a primary key alone, which is first choice as a table's key.
+        was = {table.names[i] for i in table.key} - {info.period[1] if info.period else ""}
+        return None if was == set(info.key) else ("", f"its primary key was {', '.join(sorted(was))}")
 
     def _altered(self, table: TableMap, info: TableInfo | None, wrong: tuple[str, str]) -> Shape:
         """The shape by the map alone, for rows of before an ALTER."""
@@ -278,7 +220,8 @@ class Catalog:
             raise refusal
         try:
             columns = mapped(table, self._flavour)
-        except Terminal as untold:
+            until = altered_until(table, info) if self._flavour == "mariadb" else None
+        except (Terminal, ValueError) as untold:
             raise refusal from untold
         today = {column.name: column.type for column in info.columns} if info else {}
         for column in columns:
@@ -286,6 +229,7 @@ class Catalog:
             alike = self._flavour == "mariadb" and column.type in ("binary", "varbinary")
             if alike and today.get(column.name) != column.type:
                 raise refusal
-        key = tuple(table.names[i] for i in table.key)
+        key = tuple(table.names[i] for i in table.key if i != until)
         nullable = [n for n, null in zip(table.names, table.nullable, strict=True) if null]
-        return self._shape(name, columns, key, nullable)
+        hidden = set(info.period or ()) - set(today) if info and until is not None else ()
+        return replace(self._shape(name, columns, key, nullable, hidden), until=until)

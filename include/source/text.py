@@ -17,7 +17,7 @@ from include.source.rare import vector_piece
 from include.source.shape import Image, Shape
 from include.source.temporal import parts_piece
 
-__all__ = ["Piece", "row_reader", "select_list", "value_writer"]
+__all__ = ["Piece", "moment_reader", "row_reader", "select_list", "value_writer"]
 
 _DOUBLE: Final = struct.Struct("<d")
 _FLOAT: Final = struct.Struct("<f")
@@ -83,6 +83,11 @@ def value_writer(column: Column) -> Piece:
         scale = int(avro["scale"])
         return lambda value: b"\x02" + decimal(_unscaled(value, scale))
     return _SIMPLE[kind]
+
+
+def moment_reader(column: Column) -> Callable[[bytes], tuple[bytes, str | None]]:
+    """Makes the piece of a value of a type in `DATES`, and its text where no calendar has it; raises `ValueError`."""
+    return lambda value: _moment(value, column.type, column.digits)
 
 
 def _bit(value: int, whole: bool) -> bytes:

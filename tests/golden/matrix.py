@@ -50,7 +50,9 @@ _SOME = {
         "sequences",
         "uuid-inet",
         "versioned",
+        "versioned-history",
         "versioned-transactions",
+        "versioned-ways",
         "xa-savepoint",
         *_EVERYWHERE,
     ),
@@ -71,6 +73,8 @@ _SOME = {
         "uuid-inet",
         "vectors",
         "versioned",
+        "versioned-history",
+        "versioned-ways",
         *_EVERYWHERE,
     ),
 }

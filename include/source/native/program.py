@@ -14,6 +14,8 @@ from include.source.json_binary import json_text
 from include.source.layout import FIXED, Field, Layout, decimal_groups
 from include.source.number import number_writer
 from include.source.rare import inet6_text, uncompressed
+from include.source.shape import Shape
+from include.source.temporal import moment_writer
 
 __all__ = ["Told", "by_of", "keys_of", "ops_of"]
 
@@ -33,13 +35,10 @@ def ops_of(layout: Layout) -> list[Told] | None:
     """The columns; None for a layout that is left to the Python decoders, of sizes that no server has."""
     shape = layout.shape
     keys = {*(i for i, _ in shape.key_parts), *shape.by_parts}
-    if not keys.isdisjoint({*shape.skipped, *shape.masked}):
+    if shape.unsent or not keys.isdisjoint({*shape.skipped, *shape.masked}):
         return None
     try:
-        return [
-            (*_skipped(each), None) if i in shape.skipped else (*_told(each), shape.masked.get(i))
-            for i, each in enumerate(layout.fields)
-        ]
+        return [_op(shape, i, each) for i, each in enumerate(layout.fields)]
     except (LookupError, ValueError):
         return None
 
@@ -52,6 +51,14 @@ def keys_of(layout: Layout) -> list[tuple[int, bool]]:
 def by_of(layout: Layout) -> list[int]:
     """Indexes of the columns that choose the partition."""
     return list(layout.shape.by_parts)
+
+
+def _op(shape: Shape, i: int, field: Field) -> Told:
+    if i in shape.skipped:
+        return (*_skipped(field), None)
+    if i in shape.masked_dates:
+        return "call", field.size, 0, 0, shape.masked_moment(i, moment_writer(field)), None, None
+    return (*_told(field), shape.masked.get(i))
 
 
 def _skipped(field: Field) -> _Bytes:

@@ -7,7 +7,7 @@ from typing import Final
 from include.record.schema import Column
 from include.source.native.program import Told
 from include.source.shape import Shape
-from include.source.text import value_writer
+from include.source.text import moment_reader, value_writer
 
 __all__ = ["Columns", "text_columns"]
 
@@ -28,10 +28,17 @@ def text_columns(shape: Shape) -> Columns | None:
     chosen = [i for i in range(len(shape.columns)) if i not in shape.skipped]
     place = {i: at for at, i in enumerate(chosen)}
     return (
-        [(*_told(shape.columns[i]), None, shape.masked.get(i)) for i in chosen],
+        [_op(shape, i) for i in chosen],
         [(place[i], union) for i, union in shape.key_parts],
         [place[i] for i in shape.by_parts],
     )
+
+
+def _op(shape: Shape, i: int) -> Told:
+    column = shape.columns[i]
+    if i in shape.masked_dates:
+        return "call", 1, 0, 0, shape.masked_moment(i, moment_reader(column)), None, None
+    return (*_told(column), None, shape.masked.get(i))
 
 
 def _told(column: Column) -> tuple[str, int, int, int, object]:

@@ -150,8 +150,11 @@ def test_bad_settings_end_with_one_line_and_the_next_step(world: World) -> None:
     world.declare(hots="x")
     assert "unknown key" in refused("check")
     world.declare()
-    world.sql(f"CREATE TABLE {world.name}.c (id int PRIMARY KEY) WITH SYSTEM VERSIONING")
-    assert f"{world.name}.c is system-versioned" in refused("run")
+    world.sql(
+        f"CREATE TABLE {world.name}.c (id int PRIMARY KEY, b bigint unsigned GENERATED ALWAYS AS ROW START, "
+        "e bigint unsigned GENERATED ALWAYS AS ROW END, PERIOD FOR SYSTEM_TIME (b, e)) WITH SYSTEM VERSIONING"
+    )
+    assert f"{world.name}.c is system-versioned by transactions" in refused("run")
     out, _ = world.run("check", "--json", code=1)
     assert [found["place"] for found in json.loads(out)["findings"]] == [f"{world.name}.c"]
     world.sql(

@@ -27,8 +27,6 @@ REFUSED = {
     "statement-format": "a type that is not read.*binlog_format = ROW",
     # SELECT shows ? for bytes that are no character of the charset.
     "charsets-one-byte": "column='c_swe7'",
-    # Hidden columns of the period are in no information_schema.
-    "versioned": "the map has 4 columns, the table 2|key columns are not columns",
 }
 OLD = {
     "enums": "may not be what information_schema shows",
