@@ -1,14 +1,15 @@
 """The server's transactions after a position, one after another; and what a restart owes to XA transactions.
 
 Rows of a prepared XA transaction stand in the log before its commit. While one waits, a restart reads from before the
-oldest again: what the position covers only feeds the builder.
+oldest again: what the position covers only feeds the builder. So it does from the beginning of a file of more than
+4 GiB on a server without GTIDs, as the protocol names bytes of a file in 32 bits.
 """
 
 from __future__ import annotations
 
 import tempfile
 from collections import deque
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -26,6 +27,8 @@ __all__ = ["Idle", "Inflow"]
 
 # The server stamps whole seconds, at a statement's start: what is committed now may carry a stamp of a second ago.
 _STAMP_US: Final = 1_000_000
+_FARTHEST: Final = 0xFFFFFFFF
+_FIRST: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +53,9 @@ class Inflow:
     ) -> None:
         """Ask for what follows `position`; `waiting` are the XA transactions that were prepared there."""
         self._source, self._position, self._clock = source, position, clock
-        self._behind = bool(waiting)
-        self._dump = dump(source, replica_id, waiting[0].after if waiting else position)
+        start = _nameable(waiting[0].after if waiting else position)
+        self._behind = start is not position
+        self._dump = dump(source, replica_id, start)
         self._packets = Packets(self._dump, source)
         self._events = EventReader()
         self._builder = TransactionBuilder(
@@ -147,3 +151,10 @@ class Inflow:
             gtids = self._position.gtids
             return gtids.add(gtid) is gtids
         return end <= self._position.binlog
+
+
+def _nameable(position: SourcePosition) -> SourcePosition:
+    """The position, or one before it that a dump can be asked for."""
+    if str(position.gtids) or position.binlog.pos <= _FARTHEST:
+        return position
+    return replace(position, binlog=BinlogPosition(position.binlog.file, _FIRST))

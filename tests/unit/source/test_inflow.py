@@ -182,3 +182,16 @@ def test_waiting_transactions_are_kept_in_the_state() -> None:
     assert CaptureState.from_json(state.to_json()) == state
     older = {name: value for name, value in state.to_json().items() if name != "waiting"}
     assert CaptureState.from_json(older).waiting == ()
+
+
+def test_a_place_beyond_4_gib_of_a_file_is_read_from_the_files_beginning(monkeypatch: pytest.MonkeyPatch) -> None:
+    log = Log("mysql").query("BEGIN").insert("t", 1).xid()
+    log.end += 5 << 30
+    log.query("BEGIN").insert("t", 2).xid()
+    far = log.end
+    log.query("BEGIN").insert("t", 3).xid()
+    fed = Fed(monkeypatch, SourcePosition("mysql", MysqlGtidSet(), BinlogPosition(FILE, far), 0))
+    assert [each.binlog for each in fed.asked] == [BinlogPosition(FILE, 4)]
+    assert [each.end.pos for each in fed(*log.events) if isinstance(each, SourceTransaction)] == [log.end]
+    by_gtid = SourcePosition("mysql", MysqlGtidSet.parse(f"{SID}:1"), BinlogPosition(FILE, far), 0)
+    assert Fed(monkeypatch, by_gtid).asked == [by_gtid]
