@@ -6,7 +6,7 @@ LyrebirdError
 ├── Terminal        stop this stage and tell a person: trying again gives the same
 │   ├── SettingsError   a deployment file or an argument is wrong
 │   ├── Fenced          another process has taken over; this one must end at once
-│   └── Restart         this process cannot go on, a new one can: end, and be started again
+│   └── Restart         this writer cannot go on, a new one can: open it, or end and be started again
 ├── InvalidRecord   set this one record aside with its bytes and reason, go on
 └── BackPressure    the next system is full: slow down, send the same message again
 ```
@@ -77,7 +77,7 @@ class Fenced(Terminal):
 
 
 class Restart(Terminal):
-    """Only a new process finds out where this one stood: it ends, and its supervisor starts it again."""
+    """Only a new writer finds out where this one stood: its owner opens one, or ends and is started again."""
 
 
 class InvalidRecord(LyrebirdError):

@@ -124,7 +124,9 @@ class Connection:
             )
         if error.fatal():
             return Restart(
-                f"the Kafka client cannot go on ({what})", fix="Start the process again: it resumes.", **place
+                f"the Kafka client cannot go on ({what})",
+                fix="A new writer resumes: start the process again if it ends.",
+                **place,
             )
         if code in _REFUSED and not error.retriable():
             return Terminal(f"Kafka refuses this ({what})", fix="See the reason; trying again cannot help.", **place)

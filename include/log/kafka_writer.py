@@ -28,7 +28,7 @@ class KafkaWriter:
 
     An outage shorter than `timeout_s` is waited out inside the call that meets it. After a longer one `abort` may
     raise `Restart`: the client has lost track of what the broker knows, and opening anew by itself could fence a
-    process that has taken over meanwhile. The process ends then; its next start resumes.
+    process that has taken over meanwhile. Its owner, who can tell, opens another, or ends: its next start resumes.
 
     Partitions are computed here, as librdkafka's default partitioner differs from the Java client's. `timeout_s`
     bounds every call. `transaction_timeout_s`: after so long without a commit the broker aborts by itself.
@@ -136,7 +136,8 @@ class KafkaWriter:
             self._state = "unknown"
             raise Restart(
                 "the answer to a commit is lost",
-                fix="Start the process again: it reads what was committed.",
+                fix="Is Kafka up? Once it is, what was committed is read.",
+                system="kafka",
                 transactional_id=self._id,
                 reason=error.message,
             ) from error

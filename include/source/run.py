@@ -41,10 +41,11 @@ _LOOKS_WITHIN_S: Final = 600.0
 
 
 class Capture:
-    """All sessions of one run; `Transient` begins the next one after a pause.
+    """All sessions of one run; `Transient` and `Restart` begin the next one after a pause.
 
     So does the first `Terminal` of a stream that has begun, as what was read may have been spoilt on its way; another
-    one without progress in between ends the run, `Fenced` and `Restart` at once. What no restart mends is told.
+    one without progress in between ends the run, `Fenced` at once. What no restart mends is told. Where another capture
+    has written since the last session, a next one does not begin: it would fence that one.
     """
 
     def __init__(
@@ -69,13 +70,12 @@ class Capture:
         self._server: SourceDefinition | None = None
         self._looks_s: list[float] = []
         self._refused = ""
+        self._version = 0
 
     def run(self, mode: Mode = "stream", tables: tuple[str, ...] = (), id_: str = "") -> str:
         """Run to the end; says in a few words how it ended: `stopped`, `done`, or `already done`."""
         try:
             return self._sessions(mode, tables, id_)
-        except Restart:
-            raise
         except Fenced as error:
             told = taken_over(error, self._server or self._source, self._clock)
             self._reporter.on_end(told)
@@ -90,7 +90,7 @@ class Capture:
             commits = self._reporter.commits
             try:
                 return self._once(mode, tables, id_)
-            except Transient as error:
+            except (Transient, Restart) as error:
                 if self._reporter.stop_requested():
                     return "stopped"
                 self._bear(error)
@@ -104,7 +104,7 @@ class Capture:
                 self._wait(error, lasted=lasted)
 
     def _look_again(self, error: Terminal, *, lasted: bool) -> bool:
-        if isinstance(error, (Fenced, Restart, SettingsError)) or self._reporter.stop_requested():
+        if isinstance(error, (Fenced, SettingsError)) or self._reporter.stop_requested():
             return False
         if not self._reporter.commits:
             return False
@@ -123,12 +123,20 @@ class Capture:
         refuse(source, preflight(source))
         self._reporter.on_server(source)
         self._server = source
+        if self._reached:
+            self._require_ours()
         session = Session(self._name, source, self._log, LiveServer(self._name, source), self._clock, self._reporter)
         self._reached = True
         try:
             return self._carried_out(session, mode, tables, id_)
         finally:
+            self._version = session.version
             session.close()
+
+    def _require_ours(self) -> None:
+        last = self._log.newest()
+        if last is not None and last.state.version > self._version:
+            raise Fenced("another process has written while this one was away", source=self._name)
 
     def _carried_out(self, session: Session, mode: Mode, tables: tuple[str, ...], id_: str) -> str:
         if mode == "stream":
@@ -155,7 +163,7 @@ class Capture:
         last = self._log.newest()
         return chosen(self._source, last.position if last else None)
 
-    def _bear(self, error: Transient) -> None:
+    def _bear(self, error: LyrebirdError) -> None:
         """Give up a server that stays behind what was captured from it: it has lost what it had."""
         now_s = self._clock.monotonic_s()
         if not isinstance(error, Behind):

@@ -57,6 +57,7 @@ class Session:
         self._inflow: Flow | None = None
         self._copying: Copying | None = None
         self._resume = log.open()
+        self._tried = self._state().version
         try:
             self._desk = Desk(log, clock)
         except BaseException:
@@ -74,6 +75,11 @@ class Session:
         """Whether there is something to go on from."""
         state = self._state()
         return state.snapshot == "done" or state.job(FIRST) is not None
+
+    @property
+    def version(self) -> int:
+        """The highest number that this session has given to a committed group, or to one that may be committed."""
+        return self._tried
 
     @property
     def snapshot_done(self) -> bool:
@@ -202,6 +208,7 @@ class Session:
     def _commit(self) -> None:
         core = self._core
         group = core.flush()
+        self._tried = group.state.version
         self._log.commit(group)
         self._group_since_s = None
         self._committed_s = self._clock.monotonic_s()
