@@ -11,8 +11,10 @@ import email
 import email.policy
 import functools
 import html
+import html.parser
 import http.server
 import json
+import re
 import secrets
 import signal
 import sys
@@ -26,7 +28,10 @@ from aiosmtpd.smtp import SMTP, Envelope, Session
 
 from include.clock import Clock, SystemClock, iso
 
-__all__ = ["Mailbox", "main", "serve"]
+__all__ = ["Mailbox", "main", "readable", "serve"]
+
+# In text that is escaped: a quote ends it.
+_URL = re.compile(r"https?://(?:(?!&quot;|&lt;|&gt;|&#x27;)[^\s<>\"'])+")
 
 
 class Mailbox:
@@ -80,11 +85,36 @@ def _part(message: EmailMessage, kind: str) -> str:
     return str(part.get_content()) if part is not None else ""
 
 
+class _Words(html.parser.HTMLParser):
+    """Collects what a page says; blocks begin lines of their own."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.words: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag in ("p", "pre", "br", "div", "tr", "li"):
+            self.words.append("\n")
+        if tag == "p":
+            self.words.append("\n")
+
+    def handle_data(self, data: str) -> None:
+        self.words.append(data.strip("\n"))
+
+
+def readable(content: str) -> str:
+    """The words of an HTML mail, line by line."""
+    words = _Words()
+    words.feed(content)
+    words.close()
+    return "".join(words.words).strip()
+
+
 def page(messages: list[dict[str, Any]]) -> str:
     """The mails as one HTML page, newest first. Everything of a mail is escaped."""
     rows = []
     for message in reversed(messages):
-        text = html.escape(message["text"] or message["html"])
+        text = _URL.sub(r'<a href="\g<0>">\g<0></a>', html.escape(message["text"] or readable(message["html"])))
         rows.append(
             f"<details><summary><time>{message['received']}</time> "
             f"<b>{html.escape(message['subject'])}</b> to {html.escape(', '.join(message['to']))}"

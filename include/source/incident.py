@@ -29,6 +29,7 @@ process."""
 _KEPT: Final = "incidents.json"
 # Once told, the horizon must recover this far before the next time counts as another incident.
 _RECOVERED_HOURS: Final = 36.0
+_THEN: Final = " Then start capture again (under Airflow: clear its task)."
 _LONG_WAIT_US: Final = 300_000_000
 _COMMAND: Final = re.compile(r"`(lyrebird [^`]+)`")
 
@@ -59,7 +60,7 @@ def incidents_of(source: str, state: CaptureState) -> list[Incident]:
             f"{kind}:{table}:{why.position}",
             kind,
             table,
-            f"table {table} of {source} {what} since {_place(why)}: {why.cause}",
+            f"table {table} of {source} {what}: {why.cause.rstrip('.')}. Since {_place(why)}.",
             f"lyrebird capture resume-table --source {source} {table}",
         )
         for kind, tables, what in told
@@ -122,16 +123,16 @@ class Incidents:
     def on_end(self, error: Terminal) -> Incident:
         """Capture ends for this, and starting it again would help nobody; open for as long as this process reports."""
         fenced = isinstance(error, Fenced)
-        how, command = (
-            ("was taken over", f"lyrebird capture status --source {self._source}")
+        how, command, then = (
+            ("was taken over", f"lyrebird capture status --source {self._source}", "")
             if fenced
-            else ("has stopped", next_command(self._source, error))
+            else ("has stopped", next_command(self._source, error), _THEN)
         )
         self._end = Incident(
             f"{'fenced' if fenced else 'stopped'}:{self._clock.now_us()}",
             "fenced" if fenced else "stopped",
             "",
-            f"capture of {self._source} {how}: {error}",
+            f"capture of {self._source} {how}: {str(error).rstrip('.')}.{then}",
             command,
         )
         return self._end

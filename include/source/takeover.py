@@ -16,6 +16,7 @@ _LOOK_EVERY_S: Final = 0.5
 _LOOK_S: Final = 5.0
 # Our own dump is gone once the server has met its closed end.
 _HEARTBEATS_GONE: Final = 4
+_NOISE: Final = ("system", "bootstrap")
 _WHOSE_ID: Final = "If that is no capture of this source, declare another `server_id`. "
 _ONLY_ONE: Final = (
     "Only one capture of a source may run. If the other one is meant to, leave this one stopped: nothing is lost. If "
@@ -42,7 +43,7 @@ def taken_over(error: Fenced, source: SourceDefinition, clock: Clock) -> Fenced:
     return Fenced(
         "another replica uses its server id" if by_server_id else "another one writes its topics now",
         fix=f"{_WHOSE_ID if by_server_id else ''}{_ONLY_ONE}",
-        **{name: value for name, value in details.items() if value and name != "system"},
+        **{name: value for name, value in details.items() if value and name not in _NOISE},
     )
 
 

@@ -20,12 +20,14 @@ __all__ = ["default_args", "incident_mail", "mails"]
 _REASON = "((exception | default('', true) | string).strip() or 'no reason given: the worker may have died')"
 # Its own next command, where the error has one.
 _OWN = "((exception | default('', true)).run_next | default('', true))"
-_FIRST_LINE = f"{{{{ {_REASON}.splitlines()[0][:110] }}}}"
+# Whole words of it: a telephone shows half of that.
+_CUT = "truncate(110, false, '…', 0)"
+_FIRST_LINE = f"{{{{ {_REASON}.splitlines()[0] | {_CUT} }}}}"
 _WHAT = "{{ ti.dag_id }}.{{ ti.task_id }}{% if ti.map_index >= 0 %}[{{ ti.map_index }}]{% endif %}"
 _TRY = "try {{ ti.try_number }} of {{ (ti.max_tries | default(0, true)) + 1 }}"
 
 _BODY = """\
-<p><b>{what}</b> {what_happened}<br>{which_try}, run {{{{ run_id | e }}}}</p>
+<p><b>{what}</b> {what_happened}<br>run {{{{ run_id | e }}}}</p>
 <p><b>Why</b></p>
 <pre style="white-space:pre-wrap">{{{{ {reason} | e }}}}</pre>
 <p><b>Run next</b></p>
@@ -53,13 +55,13 @@ def mails(alerts: Alerts, *, run_next: str) -> dict[str, Any]:
     failed = _mail(
         alerts,
         subject=f"[lyrebird] FAILED {_WHAT}: {_FIRST_LINE}",
-        what_happened="failed, and is not tried again.",
+        what_happened="failed at try {{ ti.try_number }}, and is not tried again.",
         run_next=run_next,
     )
     retried = _mail(
         alerts,
         subject=f"[lyrebird] retry {_WHAT} ({_TRY}): {_FIRST_LINE}",
-        what_happened="failed, and will be tried again by itself.",
+        what_happened=f"failed at {_TRY}, and will be tried again by itself.",
         run_next=run_next,
     )
     return {"on_failure_callback": failed, "on_retry_callback": retried}
@@ -84,7 +86,7 @@ def incident_mail(alerts: Alerts) -> SmtpNotifier:
     """
     return _notifier(
         alerts,
-        "[lyrebird] INCIDENT {{ incident.kind }}: {{ incident.text.splitlines()[0][:110] }}",
+        f"[lyrebird] INCIDENT {{{{ incident.kind }}}}: {{{{ incident.text.splitlines()[0] | {_CUT} }}}}",
         _INCIDENT,
     )
 
@@ -102,7 +104,5 @@ def _notifier(alerts: Alerts, subject: str, html: str) -> SmtpNotifier:
 def _mail(alerts: Alerts, *, subject: str, what_happened: str, run_next: str) -> SmtpNotifier:
     if any(mark in subject + run_next for mark in ("\n", "\r")):
         raise Terminal("a mail's subject and next command are one line each", run_next=run_next)
-    body = _BODY.format(
-        reason=_REASON, what=_WHAT, what_happened=what_happened, which_try=_TRY, own=_OWN, run_next=run_next
-    )
+    body = _BODY.format(reason=_REASON, what=_WHAT, what_happened=what_happened, own=_OWN, run_next=run_next)
     return _notifier(alerts, subject, body)

@@ -31,7 +31,7 @@ def rendered(which: str, exception: Any, **more: Any) -> tuple[str, str]:
 def test_a_failure_says_what_why_what_to_run_next_and_where_the_log_is() -> None:
     subject, body = rendered("on_failure_callback", Terminal("7 findings", fix="Look."))
     assert subject == "[lyrebird] FAILED d.t: 7 findings. Look."
-    for part in ("not tried again", "7 findings", "lyrebird audit search orders", f'href="{LINK}"', "try 2 of 4"):
+    for part in ("not tried again", "7 findings", "lyrebird audit search orders", f'href="{LINK}"', "failed at try 2,"):
         assert part in body
 
 
@@ -46,7 +46,7 @@ def test_an_error_that_knows_the_next_command_says_that_one() -> None:
 def test_a_retry_is_told_apart_by_its_subject() -> None:
     subject, body = rendered("on_retry_callback", ValueError("away"))
     assert subject == "[lyrebird] retry d.t (try 2 of 4): away"
-    assert "tried again by itself" in body
+    assert "failed at try 2 of 4, and will be tried again by itself" in body
 
 
 @pytest.mark.parametrize("exception", [None, "", ValueError()])
@@ -60,6 +60,12 @@ def test_a_reason_of_many_lines_and_signs_harms_neither_subject_nor_page() -> No
     subject, body = rendered("on_failure_callback", ValueError("<b>first</b>\r\nBcc: x@localhost"))
     assert subject == "[lyrebird] FAILED d.t: <b>first</b>"
     assert "&lt;b&gt;first" in body
+
+
+def test_a_long_reason_is_cut_between_words_in_the_subject_alone() -> None:
+    subject, body = rendered("on_failure_callback", ValueError("word " * 40 + "end"))
+    assert subject == f"[lyrebird] FAILED d.t: {'word ' * 20}word…"
+    assert "word end" in body
 
 
 def test_a_mapped_task_is_named_by_its_index() -> None:

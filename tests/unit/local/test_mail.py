@@ -2,7 +2,7 @@ from email.message import EmailMessage
 from pathlib import Path
 
 from include.clock import ManualClock
-from include.local.mail import Mailbox, page
+from include.local.mail import Mailbox, page, readable
 
 
 def message(subject: str, text: str, html: str = "") -> bytes:
@@ -43,3 +43,16 @@ def test_the_page_escapes_what_a_mail_says(tmp_path: Path) -> None:
 
 def test_an_empty_box_says_so() -> None:
     assert "No mail yet" in page([])
+
+
+def test_the_page_shows_the_words_of_a_mail_that_has_no_text() -> None:
+    rich = '<p><b>it failed</b><br>try 1</p>\n<p><b>Log</b><br><a href="http://h/a?b=1&amp;c=2">http://h/a?b=1&amp;c=2</a></p>'
+    assert readable(rich) == "it failed\ntry 1\n\nLog\nhttp://h/a?b=1&c=2"
+    shown = page([{"received": "now", "subject": "s", "to": ["b@x"], "text": "", "html": rich}])
+    assert 'Log\n<a href="http://h/a?b=1&amp;c=2">http://h/a?b=1&amp;c=2</a></pre>' in shown
+
+
+def test_a_link_of_a_mail_ends_where_its_quotes_end() -> None:
+    sly = 'see "http://h/x" onclick="alert(1)'
+    shown = page([{"received": "now", "subject": "s", "to": ["b@x"], "text": sly, "html": ""}])
+    assert '<a href="http://h/x">http://h/x</a>&quot; onclick=&quot;' in shown

@@ -50,8 +50,8 @@ def test_a_table_set_aside_and_one_in_want_of_rows_say_what_to_run() -> None:
         ("orphans", "shop.u", "orphans:shop.u:bin.000001:9"),
     ]
     assert found[0].fix == "lyrebird capture resume-table --source shop shop.t"
-    assert found[0].text == ("table shop.t of shop is set aside since 0-1-7 (bin.000001:9): a row cannot be read")
-    assert found[1].text == "table shop.u of shop may lack changes since bin.000001:9: a cascade"
+    assert found[0].text == "table shop.t of shop is set aside: a row cannot be read. Since 0-1-7 (bin.000001:9)."
+    assert found[1].text == "table shop.u of shop may lack changes: a cascade. Since bin.000001:9."
 
 
 def test_a_table_that_is_resumed_is_no_incident_any_more() -> None:
@@ -110,6 +110,7 @@ def test_what_ends_capture_is_told_with_the_command_of_its_advice() -> None:
     )
     assert (ended.kind, ended.fix) == ("stopped", "lyrebird capture run --source shop --anew")
     assert ended.text.startswith("capture of shop has stopped: it was purged. Read anew")
+    assert ended.text.endswith("Then start capture again (under Airflow: clear its task).")
     assert scene.ids == [ended.id]
     scene.restart()
     assert scene.ids == []
