@@ -1,13 +1,17 @@
-"""What wakes a person up: a failure, a retry and an audit that is not clean each arrive as a mail within a minute."""
+"""What wakes a person up: a failure, a retry, an unclean audit and incidents of capture arrive as mails in a minute."""
 
 from __future__ import annotations
 
+import html
 import json
+import os
+import re
 import shlex
 import subprocess
 import sys
 import urllib.request
-from datetime import datetime
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
@@ -104,7 +108,8 @@ def test_a_retry_is_mailed_and_the_run_ends_well(platform: Any, eventually: Any)
     assert platform.airflow.wait("audit_search", run, 300) == "success"
 
 
-def _as_root(platform: Any, *statements: str) -> None:
+def _as_root(platform: Any, *statements: str) -> list[tuple[Any, ...]]:
+    """Runs them in one session; rows of the last one."""
     import pymysql
 
     server = platform.shop_server
@@ -121,27 +126,131 @@ def _as_root(platform: Any, *statements: str) -> None:
     ):
         for statement in statements:
             cursor.execute(statement)
+        return list(cursor.fetchall())
 
 
-def test_a_table_set_aside_is_mailed_once_with_the_command_that_takes_it_up_again(
+def _seconds_after(mail: dict[str, Any], moment: datetime) -> float:
+    return (datetime.fromisoformat(mail["received"]) - moment).total_seconds()
+
+
+def _command(mail: dict[str, Any]) -> list[str]:
+    """What it says to run next, without the word lyrebird."""
+    found = re.search(r"<pre>(lyrebird [^<]+)</pre>", _body(mail))
+    assert found is not None, _body(mail)
+    return shlex.split(html.unescape(found[1]))[1:]
+
+
+def _captured(platform: Any) -> dict[str, Any]:
+    return dict(json.loads(_lyrebird("capture", "status", "--source", "shop", "--json").stdout))
+
+
+def test_incidents_of_a_running_capture_are_mailed_once_each_with_the_command_to_run_next(
     platform: Any, eventually: Any
 ) -> None:
-    """A session that logs changed columns alone: its rows cannot be read, those of other tables can."""
+    """A table that cannot be read, a cascade that the server does not log, a binlog that is soon purged: at once."""
+    expires = _as_root(platform, "SELECT @@global.binlog_expire_logs_seconds")[0][0]
+    began = datetime.now(UTC)
     _as_root(
         platform,
+        "SET GLOBAL binlog_expire_logs_seconds = 36000",
         "CREATE TABLE notices (id int PRIMARY KEY, v varchar(20), w int NOT NULL)",
+        "CREATE TABLE boxes (id int PRIMARY KEY)",
+        "CREATE TABLE lids (id int PRIMARY KEY, box int, FOREIGN KEY (box) REFERENCES boxes (id) ON DELETE CASCADE)",
         "INSERT INTO notices VALUES (1, 'a', 1), (2, 'b', 2)",
+        "INSERT INTO boxes VALUES (1), (2)",
+        "INSERT INTO lids VALUES (1, 1), (2, 2)",
+        "DELETE FROM boxes WHERE id = 1",
+        # A session that logs changed columns alone: its rows cannot be read, those of other tables can.
         "SET SESSION binlog_row_image = MINIMAL",
         "UPDATE notices SET v = 'c' WHERE id = 1",
         "UPDATE notices SET v = 'c' WHERE id = 2",
     )
-    mail = eventually("mail about the table", lambda: _mail(platform, "INCIDENT aside", "shop.notices"), WITHIN_S)
-    assert "/dags/source_replicate/" in _body(mail)
-    command = "lyrebird capture resume-table --source shop shop.notices"
-    assert command in _body(mail)
-    resumed = _lyrebird(*shlex.split(command)[1:], "--wait", "--timeout", "60")
-    assert resumed.returncode == 0, resumed.stderr
-    status = json.loads(_lyrebird("capture", "status", "--source", "shop", "--json").stdout)
-    assert (status["aside"], status["uncovered"], status["running"]) == ([], [], True)
-    assert len([m for m in _mails(platform) if "INCIDENT aside" in m["subject"]]) == 1
-    _as_root(platform, "DROP TABLE notices")
+    told = {}
+    for kind, words in {
+        "aside": ("aside", "shop.notices"),
+        "orphans": ("orphans", "shop.lids"),
+        "purge": ("purge", "10.0 h"),
+    }.items():
+        told[kind] = eventually(f"mail about {kind}", lambda w=words: _mail(platform, "INCIDENT", *w), WITHIN_S)
+        assert _seconds_after(told[kind], began) < WITHIN_S
+        assert "/dags/source_replicate/" in _body(told[kind])
+    _as_root(platform, f"SET GLOBAL binlog_expire_logs_seconds = {expires}")
+    assert _command(told["aside"]) == ["capture", "resume-table", "--source", "shop", "shop.notices"]
+    assert _command(told["orphans"]) == ["capture", "resume-table", "--source", "shop", "shop.lids"]
+    for kind in ("aside", "orphans"):
+        resumed = _lyrebird(*_command(told[kind]), "--wait", "--timeout", "60")
+        assert resumed.returncode == 0, resumed.stderr
+    assert _lyrebird(*_command(told["purge"])).returncode == 0
+    status = _captured(platform)
+    assert (status["aside"], status["orphans"], status["uncovered"], status["running"]) == ([], [], [], True)
+    _as_root(platform, "DROP TABLE notices, lids, boxes")
+
+
+def test_a_capture_that_is_taken_over_or_has_lost_its_binlog_stops_with_one_mail_and_goes_on_when_mended(
+    platform: Any, eventually: Any, tmp_path: Path
+) -> None:
+    """Another capture, as on another host, takes over and ends; meanwhile the server purges what was not read."""
+    run = platform.airflow.running("source_replicate")
+    other = subprocess.Popen(
+        [sys.executable, "-m", "include", "capture", "run", "--source", "shop"],
+        env={**os.environ, "LYREBIRD_STATE": str(tmp_path)},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        mail = eventually("mail about the take-over", lambda: _mail(platform, "FAILED", "was taken over"), WITHIN_S)
+        assert platform.airflow.wait("source_replicate", run, 30) == "failed"
+        assert other.poll() is None
+        assert _seconds_after_the_try(platform, mail, "source_replicate", run, "capture", 1) < WITHIN_S
+        assert re.search(r"newest_reader=.+:\d+", html.unescape(_body(mail)))
+        assert "/dags/source_replicate/" in _body(mail)
+        assert _command(mail) == ["capture", "status", "--source", "shop"]
+    finally:
+        other.terminate()
+        assert other.wait(60) == 0
+    _as_root(
+        platform,
+        "CREATE TABLE missed (id int PRIMARY KEY)",
+        "INSERT INTO missed VALUES (1)",
+        "FLUSH BINARY LOGS",
+        "FLUSH BINARY LOGS",
+    )
+    eventually("the old binlogs are gone", lambda: _purged(platform), 30)
+    _start_again(platform, run)
+    mail = eventually("mail about the stop", lambda: _mail(platform, "FAILED", "has stopped"), WITHIN_S)
+    assert platform.airflow.wait("source_replicate", run, 30) == "failed"
+    assert _seconds_after_the_try(platform, mail, "source_replicate", run, "capture", 2) < WITHIN_S
+    # What the mail says to run next mends it.
+    anew = _lyrebird(*_command(mail))
+    assert anew.returncode == 0, anew.stderr
+    _start_again(platform, run)
+    eventually("capture runs", lambda: _captured(platform)["running"], 60)
+    _as_root(platform, "DROP TABLE missed")
+    result = platform.wait_until_equal(within_s=120)
+    assert result.equal, result.explain()
+
+
+def _purged(platform: Any) -> bool:
+    """The server keeps a file for some moments that its own recovery may need."""
+    last = _as_root(platform, "SHOW BINARY LOGS")[-1][0]
+    return len(_as_root(platform, f"PURGE BINARY LOGS TO '{last}'", "SHOW BINARY LOGS")) == 1
+
+
+def _start_again(platform: Any, run: str) -> None:
+    """Clear the failed task, as the mail's link lets a person do."""
+    asked = {"dry_run": False, "dag_run_id": run, "task_ids": ["capture"], "only_failed": True, "reset_dag_runs": True}
+    platform.airflow._call("POST", "/api/v2/dags/source_replicate/clearTaskInstances", json=asked)
+
+
+def test_no_incident_was_mailed_twice(platform: Any) -> None:
+    """After all of the above."""
+    subjects = [mail["subject"] for mail in _mails(platform)]
+    for words in (
+        ("INCIDENT aside",),
+        ("INCIDENT orphans",),
+        ("INCIDENT purge",),
+        ("FAILED", "was taken over"),
+        ("FAILED", "has stopped"),
+    ):
+        assert len([subject for subject in subjects if all(word in subject for word in words)]) == 1, subjects
+    assert not [subject for subject in subjects if "INCIDENT fenced" in subject or "INCIDENT stopped" in subject]
