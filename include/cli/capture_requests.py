@@ -8,6 +8,7 @@ import click
 import orjson
 
 from include.cli.capture_options import json_option, source_option, tables_option
+from include.cli.capture_snapshot import show_plan, waiting
 from include.clock import SystemClock
 from include.errors import Terminal
 from include.log.requests import Answer, RequestKind
@@ -23,17 +24,38 @@ _timeout_option = click.option(
 )
 
 
+_rate_option = click.option(
+    "--rows-per-s", type=click.IntRange(min=0), help="Most rows read in a second, 0: no limit. Default: as declared."
+)
+
+
 @click.command(name="snapshot")
 @source_option
 @tables_option
+@click.option("--where", default="", help="Only rows for which this SQL of the source's server holds: `id > 7`.")
+@_rate_option
+@click.option("--plan", is_flag=True, help="Say what would be read, and ask for nothing.")
 @_id_option
 @_wait_option
 @_timeout_option
 @json_option
-def take_snapshot(name: str, tables: str, id_: str, wait: bool, timeout: float, as_json: bool) -> None:
+def take_snapshot(
+    name: str,
+    tables: str,
+    where: str,
+    rows_per_s: int | None,
+    plan: bool,
+    id_: str,
+    wait: bool,
+    timeout: float,
+    as_json: bool,
+) -> None:
     """Ask the running capture to read tables again, while it goes on following the binlog."""
     asked = tuple(part.strip() for part in tables.split(",") if part.strip())
-    _ask(name, "snapshot", asked, id_, timeout if wait else 0.0, as_json)
+    if plan:
+        show_plan(name, asked, where, rows_per_s, as_json)
+        return
+    _ask(name, "snapshot", asked, id_, timeout if wait else 0.0, as_json, where, rows_per_s)
 
 
 # The name of before: the same command, not listed.
@@ -61,7 +83,16 @@ def resume_table(name: str, tables: tuple[str, ...], id_: str, wait: bool, timeo
     _ask(name, "resume_table", tables, id_, timeout if wait else 0.0, as_json)
 
 
-def _ask(name: str, kind: RequestKind, tables: tuple[str, ...], id_: str, wait_s: float, as_json: bool) -> None:
+def _ask(
+    name: str,
+    kind: RequestKind,
+    tables: tuple[str, ...],
+    id_: str,
+    wait_s: float,
+    as_json: bool,
+    where: str = "",
+    rows_per_s: int | None = None,
+) -> None:
     """Append the request unless its id was answered before, and wait for the last answer, `wait_s` at most."""
     from include.log.kafka import KafkaAdmin, KafkaReader
     from include.log.kafka_writer import KafkaWriter
@@ -82,7 +113,7 @@ def _ask(name: str, kind: RequestKind, tables: tuple[str, ...], id_: str, wait_s
         ensure_topics(name, KafkaAdmin(kafka.bootstrap, kafka.options))
         answer = answers_by_id(reader, name).get(id_)
         if answer is None:
-            request = Request(id_, kind, command, clock.now_us(), tables)
+            request = Request(id_, kind, command, clock.now_us(), tables, where=where, rows_per_s=rows_per_s)
             writer = KafkaWriter(kafka.bootstrap, f"lyrebird.ask.{name}.{id_}", kafka.options)
             try:
                 writer.begin()
@@ -91,11 +122,13 @@ def _ask(name: str, kind: RequestKind, tables: tuple[str, ...], id_: str, wait_s
             finally:
                 writer.close()
         until_s = clock.monotonic_s() + wait_s
-        while wait_s and (answer is None or answer.state not in ("done", "refused")):
-            if clock.monotonic_s() > until_s:
-                raise _late(name, id_, answer)
-            clock.sleep(_ANSWER_EVERY_S)
-            answer = answers_by_id(reader, name).get(id_)
+        with waiting(as_json) as show:
+            while wait_s and (answer is None or answer.state not in ("done", "refused")):
+                if clock.monotonic_s() > until_s:
+                    raise _late(name, id_, answer)
+                clock.sleep(_ANSWER_EVERY_S)
+                answer = answers_by_id(reader, name).get(id_)
+                show(answer)
     finally:
         reader.close()
     _show(name, id_, answer, as_json)

@@ -31,6 +31,8 @@ _DENIED = frozenset({1044, 1045, 1698})
 _NO_PRIVILEGE = frozenset({1142, 1143, 1227})
 _MASTER_FATAL = 1236
 _TABLE_CHANGED = 1412
+# What pymysql takes for a trouble of the server's, and is one of the statement's: unknown columns and functions, …
+_NOT_UNDERSTOOD = frozenset({1054, 1064, 1111, 1241, 1242, 1267, 1292, 1305, 1411, 1525, 1582, 1583, 1584, 1630, 1690})
 _BY_GTID = 4
 # Whatever a server or its init_connect sets for all: no SELECT is cut short, padded, or ended by a limit of time. Each
 # of the last two is known to one family alone, and to it from these versions on.
@@ -242,7 +244,7 @@ def error_of(refusal: BaseException, source: SourceDefinition) -> LyrebirdError:
         )
     if code == _TABLE_CHANGED:
         return Transient("a table was altered while its snapshot was read", system="mysql", server=place, answer=answer)
-    if isinstance(refusal, pymysql.err.ProgrammingError):
+    if isinstance(refusal, pymysql.err.ProgrammingError) or code in _NOT_UNDERSTOOD:
         return Terminal("the server refuses a statement", server=place, answer=answer, code=code)
     return Transient(
         "the server does not answer",

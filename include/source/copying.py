@@ -63,7 +63,7 @@ class Copying:
             job = job.begun(table, core.floor)
         core.state = core.state.with_job(job)
         if job.asked:
-            core.on_answer(Answer(job.id, "running", clock.now_us(), done=job.done))
+            core.on_answer(Answer(job.id, "running", clock.now_us(), done=job.done, total=job.total))
         self._crew = Crew(
             source,
             clock,
@@ -111,6 +111,8 @@ class Copying:
                 self._crew.leave_out(table)
             elif table in core.state.aside:
                 self._leave(table)
+        if job.total is None and not job.where and self._crew.expected is not None:
+            core.state = core.state.with_job(replace(job, total=job.done + self._crew.expected))
         self._receive()
         self._moved = self._emit()
         job = core.state.job(self.id)
@@ -118,7 +120,7 @@ class Copying:
             self._end(job)
         elif job is not None and job.asked and self._clock.monotonic_s() - self._answered_s >= _ANSWER_EVERY_S:
             self._answered_s = self._clock.monotonic_s()
-            core.on_answer(Answer(job.id, "running", self._clock.now_us(), done=job.done))
+            core.on_answer(Answer(job.id, "running", self._clock.now_us(), done=job.done, total=job.total))
 
     def _receive(self) -> None:
         while len(self._held) < _MOST_HELD:
@@ -134,9 +136,14 @@ class Copying:
         if not table or isinstance(error, (SettingsError, Transient)) or not isinstance(error, Terminal):
             raise error
         job = self._core.state.job(self.id)
-        if job is not None and table in job.tables:
-            self._core.set_aside(table, error)
-            self._leave(table)
+        if job is None or table not in job.tables:
+            return
+        if job.where and "code" in error.details:
+            # It is the condition that the server does not understand: nothing is wrong with the table.
+            self._refuse(job, str(error))
+            return
+        self._core.set_aside(table, error)
+        self._leave(table)
 
     def _emit(self) -> bool:
         """Put the first piece that may go out into the group; pieces of one chunk keep their order."""
@@ -200,7 +207,7 @@ class Copying:
     def _finished(self, job: Job, chunk: Chunk) -> None:
         core, table = self._core, chunk.table
         self._rows[table] = self._rows.get(table, 0) + chunk.read
-        self._watcher.on_snapshot(table, self._rows[table])
+        self._watcher.on_snapshot(table, self._rows[table], job.done, job.total)
         if not job.left[table]:
             if job.gap:
                 core.on_control("gap", table, floor=job.floors[table])
@@ -212,6 +219,13 @@ class Copying:
         job = self._core.state.job(self.id)
         if job is not None:
             self._core.state = self._core.state.with_job(job.without(table))
+
+    def _refuse(self, job: Job, note: str) -> None:
+        for table in job.tables:
+            self._crew.leave_out(table)
+        self._core.state = self._core.state.without_job(job.id)
+        self._core.on_answer(Answer(job.id, "refused", self._clock.now_us(), done=job.done, note=note))
+        self._watcher.on_snapshot_end()
 
     def _end(self, job: Job) -> None:
         """Step 4."""

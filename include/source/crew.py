@@ -36,7 +36,10 @@ _MOST_FAILURES: Final = 6
 
 
 class Crew:
-    """`now` is the stream's place, kept up by the stream's thread; `shape` tells what leaves of a table."""
+    """`now` is the stream's place, kept up by the stream's thread; `shape` tells what leaves of a table.
+
+    `expected`: about how many rows the tables have, None until the server was asked.
+    """
 
     def __init__(
         self,
@@ -50,6 +53,7 @@ class Crew:
     ) -> None:
         """Begin to read, in the order of `tables`; `rows_per_s` 0: no limit."""
         self.now = now
+        self.expected: int | None = None
         self._source, self._clock, self._shape, self._open = source, clock, shape, reader
         self._lock = threading.Lock()
         self._tables = {reading.table: reading for reading in tables}
@@ -58,7 +62,7 @@ class Crew:
         self._pieces: queue.Queue[Piece | Failed] = queue.Queue(_HANDED_OVER * source.snapshot_workers)
         self._readers: set[SnapshotReader] = set()
         self._threads = [
-            threading.Thread(target=self._work, name=f"snapshot-{number}", daemon=True)
+            threading.Thread(target=self._work, args=(number == 0,), name=f"snapshot-{number}", daemon=True)
             for number in range(source.snapshot_workers)
         ]
         for thread in self._threads:
@@ -107,12 +111,14 @@ class Crew:
         for thread in self._threads:
             thread.join(timeout=10)
 
-    def _work(self) -> None:
+    def _work(self, measures: bool) -> None:
         failures, pause_s = 0, _PAUSE_S
         while not self._stopped.is_set():
             reader: SnapshotReader | None = None
             try:
                 reader = self._opened()
+                if measures and self.expected is None:
+                    self.expected = sum(reader.measure(*table.split(".", 1)).rows for table in list(self._tables))
                 while not self._stopped.is_set():
                     if self._read_one(reader):
                         failures, pause_s = 0, _PAUSE_S

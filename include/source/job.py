@@ -29,6 +29,7 @@ class Job:
         sorted_by: table → the key that those ranges were cut by.
         floors: table → its floor, of tables that were begun.
         done: rows read.
+        total: about how many there are to read, None while that is unknown.
     """
 
     id: str
@@ -42,6 +43,7 @@ class Job:
     sorted_by: Mapping[str, str] = field(default_factory=dict)
     floors: Mapping[str, int] = field(default_factory=dict)
     done: int = 0
+    total: int | None = None
 
     @property
     def incomplete(self) -> bool:
@@ -89,6 +91,7 @@ class Job:
             "sorted_by": dict(self.sorted_by),
             "floors": dict(self.floors),
             "done": self.done,
+            "total": self.total,
         }
 
     @classmethod
@@ -106,4 +109,5 @@ class Job:
             value.get("sorted_by", {}),
             value.get("floors", {}),
             value.get("done", 0),
+            value.get("total"),
         )

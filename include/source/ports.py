@@ -79,8 +79,8 @@ class Watcher:
     def on_part(self) -> None:
         """A part of a group that is larger than one commit's share went to the log: it is not there yet for readers."""
 
-    def on_snapshot(self, table: str, rows: int) -> None:
-        """So many rows of a table were read."""
+    def on_snapshot(self, table: str, rows: int, done: int, total: int | None) -> None:
+        """So many rows of a table were read, and `done` of about `total` of all the snapshot's tables."""
 
     def on_snapshot_end(self) -> None:
         """No table is being read any more."""

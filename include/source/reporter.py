@@ -42,6 +42,7 @@ class Reporter(Watcher):
         self._reported_s -= 1
         self._stop = False
         self._parts = 0
+        self._reading: tuple[float, int] | None = None
         self._rows, self._skipped, self._transactions = Counter[str](), Counter[str](), 0
         self._known: set[str] = set()
         self._said: dict[str, Any] = {"started_us": self.clock.now_us()}
@@ -94,13 +95,26 @@ class Reporter(Watcher):
         self._parts += 1
         self._report(parts=self._parts)
 
-    def on_snapshot(self, table: str, rows: int) -> None:
-        """Show how far the snapshot is."""
-        self._said["reading"] = {"table": table, "rows": rows}
+    def on_snapshot(self, table: str, rows: int, done: int, total: int | None) -> None:
+        """Show how far the snapshot is, how fast, and how long it may take."""
+        now_s = self.clock.monotonic_s()
+        if self._reading is None:
+            self._reading = now_s, done
+        since_s, before = self._reading
+        rate = (done - before) / (now_s - since_s) if now_s > since_s else 0.0
+        self._said["reading"] = {
+            "table": table,
+            "rows": rows,
+            "done": done,
+            "total": total,
+            "rows_per_s": round(rate),
+            "left_s": round(max(0, total - done) / rate) if total is not None and rate else None,
+        }
         self.metrics.set("lyrebird_snapshot_rows", rows, table)
 
     def on_snapshot_end(self) -> None:
         """No table is being read any more."""
+        self._reading = None
         self._said.pop("reading", None)
 
     def on_server(self, source: SourceDefinition) -> None:

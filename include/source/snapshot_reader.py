@@ -25,7 +25,7 @@ from include.source.ports import Watcher
 from include.source.seam import Span
 from include.source.server import Server, read_server
 from include.source.shape import Image, Shape
-from include.source.tables import TableInfo, load_tables
+from include.source.tables import TableInfo, load_table
 from include.source.text_rows import select_rows
 from include.source.xa import prepared, wait_until_ended
 
@@ -120,7 +120,7 @@ class SnapshotReader:
             if refusal.details.get("code") in _NO_TABLE:
                 return None
             raise
-        info = load_tables(self.ask, [database], lambda _, name: name == table).get((database, table))
+        info = load_table(self.ask, database, table)
         if info is None:
             return None
         columns = {row[0]: f"{row[1]} {row[2] or ''}" for row in self.ask(_SORTED_BY, database, table)}

@@ -88,7 +88,10 @@ def status_of(
         "aside": _tables(state.aside),
         "orphans": _tables(state.orphans),
         "uncovered": [] if last is None else list(last.uncovered),
-        "owed": [{"id": job.id, "tables": list(job.tables), "gap": job.gap} for job in state.jobs],
+        "owed": [
+            {"id": job.id, "tables": list(job.tables), "gap": job.gap, "done": job.done, "total": job.total}
+            for job in state.jobs
+        ],
         "reading": progress.get("reading") if running else None,
         "requests": requests,
         "prepared": [{"xid": xa.xid, "gtid": xa.gtid, "after": str(xa.after.binlog)} for xa in state.waiting],
@@ -102,6 +105,13 @@ def _tables(noted: Mapping[str, Aside]) -> list[dict[str, Any]]:
         {"table": table, "gtid": why.gtid, "position": why.position, "cause": why.cause, "since_us": why.at_us}
         for table, why in sorted(noted.items())
     ]
+
+
+def _reading(found: Mapping[str, Any]) -> str:
+    total, left_s = found.get("total"), found.get("left_s")
+    of_all = f" of about {total:,}" if total else ""
+    ends = f", about {left_s:,} s left" if left_s is not None else ""
+    return f"{found['table']}: {found['done']:,}{of_all} rows, {found['rows_per_s']:,} rows/s{ends}"
 
 
 def lines_of(found: Mapping[str, Any]) -> list[str]:
@@ -138,7 +148,7 @@ def lines_of(found: Mapping[str, Any]) -> list[str]:
     lines.append(f"uncovered  {', '.join(found['uncovered']) or 'nothing'}")
     lines += [f"owed       snapshot of {', '.join(job['tables'])} ({job['id']})" for job in found["owed"]]
     if found["reading"]:
-        lines.append(f"reading    {found['reading']['table']}, {found['reading']['rows']:,} rows so far")
+        lines.append(f"reading    {_reading(found['reading'])}")
     lines.append(f"requests   {', '.join(found['requests']) or 'none'} open")
     lines += [f"prepared   {each['xid']} after {each['after']}" for each in found["prepared"]]
     return lines + _incidents(found)

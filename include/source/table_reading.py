@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Final
 
 from include.errors import Terminal
 from include.source.chunk import Chunk, Piece
 from include.source.key_range import WHOLE, Bound, KeyOrder, KeyRange, Ledger, quoted
 from include.source.seam import Now
 from include.source.shape import Shape
+from include.source.snapshot_plan import chunk_rows
 from include.source.snapshot_reader import Described, SnapshotReader
 from include.source.tables import TableInfo
 from include.source.text import select_list
 
 __all__ = ["TableReading"]
-
-_FEWEST_ROWS: Final = 100
 
 
 class TableReading:
@@ -99,7 +97,7 @@ class TableReading:
             reader.end()
             return
         leaving = chunk.shape = shape(found.info)
-        order = KeyOrder(found.info.columns, found.info.key)
+        order = _order(found.info)
         conditions = [part for part in (order.condition(chunk.rows), self._where and f"({self._where})") if part]
         sql = f"SELECT {select_list(leaving)} FROM {self._quoted}"  # noqa: S608 - quoted
         if conditions:
@@ -133,9 +131,9 @@ class TableReading:
             if self.sorted_by:
                 self._ledger = Ledger((WHOLE,))
             self.sorted_by = sorted_by
-        self._order = KeyOrder(found.info.columns, found.info.key) if found else KeyOrder((), ())
+        self._order = _order(found.info) if found else KeyOrder((), ())
         measure = reader.measure(self._database, self._name)
-        self._rows = max(min(self._rows, self._bytes // measure.row_bytes), min(self._rows, _FEWEST_ROWS))
+        self._rows = chunk_rows(self._rows, self._bytes, measure)
 
     def _boundary(self, reader: SnapshotReader, left: KeyRange) -> Bound | None:
         """The key that ends the next chunk: an index is walked, which costs little beside reading the rows."""
@@ -150,6 +148,10 @@ class TableReading:
             # The table is gone or altered: reading the range will tell.
             return None
         return tuple(_text(part) for part in found[0]) if found else None
+
+
+def _order(info: TableInfo) -> KeyOrder:
+    return KeyOrder(info.columns, info.key, prefixed=info.key_prefixed)
 
 
 def _text(part: object) -> str:

@@ -101,8 +101,12 @@ def test_rows_by_op_and_events_passed_over_by_type_add_up() -> None:
 
 def test_a_snapshot_is_shown_while_it_reads() -> None:
     scene = Scene()
-    scene.reporter.on_snapshot("shop.t", 500)
-    assert scene.commit()["reading"] == {"table": "shop.t", "rows": 500}
+    scene.reporter.on_snapshot("shop.t", 500, 2_000, 10_000)
+    scene.clock.advance(2)
+    scene.reporter.on_snapshot("shop.t", 1_500, 3_000, 10_000)
+    assert scene.commit()["reading"] == {
+        "table": "shop.t", "rows": 1_500, "done": 3_000, "total": 10_000, "rows_per_s": 500, "left_s": 14,
+    }  # fmt: skip
     scene.reporter.on_snapshot_end()
     assert "reading" not in scene.commit()
 

@@ -1,0 +1,122 @@
+"""What a person sees of a snapshot: its plan before, and how far it is."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import click
+import orjson
+
+from include.cli.table import duration, table
+from include.clock import SystemClock
+from include.errors import SettingsError
+
+if TYPE_CHECKING:
+    from include.log.requests import Answer
+    from include.source.snapshot_plan import Plan
+
+__all__ = ["show_plan", "waiting"]
+
+_LINE_EVERY_S = 10.0
+
+
+def show_plan(name: str, tables: tuple[str, ...], where: str, rows_per_s: int | None, as_json: bool) -> None:
+    """Print what a snapshot of these tables would read; raises for names that are not captured, and bad conditions."""
+    from include.settings.deployment import Deployment
+    from include.source.definition import load_source
+    from include.source.snapshot_plan import read_plan
+
+    plan = read_plan(name, load_source(Deployment.load(), name), tables, where, rows_per_s, SystemClock())
+    if plan.unknown:
+        raise SettingsError("no such table is captured", tables=list(plan.unknown), fix="Correct --tables.")
+    click.echo(orjson.dumps(plan.to_json()).decode() if as_json else _plan(plan, where))
+
+
+def _plan(plan: Plan, where: str) -> str:
+    rows = [
+        [each.table, f"{each.rows:,}", _size(each.bytes), ", ".join(each.key) or "-", f"{each.chunks:,}", each.note]
+        for each in sorted(plan.tables, key=lambda each: -each.bytes)
+    ]
+    limit = f"at most {plan.rows_per_s:,} rows/s" if plan.rows_per_s else "without a limit of rows/s"
+    ends = f", so {duration(plan.least_s)} or more" if plan.least_s is not None else ""
+    chosen = f"; only rows for which {where}" if where else ""
+    return "\n".join(
+        (
+            table(("table", "rows, about", "size", "key", "chunks", ""), rows, ("rows, about", "size", "chunks")),
+            f"{len(rows)} tables, about {plan.rows:,} rows, by {plan.workers} connections {limit}{ends}{chosen}",
+        )
+    )
+
+
+def _size(count: int) -> str:
+    return f"{count / 1e9:.1f} GB" if count >= 1e9 else f"{count / 1e6:.1f} MB" if count >= 1e5 else f"{count:,} B"
+
+
+@contextmanager
+def waiting(quiet: bool) -> Iterator[Callable[[Answer | None], None]]:
+    """Show the answers to a request on stderr: a bar on a terminal, else a line now and then."""
+    if quiet:
+        yield lambda _answer: None
+    elif sys.stderr.isatty():
+        with _bar() as show:
+            yield show
+    else:
+        yield _Lines()
+
+
+@contextmanager
+def _bar() -> Iterator[Callable[[Answer | None], None]]:
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns: tuple[Any, ...] = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("rows, {task.fields[rate]} rows/s,"),
+        TimeRemainingColumn(),
+        TextColumn("left"),
+    )
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task("waits for capture", total=None, rate="-")
+
+        def show(answer: Answer | None) -> None:
+            if answer is None:
+                return
+            speed = progress.tasks[0].speed
+            total = max(answer.total, answer.done) if answer.total is not None else None
+            progress.update(
+                task,
+                description=answer.state,
+                completed=answer.done,
+                total=total,
+                rate=f"{speed:,.0f}" if speed else "-",
+            )
+
+        yield show
+
+
+class _Lines:
+    """A plain line every ten seconds, as in a task's log."""
+
+    def __init__(self) -> None:
+        self._clock = SystemClock()
+        self._next_s = self._clock.monotonic_s() + _LINE_EVERY_S
+        self._last = self._clock.monotonic_s(), 0
+
+    def __call__(self, answer: Answer | None) -> None:
+        """Say how far it is, when it is time."""
+        now_s = self._clock.monotonic_s()
+        if answer is None or now_s < self._next_s:
+            return
+        self._next_s = now_s + _LINE_EVERY_S
+        since_s, before = self._last
+        self._last = now_s, answer.done
+        rate = (answer.done - before) / (now_s - since_s)
+        of_all = f" of about {answer.total:,}" if answer.total else ""
+        left = max(0, answer.total - answer.done) / rate if answer.total and rate else None
+        ends = f", about {duration(left)} left" if left is not None else ""
+        click.echo(f"{answer.state}: {answer.done:,}{of_all} rows, {rate:,.0f} rows/s{ends}", err=True)
