@@ -1,16 +1,18 @@
 """### Take a snapshot of a source.
 
 **Purpose.** Copies the present rows of a source's tables into its change topics, as reads (`op: r`), then lets the
-replication run. The first thing to start for a new source; later for a table whose copy is doubted.
+replication run. The first thing to start for a new source; later for tables, or rows of them, whose copy is doubted.
 
 **When it runs.** A person starts it (or `make demo`). Only the running capture writes a source's topics: when one runs,
-the DAG appends a request to it and waits for the answer; when none runs, it starts a capture that takes the snapshot
-and ends. At its end it starts `source_replicate`, which does nothing if that already runs.
+the DAG appends a request to it and waits for the answer, with its progress in the log; when none runs, it starts a
+capture that takes the snapshot and ends. At its end it starts `source_replicate`, which does nothing if that already
+runs. With the Param *Plan* it says in the log of `plan` what would be read, and reads nothing.
 
 **Must not run beside.** Another snapshot of the same source: one run at a time, the next one waits.
 
 **When it fails.** Read the last lines of the task's log: they name the table and the next step. Clear the failed task
-to go on; a request keeps its id over retries and clears, and is carried out once.
+to go on; a request keeps its id over retries and clears, and is carried out once. What was refused is asked anew, by
+another run.
 """
 
 from __future__ import annotations
@@ -55,6 +57,46 @@ with DAG(
             title="Tables",
             description="Names of captured tables, one an entry; none means all of the source.",
         ),
+        "where": Param(
+            "",
+            type="string",
+            title="Condition",
+            description="SQL of the source's server that chooses rows of the tables named: `id > 7`; none means all.",
+        ),
+        "date_column": Param(
+            "",
+            type="string",
+            pattern="^[A-Za-z0-9_$]*$",
+            title="Date column",
+            description="Of the tables named: chooses their rows by the dates below; none means all.",
+        ),
+        "date_from": Param(
+            None,
+            type=["null", "string"],
+            format="date",
+            title="From",
+            description="First day, by UTC.",
+        ),
+        "date_until": Param(
+            None,
+            type=["null", "string"],
+            format="date",
+            title="Until",
+            description="The day after the last one.",
+        ),
+        "rows_per_s": Param(
+            None,
+            type=["null", "integer"],
+            minimum=0,
+            title="Rows a second",
+            description="At most so many are read, so that the server is left room; 0: no limit; empty: as declared.",
+        ),
+        "plan": Param(
+            False,
+            type="boolean",
+            title="Plan",
+            description="Only say what would be read.",
+        ),
         "mode": Param(
             "auto",
             type="string",
@@ -79,6 +121,7 @@ with DAG(
         restarts=RestartBudget(most=2, window_s=600),
         alerts=ALERTS,
     )
+    plan = LyrebirdOperator(task_id="plan", arguments=checked["plan"], execution_timeout=timedelta(minutes=10))
     taken = EmptyOperator(task_id="taken", trigger_rule="none_failed_min_one_success")
     # A run of its own, not an asset's event: several events may be merged into one run, and none carries Params.
     replicate = TriggerDagRunOperator(
@@ -87,3 +130,4 @@ with DAG(
         conf={"source": "{{ params.source }}", "unless_running": True},
     )
     checked >> [request, start] >> taken >> replicate
+    checked >> plan

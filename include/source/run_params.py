@@ -6,9 +6,11 @@ is started that carries out the snapshot and ends.
 
 from __future__ import annotations
 
+import datetime
+import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Any, Final, Literal, get_args
 
 from include.errors import SettingsError, Terminal
 
@@ -32,6 +34,7 @@ anew: as start, but all again from now on, as after a purged binlog.
 LONGEST_SNAPSHOT_S = 12 * 3600
 """How long a task waits for the answer to its request."""
 SNAPSHOT_MODES: tuple[str, ...] = get_args(SnapshotMode)
+_COLUMN: Final = re.compile(r"[A-Za-z0-9_$]+")
 
 
 def capture_application(source: str) -> str:
@@ -45,18 +48,25 @@ class SnapshotRun:
 
     Attributes:
         tables: `database.table`, or the table alone; empty: all of the source.
+        where: condition in SQL that chooses their rows; "": all.
+        rows_per_s: most rows read in a second, 0: no limit; None: as the source declares.
+        plan: say what would be read, and read nothing.
     """
 
     source: str
     tables: tuple[str, ...]
     mode: SnapshotMode
+    where: str = ""
+    rows_per_s: int | None = None
+    plan: bool = False
 
     @classmethod
     def from_params(cls, params: Mapping[str, Any], sources: Collection[str]) -> SnapshotRun:
-        """Read the Params `source`, `tables`, `mode`.
+        """Read the Params of the DAG source_snapshot, by their names; `source` and `mode` must be there.
 
         Raises:
-            SettingsError: a name is unknown, or a table is named twice, or is none.
+            SettingsError: a name is unknown, or a table is named twice, or is none; rows are chosen of no named table,
+                or by half a choice of dates.
         """
         source, mode = params["source"], params["mode"]
         tables = tuple(str(table).strip() for table in params.get("tables") or ())
@@ -75,14 +85,27 @@ class SnapshotRun:
                 )
         if twice := sorted({table for table in tables if tables.count(table) > 1}):
             raise SettingsError("a table is named twice", path="params.tables", got=twice, fix="Name it once.")
-        return cls(source, tables, mode)
+        where = " AND ".join(filter(None, (_bracketed(str(params.get("where") or "").strip()), _dates(params))))
+        if where and not tables:
+            raise SettingsError(
+                "a condition that holds for which tables?",
+                path="params.tables",
+                where=where,
+                fix="Name the tables that have its columns.",
+            )
+        rows_per_s = params.get("rows_per_s")
+        return cls(
+            source, tables, mode, where, None if rows_per_s is None else int(rows_per_s), bool(params.get("plan"))
+        )
 
-    def way(self, *, capture_runs: bool) -> Literal["request", "start"]:
+    def way(self, *, capture_runs: bool) -> Literal["request", "start", "plan"]:
         """How to carry it out now.
 
         Raises:
-            Terminal: the mode contradicts what runs.
+            Terminal: the mode contradicts what runs, or only a running capture reads such a choice.
         """
+        if self.plan:
+            return "plan"
         if self.mode == "request" and not capture_runs:
             raise Terminal(
                 "no capture runs that could answer a request",
@@ -97,6 +120,13 @@ class SnapshotRun:
                 mode=self.mode,
                 fix="Choose the mode auto: the running capture then takes the snapshot.",
             )
+        if not capture_runs and (self.where or self.rows_per_s is not None):
+            raise Terminal(
+                "no capture runs that could read a choice of rows, or at a rate of its own",
+                source=self.source,
+                mode=self.mode,
+                fix="Start the DAG source_replicate first; or leave out condition, dates and rate.",
+            )
         return "request" if capture_runs else "start"
 
     def request_arguments(self, request_id: str) -> list[str]:
@@ -106,13 +136,17 @@ class SnapshotRun:
             "snapshot",
             "--source",
             self.source,
-            *self._tables(),
+            *self._chosen(),
             "--id",
             request_id,
             "--wait",
             "--timeout",
             str(LONGEST_SNAPSHOT_S),
         ]
+
+    def plan_arguments(self) -> list[str]:
+        """Of `lyrebird`: say what would be read."""
+        return ["capture", "snapshot", "--source", self.source, *self._chosen(), "--plan"]
 
     def start_arguments(self) -> list[str]:
         """Of `lyrebird`: a capture that takes the snapshot and ends."""
@@ -121,6 +155,38 @@ class SnapshotRun:
 
     def _tables(self) -> list[str]:
         return ["--tables", ",".join(self.tables)] if self.tables else []
+
+    def _chosen(self) -> list[str]:
+        where = ["--where", self.where] if self.where else []
+        rate = [] if self.rows_per_s is None else ["--rows-per-s", str(self.rows_per_s)]
+        return [*self._tables(), *where, *rate]
+
+
+def _bracketed(condition: str) -> str:
+    return f"({condition})" if condition else ""
+
+
+def _dates(params: Mapping[str, Any]) -> str:
+    """Rows of `date_from` (included) to `date_until` (excluded), days in UTC, by the column; "" without both."""
+    column = str(params.get("date_column") or "").strip()
+    days = {name: str(params.get(name) or "") for name in ("date_from", "date_until")}
+    if not column and not any(days.values()):
+        return ""
+    if not _COLUMN.fullmatch(column):
+        raise SettingsError(
+            "dates of which column?", path="params.date_column", got=column, fix="Name a date or time column: created."
+        )
+    if not any(days.values()):
+        raise SettingsError("no date is given", path="params.date_from", column=column, fix="Give one, or both.")
+    for name, day in days.items():
+        try:
+            day and datetime.date.fromisoformat(day)
+        except ValueError:
+            raise SettingsError("not a date", path=f"params.{name}", got=day, fix="Write YYYY-MM-DD.") from None
+    if all(days.values()) and days["date_from"] >= days["date_until"]:
+        raise SettingsError("no day lies between these dates", path="params.date_until", **days, fix="Put it later.")
+    bounds = ((">=", days["date_from"]), ("<", days["date_until"]))
+    return " AND ".join(f"`{column}` {sign} '{day}'" for sign, day in bounds if day)
 
 
 def refuse_unless_snapshotted(source: str, status: Mapping[str, Any]) -> None:

@@ -40,6 +40,7 @@ def check_snapshot(
         "application": application,
         "request": asked.request_arguments(request_id=f"source_snapshot:{run_id}"),
         "start": lyrebird_argv(asked.start_arguments()),
+        "plan": asked.plan_arguments(),
     }
 
 

@@ -65,12 +65,27 @@ def test_a_snapshot_starts_a_capture_where_none_runs_and_then_the_replication(
         "check": "success",
         "start": "success",
         "request": "skipped",
+        "plan": "skipped",
         "taken": "success",
         "replicate": "success",
     }
     ended = run_folder(CAPTURE).observe().ended
     assert ended is not None
     assert (ended.rc, ended.why) == (0, None)
+
+
+def test_a_plan_reads_nothing_and_starts_nothing(bag: DagBag, said: list[list[str]]) -> None:
+    conf = {"source": "shop", "tables": ["orders"], "where": "id > 7", "rows_per_s": 100, "plan": True}
+    found = states(bag.dags["source_snapshot"].test(run_conf=conf))
+    assert found == {
+        "check": "success",
+        "plan": "success",
+        "start": "skipped",
+        "request": "skipped",
+        "taken": "skipped",
+        "replicate": "skipped",
+    }
+    assert said[-1][4:] == ["--tables", "orders", "--where", "(id > 7)", "--rows-per-s", "100", "--plan"]
 
 
 def test_a_snapshot_is_asked_of_the_capture_that_runs(bag: DagBag, said: list[list[str]]) -> None:

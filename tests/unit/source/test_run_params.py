@@ -38,6 +38,12 @@ def test_every_mode_has_a_way(mode: str) -> None:
         {"tables": ["shop.orders,shop.users"]},
         {"tables": [" "]},
         {"tables": ["shop.orders", "shop.orders"]},
+        {"where": "id > 7"},
+        {"tables": ["orders"], "date_from": "2026-01-01"},
+        {"tables": ["orders"], "date_column": "created"},
+        {"tables": ["orders"], "date_column": "a` OR 1 OR `b", "date_from": "2026-01-01"},
+        {"tables": ["orders"], "date_column": "created", "date_from": "1st of May"},
+        {"tables": ["orders"], "date_column": "created", "date_from": "2026-01-02", "date_until": "2026-01-02"},
     ],
 )
 def test_a_wrong_name_is_refused(params: dict[str, Any]) -> None:
@@ -61,6 +67,29 @@ def test_tables_and_the_requests_id_reach_the_command() -> None:
     arguments = asked(tables=["shop.orders", "shop.users"]).request_arguments("run-1")
     assert arguments[:4] == ["capture", "snapshot", "--source", "shop"]
     assert arguments[4:] == ["--tables", "shop.orders,shop.users", "--id", "run-1", "--wait", "--timeout", "43200"]
+
+
+def test_dates_and_a_condition_choose_rows_of_named_tables() -> None:
+    dates = {"date_column": "created", "date_from": "2026-01-01", "date_until": "2026-02-01"}
+    one = asked(tables=["orders"], where="a = 1 OR b = 2", rows_per_s=0, **dates)
+    assert one.where == "(a = 1 OR b = 2) AND `created` >= '2026-01-01' AND `created` < '2026-02-01'"
+    asks = ["--tables", "orders", "--where", one.where, "--rows-per-s", "0"]
+    assert one.request_arguments("r")[4:10] == asks
+    assert one.plan_arguments() == ["capture", "snapshot", "--source", "shop", *asks, "--plan"]
+    until = asked(tables=["orders"], date_column="created", date_until="2026-02-01")
+    assert until.where == "`created` < '2026-02-01'"
+
+
+def test_a_plan_needs_no_capture_and_contradicts_none() -> None:
+    for runs in (False, True):
+        assert asked(plan=True, mode="start").way(capture_runs=runs) == "plan"
+
+
+@pytest.mark.parametrize("choice", [{"tables": ["orders"], "where": "id > 7"}, {"rows_per_s": 5}])
+def test_only_a_running_capture_reads_a_choice(choice: dict[str, Any]) -> None:
+    assert asked(**choice).way(capture_runs=True) == "request"
+    with pytest.raises(Terminal, match="source_replicate"):
+        asked(**choice).way(capture_runs=False)
 
 
 def test_replication_without_a_snapshot_is_refused_by_naming_the_dag() -> None:
