@@ -22,14 +22,19 @@ def lyrebird(path: str) -> tuple[int, int, float]:
     from include.record.schema import TableSchema
     from include.source.binlog import EventReader
     from include.source.columns import mapped
-    from include.source.decoder import images_of
+    from include.source.decoder import NativeImages, images_of
     from include.source.files import binlog_files
+    from include.source.images import Images
     from include.source.layout import layout
     from include.source.shape import Shape
     from include.source.step import Rows
+    from include.source.table_map import TableMap
     from include.source.transaction import SourceTransaction, TransactionBuilder
 
-    reader, found = EventReader(), {}
+    reader = EventReader()
+    found: dict[TableMap, Images | NativeImages] = {}
+    table: TableMap | None = None
+    images: Any = None
     builder = TransactionBuilder(lambda *_: True, lambda *_: False, 1 << 28, Path(tempfile.gettempdir()))
     rows = transactions = 0
     begun = time.process_time()
@@ -39,13 +44,16 @@ def lyrebird(path: str) -> tuple[int, int, float]:
                 continue
             transactions += 1
             for step in transaction.steps:
-                if isinstance(step, Rows):
-                    images = found.get(step.table)
+                if not isinstance(step, Rows):
+                    continue
+                if step.table is not table:
+                    table = step.table
+                    images = found.get(table)
                     if images is None:
-                        columns = mapped(step.table, "mariadb")
+                        columns = mapped(table, "mariadb")
                         schema = TableSchema("bench", "mixed", columns, ("id",))
-                        images = found[step.table] = images_of(layout(step.table, Shape(columns, schema), "mariadb"))
-                    rows += len(images.rows(step.op, step.body, step.partial))
+                        images = found[table] = images_of(layout(table, Shape(columns, schema), "mariadb"))
+                rows += len(images.rows(step.op, step.body, step.partial))
     return rows, transactions, time.process_time() - begun
 
 

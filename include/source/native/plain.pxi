@@ -78,6 +78,7 @@ cdef class PlainGroups:
     cdef dict known
     cdef list contents          # by table id: the map's bytes, and its table
     cdef list tables
+    cdef list steps             # of the group that is read
     cdef list passed            # tables that the group may still speak of
     cdef Slots transaction, rows, place, text
     cdef Wire wire
@@ -92,7 +93,7 @@ cdef class PlainGroups:
         self.rows = Slots(rows, ("table", "op", "body", "partial", "_query"))
         self.place = Slots(place, ("file", "pos"))
         self.text = Slots(text, ("_raw", "_text"))
-        self.passed = []
+        self.steps, self.passed = [], []
         self.forget()
 
     def forget(self):
@@ -130,7 +131,7 @@ cdef class PlainGroups:
     cdef In _group(self, Group *group, In r, In stop, list found) except? NULL:
         # Adds the transaction that begins at `r`, and gives where it ends; NULL: to be left to Python.
         cdef Raw event
-        cdef list steps = []
+        cdef list steps = self.steps
         cdef str gtid = ""
         cdef object text = None, one
         cdef In said
@@ -138,6 +139,8 @@ cdef class PlainGroups:
         group.thread = group.commit_us = -1
         group.size_bytes = group.held = group.maps = 0
         group.begun = False
+        if PyList_GET_SIZE(steps):
+            steps.clear()
         while True:
             if raw_event(&event, r, stop, &self.wire) != WHOLE or not fits(&event, &self.wire):
                 return NULL
