@@ -195,7 +195,12 @@ class Copying:
         if piece.images:
             assert chunk.shape is not None and chunk.span is not None  # noqa: S101, PT018 - set before its first piece
             fresh = self._seam.fresh(chunk.table, chunk.since, chunk.span.low, piece.images)
-            core.on_snapshot_rows(chunk.shape.schema, fresh)
+            try:
+                core.on_snapshot_rows(chunk.shape.schema, fresh)
+            except Terminal as error:
+                # Its key changed, and nobody asked for its topic anew.
+                self._on_failure(error, chunk.table)
+                return
             chunk.read += len(piece.images)
         if piece.last:
             left = self._crew.finish(chunk)

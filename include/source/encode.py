@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Final
 
 from include.errors import Terminal
+from include.log.ports import TopicSpec
 from include.log.topics import change, document_spec
 from include.record.change import Op
 from include.record.codec import frame
@@ -157,20 +158,36 @@ class Encoders:
     def of(self, schema: TableSchema, known_key_id: int = 0) -> TableEncoder:
         """The encoder of a table as `schema` describes it; `known_key_id` 0 = a table that is new."""
         cached = self._known.get((schema.full_name, schema.fingerprint))
-        if cached is not None:
+        if cached is not None and known_key_id in (0, cached.key_id):
             return cached
-        topic = change(self._name, schema.database, schema.table)
-        key_id = self._log.register(f"{topic}-key", schema.key_avro(self._name))
+        topic = self._topic(schema)
+        key_id = self.key_id(schema)
         if known_key_id and key_id != known_key_id:
             raise Terminal(
                 "the key columns of a table changed, and its topic holds keys of the old ones",
                 table=schema.full_name,
                 topic=topic,
-                fix="Put the key back, or drop the table in `filter`.",
+                fix="Put the key back, or have the topic made anew and all rows read into it: "
+                "`lyrebird capture resume-table`. Its readers then begin anew.",
             )
         value_id = self._log.register(f"{topic}-value", schema.envelope_avro(self._name))
-        spec = document_spec(topic, self._source.partitions_of(schema.database, schema.table))
-        made = self._log.ensure(spec)
+        made = self._log.ensure(self._spec(schema))
         encoder = TableEncoder(self._name, schema, key_id, value_id, made.partitions)
         self._known[schema.full_name, schema.fingerprint] = encoder
         return encoder
+
+    def key_id(self, schema: TableSchema) -> int:
+        """The id of the table's key schema, which is registered for that."""
+        return self._log.register(f"{self._topic(schema)}-key", schema.key_avro(self._name))
+
+    def renew(self, schema: TableSchema) -> str:
+        """Delete the table's topic and make it again, empty; its name. Only while nothing is written to the log."""
+        self._known = {known: encoder for known, encoder in self._known.items() if known[0] != schema.full_name}
+        self._log.remake(self._spec(schema))
+        return self._topic(schema)
+
+    def _topic(self, schema: TableSchema) -> str:
+        return change(self._name, schema.database, schema.table)
+
+    def _spec(self, schema: TableSchema) -> TopicSpec:
+        return document_spec(self._topic(schema), self._source.partitions_of(schema.database, schema.table))

@@ -173,6 +173,12 @@ class Replicator:
         self.state = self.state.with_table(schema.full_name, 0)
         self._encoder(schema)
 
+    def renew(self, schema: TableSchema) -> None:
+        """The table's topic was made anew: from now on its keys are those of `schema`."""
+        self._tables.clear()
+        self.state = self.state.with_table(schema.full_name, 0)
+        self._encoder(schema)
+
     def set_aside(self, table: str, error: Terminal, transaction: SourceTransaction | None = None) -> None:
         """A table that cannot be read is left out from here on, or stops the source, as declared.
 

@@ -22,6 +22,7 @@ from include.source.copying import Copying
 from include.source.definition import SourceDefinition
 from include.source.desk import Desk, full_names
 from include.source.encode import Encoders
+from include.source.generation import outgrown, renew
 from include.source.group import Output
 from include.source.inflow import Idle
 from include.source.job import FIRST, Job
@@ -63,7 +64,7 @@ class Session:
         except BaseException:
             self.close()
             raise
-        self._catalog = Catalog(upstream.tables, upstream.server, source.policy, upstream.cascades_into)
+        self._catalog = Catalog(upstream.tables, upstream.server, source.policy, upstream.cascades_into, upstream.table)
         self._encoders = Encoders(name, source, log)
         self._replicator: Replicator | None = None
         self._group_since_s: float | None = None
@@ -114,7 +115,10 @@ class Session:
         state = CaptureState(version=before.version, requests_next=before.requests_next, jobs=tuple(jobs))
         core = self._begin(position, state)
         for info in found.values():
-            core.take_up(self._catalog.shape(info).schema)
+            schema = self._catalog.shape(info).schema
+            if before.tables.get(schema.full_name, 0) not in (0, self._encoders.key_id(schema)):
+                self._encoders.renew(schema)
+            core.take_up(schema)
         for table in before.tables:
             if table not in found:
                 core.on_control("drop", table)
@@ -127,6 +131,7 @@ class Session:
         `extra` is one more job.
         """
         core = self._replicator or self._go_on()
+        self._renew(core)
         self._take_up_new_tables(core)
         if extra is not None and core.state.job(extra.id) is None and not self._desk.closed(extra.id):
             tables = tuple(_chosen(extra.tables, core.state.tables))
@@ -165,7 +170,7 @@ class Session:
         self._watcher.on_part()
 
     def _survives_rollback(self, database: str, table: str) -> bool:
-        info = self._catalog.tables().get((database, table))
+        info = self._catalog.table((database, table))
         return info is not None and not info.transactional
 
     def _take_up_new_tables(self, core: Replicator) -> None:
@@ -232,6 +237,15 @@ class Session:
             core.state = taken.state
             for answer in taken.answers:
                 core.on_answer(answer)
+            self._commit()
+            self._renew(core)
+
+    def _renew(self, core: Replicator) -> None:
+        """Topics anew, where a request asks for a table whose key changed; see `generation`."""
+        schemas = outgrown(core.state, self._catalog, self._encoders)
+        if schemas:
+            self._commit()
+            renew(core, self._encoders, schemas)
             self._commit()
 
     def _copy(self, core: Replicator) -> None:
