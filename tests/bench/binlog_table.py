@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from typing import Any
 
-__all__ = ["CREATE", "DATABASE", "fill", "single_rows"]
+__all__ = ["CREATE", "DATABASE", "fill", "fill_table", "single_rows"]
 
 DATABASE = "bench"
 CREATE = f"""CREATE TABLE {DATABASE}.mixed (
@@ -33,6 +33,18 @@ def fill(connection: Any, rows: int, seed: int = 1) -> None:
             )
         for first in range(1, deletes + 1, 50):
             cursor.execute(f"DELETE FROM {DATABASE}.mixed WHERE id BETWEEN {first} AND {min(first + 49, deletes)}")
+
+
+def fill_table(connection: Any, table: str, rows: int, seed: int = 3) -> None:
+    """Rows 1 to `rows`."""
+    chance = random.Random(seed)
+    marks = "(" + ", ".join(["%s"] * 16) + ")"
+    with connection.cursor() as cursor:
+        for first in range(1, rows + 1, 100):
+            values = [_row(chance, number) for number in range(first, min(first + 100, rows + 1))]
+            cursor.execute(
+                f"INSERT INTO {DATABASE}.{table} VALUES " + ", ".join([marks] * len(values)), sum(values, ())
+            )
 
 
 def single_rows(connection: Any, transactions: int, seed: int = 2) -> None:
