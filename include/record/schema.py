@@ -7,7 +7,7 @@ The same description makes the schema of snapshot rows and of streamed rows, so 
 | tinyint, smallint, mediumint, int, year, unsigned up to mediumint | int |
 | int unsigned, bigint | long |
 | bigint unsigned | bytes, decimal(20, 0) |
-| decimal(p, s) | bytes, decimal(p, s) |
+| decimal(p, s) | bytes, decimal(p, s); signed and of before MySQL 5.0: decimal(p + 1, s) |
 | float; double | float; double |
 | char, varchar, text, enum, set | string |
 | binary, varbinary, blob | bytes |
@@ -57,7 +57,8 @@ class Column:
     """One column as `information_schema` tells it; `type` is DATA_TYPE in lower case (`int`, `varchar`, …).
 
     `digits` are those of the seconds' fraction (DATETIME_PRECISION); `length` is the number in BIT(n), BINARY(n), in
-    characters CHAR(n) and VARCHAR(n), and the dimension of VECTOR(n), 0 where it does not matter.
+    characters CHAR(n) and VARCHAR(n), and the dimension of VECTOR(n), 0 where it does not matter. `old`: a DECIMAL of
+    before MySQL 5.0, a text whose place of the sign may hold one digit more.
     """
 
     name: str
@@ -69,6 +70,7 @@ class Column:
     labels: tuple[str, ...] = ()
     digits: int = 0
     length: int = 0
+    old: bool = False
 
     def avro(self) -> dict[str, Any] | str:
         """The type of a value that is not null; raises `Terminal` for a type that is not read yet."""
@@ -84,7 +86,7 @@ class Column:
             return {
                 "type": "bytes",
                 "logicalType": "decimal",
-                "precision": self.precision or 10,
+                "precision": (self.precision or 10) + (self.old and not self.unsigned),
                 "scale": self.scale or 0,
             }
         simple: dict[str, dict[str, Any] | str] = {
@@ -147,6 +149,7 @@ class TableSchema:
         text = json.dumps(
             [
                 [c.name, c.type, c.unsigned, c.precision, c.scale, c.charset, c.labels, c.digits, c.length]
+                + ["old"] * c.old
                 for c in self.columns
             ]
             + [list(self.key), sorted(self.nullable)]

@@ -20,6 +20,7 @@ BINARY: Final = 63
 """The collation of bytes that are no text."""
 
 _NUMBERS: Final = re.compile(r"\w+\s*\(\s*(\d+)\s*(?:,\s*(\d+)\s*)?\)")
+_OLD: Final = re.compile(r"/\*\s*old\s*\*/", re.IGNORECASE)
 _LABEL: Final = re.compile(r"'((?:[^']|'')*)'")
 _ESCAPED: Final = re.compile(r"\\(.)", re.DOTALL)
 _ESCAPES: Final = {"n": "\n", "r": "\r", "0": "\0"}
@@ -64,6 +65,7 @@ def column_of(
         labels=labels_of(column_type) if kind in ("enum", "set") else (),
         digits=int(first if digits is None else digits) if kind in _DIGITS else 0,
         length=(first if numbers else _UNSAID.get(kind, 0)) if kind in _LENGTHS else 0,
+        old=kind == "decimal" and _OLD.search(column_type) is not None,
     )
 
 

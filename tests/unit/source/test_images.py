@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import struct
 import zlib
+from dataclasses import replace
 from typing import Any
 
 import fastavro
@@ -18,6 +19,7 @@ from include.source.layout import layout
 from include.source.render import json_row
 from include.source.shape import Image, Shape
 from include.source.table_map import TableMap
+from include.source.text import row_reader
 
 I = Column("id", "int")  # noqa: E741 - the key of every table here
 
@@ -141,6 +143,18 @@ def test_after_an_alter_that_moves_the_columns_the_bytes_are_read_in_the_new_ord
         columns[4],
     )
     assert one(wider, digit) == {"e": "9.999", "d": "12345678.90", "v": "0" * 48, "c": "1.05"}
+
+
+def test_the_place_of_an_old_decimal_s_sign_may_hold_a_digit_more_than_is_declared() -> None:
+    signed, unsigned = OLD_COLUMNS[5], column_of("u", "decimal(5,3) unsigned /*old*/", 5, 3)
+    images = decoder(table_map(bytes((3, 0, 0)), b""), I, signed, unsigned)
+    assert one(images, b"999.999" + b"99.999") == {"e": "999.999", "u": "99.999"}
+    told = [each.avro() for each in (signed, unsigned, column_of("n", "decimal(5,3)"))]
+    assert [each["precision"] for each in told if isinstance(each, dict)] == [6, 5, 5]
+    ((_, after),) = images.rows("c", body(3, b"\0" + struct.pack("<i", 1) + b"999.99999.999"))
+    assert row_reader(images.shape)((b"1", b"999.999", b"99.999")) == after
+    same = [TableSchema("d", "t", (I, each), ("id",)).fingerprint for each in (signed, replace(signed, old=False))]
+    assert same[0] != same[1]
 
 
 @pytest.mark.parametrize(
