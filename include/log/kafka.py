@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any, Final
 
 from confluent_kafka import (
@@ -10,19 +10,17 @@ from confluent_kafka import (
     ConsumerGroupTopicPartitions,
     IsolationLevel,
     KafkaError,
-    KafkaException,
-    TopicCollection,
     TopicPartition,
     admin,
 )
 from confluent_kafka.admin import AdminClient
-from confluent_kafka.cimpl import NewTopic
 
 from include.clock import Clock, SystemClock
 from include.errors import Terminal
-from include.log.kafka_errors import AT_END, NOT_HELD, UNKNOWN_TOPIC, Connection, Options
+from include.log.kafka_admin import KafkaAdmin
+from include.log.kafka_errors import AT_END, NOT_HELD, Connection, Options
 from include.log.kafka_writer import KafkaWriter
-from include.log.ports import Record, TopicInfo, TopicSpec
+from include.log.ports import Record
 
 __all__ = ["KafkaAdmin", "KafkaReader", "KafkaWriter"]
 
@@ -182,107 +180,6 @@ class KafkaReader:
         if isinstance(ours, Terminal):
             raise ours
         return -1
-
-
-class KafkaAdmin:
-    """`TopicAdmin` over Kafka's AdminClient."""
-
-    def __init__(
-        self,
-        bootstrap: str,
-        options: Options | None = None,
-        *,
-        timeout_s: float = 30.0,
-        clock: Clock | None = None,
-    ) -> None:
-        self._connection = Connection(bootstrap, options)
-        self._timeout_s = timeout_s
-        self._clock = clock or SystemClock()
-        self._client: Any = AdminClient(self._connection.configuration())
-
-    def cluster_id(self) -> str:
-        """Which cluster answers here: tells a foreign broker on a reused port from one's own."""
-        with self._connection.asking("ask for the cluster"):
-            return str(self._client.list_topics(timeout=self._timeout_s).cluster_id)
-
-    def ensure(self, spec: TopicSpec) -> TopicInfo:
-        """See `TopicAdmin`; harmless when several processes do it at once."""
-        info = self.describe(spec.name)
-        if info is None:
-            info = self._create(spec)
-        if info.partitions != spec.partitions:
-            raise Terminal(
-                "topic has another number of partitions, so keys would move",
-                topic=spec.name,
-                has=info.partitions,
-                declared=spec.partitions,
-                fix="Declare the number that it has, or delete the topic and take a snapshot.",
-            )
-        return info
-
-    def describe(self, topic: str) -> TopicInfo | None:
-        """See `TopicAdmin`."""
-        try:
-            with self._connection.asking("describe a topic", topic=topic):
-                futures = self._client.describe_topics(TopicCollection([topic]), request_timeout=self._timeout_s)
-                found = futures[topic].result(self._timeout_s + 1)
-        except Terminal as error:
-            if _code(error) in UNKNOWN_TOPIC:
-                return None
-            raise
-        return TopicInfo(topic, str(found.topic_id), len(found.partitions))
-
-    def names(self) -> list[str]:
-        """See `TopicAdmin`."""
-        with self._connection.asking("list topics"):
-            return sorted(n for n in self._client.list_topics(timeout=self._timeout_s).topics if not n.startswith("__"))
-
-    def delete(self, topic: str) -> None:
-        """See `TopicAdmin`."""
-        if self.describe(topic) is None:
-            return
-        try:
-            with self._connection.asking("delete a topic", topic=topic):
-                self._client.delete_topics([topic], request_timeout=self._timeout_s)[topic].result(self._timeout_s + 1)
-        except Terminal as error:
-            if _code(error) not in UNKNOWN_TOPIC:
-                raise
-        self._wait_for(topic, there=False)
-
-    def _create(self, spec: TopicSpec) -> TopicInfo:
-        new = NewTopic(spec.name, num_partitions=spec.partitions, replication_factor=-1, config=_text(spec.config))
-        try:
-            with self._connection.asking("create a topic", topic=spec.name):
-                self._client.create_topics([new], request_timeout=self._timeout_s)[spec.name].result(
-                    self._timeout_s + 1
-                )
-        except (Terminal, KafkaException) as error:
-            if _code(error) != KafkaError.TOPIC_ALREADY_EXISTS:
-                raise
-        info = self._wait_for(spec.name, there=True)
-        if info is None:
-            raise self._connection.unreachable("create a topic", topic=spec.name)
-        return info
-
-    def _wait_for(self, topic: str, *, there: bool) -> TopicInfo | None:
-        """Brokers hear of a topic some time after the controller has answered."""
-        until_s = self._clock.monotonic_s() + self._timeout_s
-        while True:
-            info = self.describe(topic)
-            if (info is not None) == there:
-                return info
-            if self._clock.monotonic_s() > until_s:
-                raise self._connection.unreachable("topics are slow to change", topic=topic)
-            self._clock.sleep(0.05)
-
-
-def _code(error: BaseException) -> int | None:
-    cause = error if isinstance(error, KafkaException) else error.__cause__
-    return cause.args[0].code() if isinstance(cause, KafkaException) else None
-
-
-def _text(config: Mapping[str, Any]) -> dict[str, str]:
-    return {name: str(value) for name, value in config.items()}
 
 
 def _record(message: Any) -> Record:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from include.clock import Clock, ManualClock
@@ -253,6 +253,10 @@ class _Admin:
                 fix="Declare the number that it has, or delete the topic and take a snapshot.",
             )
         return info
+
+    def ensure_all(self, specs: Iterable[TopicSpec]) -> None:
+        for spec in specs:
+            self.ensure(spec)
 
     def describe(self, topic: str) -> TopicInfo | None:
         with self._log.lock:

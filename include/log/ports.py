@@ -6,7 +6,7 @@ the end of a partition is its last stable offset.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
@@ -134,6 +134,9 @@ class TopicAdmin(Protocol):
 
     def ensure(self, spec: TopicSpec) -> TopicInfo:
         """Create the topic unless it exists; `Terminal` with advice when it has another number of partitions."""
+
+    def ensure_all(self, specs: Iterable[TopicSpec]) -> None:
+        """`ensure` for each, asked for together: of thousands of topics, too."""
 
     def describe(self, topic: str) -> TopicInfo | None:
         """The topic, or None when there is none of that name."""

@@ -97,6 +97,10 @@ class DirectLog:
         """See `CaptureLog`."""
         return self._ports.admin.ensure(topic)
 
+    def ensure_all(self, topics: Iterable[TopicSpec]) -> None:
+        """See `CaptureLog`."""
+        self._ports.admin.ensure_all(topics)
+
     def remake(self, topic: TopicSpec) -> TopicInfo:
         """See `CaptureLog`."""
         if self._begun:

@@ -7,6 +7,7 @@ order: registry ids have no part in it, so it is the same on every installation.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
 from include.errors import Terminal
@@ -154,6 +155,12 @@ class Encoders:
         self._source = source
         self._log = log
         self._known: dict[tuple[str, str], TableEncoder] = {}
+
+    def prepare(self, tables: Iterable[tuple[str, str]]) -> None:
+        """Make the topics of tables that are captured from now on: readers may come before the first row."""
+        self._log.ensure_all(
+            document_spec(change(self._name, *table), self._source.partitions_of(*table)) for table in tables
+        )
 
     def of(self, schema: TableSchema, known_key_id: int = 0) -> TableEncoder:
         """The encoder of a table as `schema` describes it; `known_key_id` 0 = a table that is new."""

@@ -47,6 +47,9 @@ class CaptureLog(Protocol):
     def ensure(self, topic: TopicSpec) -> TopicInfo:
         """Make the topic unless it is there; `Terminal` with advice when it has another number of partitions."""
 
+    def ensure_all(self, topics: Iterable[TopicSpec]) -> None:
+        """`ensure` for each, asked for together: of thousands of topics, too."""
+
     def remake(self, topic: TopicSpec) -> TopicInfo:
         """Make the topic anew, empty, whatever was in it; only while nothing is written. Not undone by a crash."""
 

@@ -168,11 +168,6 @@ class Replicator:
         """The next version: all rows so far are below it."""
         return pack(self._source.epoch, self._number + 1)
 
-    def take_up(self, schema: TableSchema) -> None:
-        """Know the table from now on: make its topic, register its schemas."""
-        self.state = self.state.with_table(schema.full_name, 0)
-        self._encoder(schema)
-
     def renew(self, schema: TableSchema) -> None:
         """The table's topic was made anew: from now on its keys are those of `schema`."""
         self._tables.clear()

@@ -106,21 +106,26 @@ class Session:
         position = self._upstream.first_position(self._clock, self._watcher)
         if position is None:
             return False
-        found = {".".join(name): info for name, info in self._catalog.tables().items()}
-        chosen = _chosen(tables, found)
-        rest = tuple(table for table in found if table not in chosen)
+        names = {".".join(name): name for name in self._upstream.names()}
+        chosen = dict.fromkeys(_chosen(tables, names))
+        rest = tuple(table for table in names if table not in chosen)
         jobs = [Job(FIRST, tuple(chosen), gap=again, uncovered=True)]
         jobs += [Job(f"rest of {FIRST}", rest, gap=again, uncovered=True)] if rest else []
         jobs += [job for job in before.jobs if job.asked]
-        state = CaptureState(version=before.version, requests_next=before.requests_next, jobs=tuple(jobs))
+        state = CaptureState(
+            version=before.version,
+            tables=dict.fromkeys(names, 0),
+            requests_next=before.requests_next,
+            jobs=tuple(jobs),
+        )
         core = self._begin(position, state)
-        for info in found.values():
+        self._encoders.prepare(names.values())
+        for info in self._catalog.tables().values() if any(before.tables.values()) else ():
             schema = self._catalog.shape(info).schema
             if before.tables.get(schema.full_name, 0) not in (0, self._encoders.key_id(schema)):
                 self._encoders.renew(schema)
-            core.take_up(schema)
         for table in before.tables:
-            if table not in found:
+            if table not in names:
                 core.on_control("drop", table)
         self._commit()
         return True
@@ -175,14 +180,11 @@ class Session:
 
     def _take_up_new_tables(self, core: Replicator) -> None:
         """Tables that the source names only since now are owed a snapshot; all get their topics at once."""
-        new = []
-        for name, info in self._catalog.tables().items():
-            table = ".".join(name)
-            if table not in core.state.tables:
-                new.append(table)
-                core.take_up(self._catalog.shape(info).schema)
+        known = core.state.tables
+        new = {table: name for name in self._upstream.names() if (table := ".".join(name)) not in known}
         if new:
-            core.state = core.state.with_gap(f"gap:new:{core.floor}", new)
+            self._encoders.prepare(new.values())
+            core.state = core.state.with_tables(new).with_gap(f"gap:new:{core.floor}", new)
 
     def _step(self, core: Replicator, inflow: Flow) -> None:
         """Take at most one event, and commit when it is time."""

@@ -59,7 +59,7 @@ class CaptureState:
         return {
             "version": self.version,
             "snapshot": self.snapshot,
-            "tables": dict(self.tables),
+            "tables": self.tables,
             "jobs": [job.to_json() for job in self.jobs],
             "requests_next": self.requests_next,
             "aside": {table: asdict(aside) for table, aside in self.aside.items()},
@@ -96,6 +96,10 @@ class CaptureState:
     def with_table(self, table: str, key_id: int) -> CaptureState:
         """With the table known by that key schema."""
         return self if self.tables.get(table) == key_id else replace(self, tables={**self.tables, table: key_id})
+
+    def with_tables(self, tables: Iterable[str]) -> CaptureState:
+        """With these tables known too, whose keys have no schema yet."""
+        return replace(self, tables={**dict.fromkeys(tables, 0), **self.tables})
 
     def without_table(self, table: str) -> CaptureState:
         """Without a table that is gone; what was owed for it is owed no more."""

@@ -10,7 +10,7 @@ from include.record.schema import Column
 from include.source.columns import column_of
 from include.source.server import Server
 
-__all__ = ["HIDDEN_END", "HIDDEN_START", "Ask", "TableInfo", "load_table", "load_tables", "unlogged"]
+__all__ = ["HIDDEN_END", "HIDDEN_START", "Ask", "TableInfo", "load_table", "load_tables", "table_names", "unlogged"]
 
 HIDDEN_START: Final = "row_start"
 HIDDEN_END: Final = "row_end"
@@ -23,6 +23,9 @@ FROM information_schema.columns c
 JOIN information_schema.tables t ON t.table_schema = c.table_schema AND t.table_name = c.table_name
 WHERE {} AND t.table_type IN ('BASE TABLE', 'SYSTEM VERSIONED')
 ORDER BY c.table_schema, c.table_name, c.ordinal_position"""
+_NAMES: Final = """
+SELECT table_schema, table_name FROM information_schema.tables
+WHERE table_schema IN ({}) AND table_type IN ('BASE TABLE', 'SYSTEM VERSIONED')"""
 _INDEXES: Final = """
 SELECT table_schema, table_name, index_name, column_name, sub_part, nullable
 FROM information_schema.statistics s WHERE {} AND non_unique = 0
@@ -97,6 +100,13 @@ class TableInfo:
     def transactional(self) -> bool:
         """Whether its rows vanish with a rollback."""
         return self.engine.lower() in ("innodb", "rocksdb", "tokudb", "ndbcluster", "ndb")
+
+
+def table_names(ask: Ask, databases: Iterable[str], captures: Callable[[str, str], bool]) -> list[tuple[str, str]]:
+    """Names of captured tables of the server, sorted; it opens none of them."""
+    names = list(databases)
+    found = ask(_NAMES.format(", ".join(["%s"] * len(names))), *names)
+    return sorted(name for row in found if captures(*(name := (str(row[0]), str(row[1])))))
 
 
 def load_tables(

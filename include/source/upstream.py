@@ -17,7 +17,7 @@ from include.source.ports import Watcher
 from include.source.server import Server
 from include.source.snapshot_reader import SnapshotReader, first_position
 from include.source.state import Waiting
-from include.source.tables import TableInfo, load_table, load_tables
+from include.source.table_info import TableInfo, load_table, load_tables, table_names
 from include.source.transaction import SourceTransaction
 
 __all__ = ["Flow", "LiveServer", "Upstream"]
@@ -49,8 +49,11 @@ class Upstream(Protocol):
     def tables(self) -> Mapping[tuple[str, str], TableInfo]:
         """Captured tables by (database, name), as they are at the call."""
 
+    def names(self) -> list[tuple[str, str]]:
+        """Names of the captured tables, as they are at the call."""
+
     def table(self, database: str, table: str) -> TableInfo | None:
-        """One table as it is at the call, None where there is none."""
+        """That table, as it is at the call; None where there is none."""
 
     def cascades_into(self, database: str, table: str) -> bool:
         """Whether a foreign key cascades into the table."""
@@ -87,6 +90,11 @@ class LiveServer:
         """See `Upstream`."""
         source = self._source
         return asked(source, lambda ask: load_tables(ask, source.databases, source.captures))
+
+    def names(self) -> list[tuple[str, str]]:
+        """See `Upstream`."""
+        source = self._source
+        return asked(source, lambda ask: table_names(ask, source.databases, source.captures))
 
     def table(self, database: str, table: str) -> TableInfo | None:
         """See `Upstream`."""

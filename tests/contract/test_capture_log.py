@@ -254,6 +254,19 @@ def test_a_topic_and_a_schema_are_made_once(world: World) -> None:
     assert log.register(f"{world.topic}-key", {**SCHEMA, "fields": []}) != schema_id
 
 
+def test_topics_of_many_tables_are_made_together(world: World) -> None:
+    log = world.capture()
+    log.open()
+    log.ensure_all([])
+    log.ensure(world.spec)
+    specs = [document_spec(change(world.name, "shop", f"t{number}"), 1) for number in range(30)]
+    log.ensure_all([world.spec, *specs])
+    log.ensure_all(specs)
+    assert {spec.name for spec in specs} <= set(world.ports.admin.names())
+    with pytest.raises(Terminal, match="partitions"):
+        log.ensure_all([document_spec(world.topic, 3)])
+
+
 def test_a_topic_that_was_made_anew_is_empty_and_resolved_records_say_so(world: World) -> None:
     log = world.capture()
     log.open()

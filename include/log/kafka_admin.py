@@ -1,0 +1,155 @@
+"""`KafkaAdmin`: topics made and described by confluent-kafka's AdminClient."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+from confluent_kafka import KafkaError, KafkaException, TopicCollection
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
+
+from include.clock import Clock, SystemClock
+from include.errors import Terminal
+from include.log.kafka_errors import UNKNOWN_TOPIC, Connection, Options
+from include.log.ports import TopicInfo, TopicSpec
+
+__all__ = ["KafkaAdmin"]
+
+_TOGETHER: Final = 200
+
+
+class KafkaAdmin:
+    """`TopicAdmin` over Kafka's AdminClient."""
+
+    def __init__(
+        self,
+        bootstrap: str,
+        options: Options | None = None,
+        *,
+        timeout_s: float = 30.0,
+        clock: Clock | None = None,
+    ) -> None:
+        self._connection = Connection(bootstrap, options)
+        self._timeout_s = timeout_s
+        self._clock = clock or SystemClock()
+        self._client: Any = AdminClient(self._connection.configuration())
+
+    def cluster_id(self) -> str:
+        """Which cluster answers here: tells a foreign broker on a reused port from one's own."""
+        with self._connection.asking("ask for the cluster"):
+            return str(self._client.list_topics(timeout=self._timeout_s).cluster_id)
+
+    def ensure(self, spec: TopicSpec) -> TopicInfo:
+        """See `TopicAdmin`; harmless when several processes do it at once."""
+        info = self.describe(spec.name)
+        if info is None:
+            self._create([spec])
+            info = self._wait_for(spec.name, there=True)
+        if info is None:
+            raise self._connection.unreachable("create a topic", topic=spec.name)
+        _require(spec, info.partitions)
+        return info
+
+    def ensure_all(self, specs: Iterable[TopicSpec]) -> None:
+        """See `TopicAdmin`. One look at all topics; the missing ones are made by hundreds."""
+        wanted = {spec.name: spec for spec in specs}
+        found = self._partitions() if wanted else {}
+        missing = [spec for name, spec in wanted.items() if name not in found]
+        for start in range(0, len(missing), _TOGETHER):
+            some = missing[start : start + _TOGETHER]
+            self._create(some)
+            found |= self._wait_for_all([spec.name for spec in some])
+        for name, spec in wanted.items():
+            _require(spec, found[name])
+
+    def describe(self, topic: str) -> TopicInfo | None:
+        """See `TopicAdmin`."""
+        try:
+            with self._connection.asking("describe a topic", topic=topic):
+                futures = self._client.describe_topics(TopicCollection([topic]), request_timeout=self._timeout_s)
+                found = futures[topic].result(self._timeout_s + 1)
+        except Terminal as error:
+            if _code(error) in UNKNOWN_TOPIC:
+                return None
+            raise
+        return TopicInfo(topic, str(found.topic_id), len(found.partitions))
+
+    def names(self) -> list[str]:
+        """See `TopicAdmin`."""
+        return sorted(name for name in self._partitions() if not name.startswith("__"))
+
+    def delete(self, topic: str) -> None:
+        """See `TopicAdmin`."""
+        if self.describe(topic) is None:
+            return
+        try:
+            with self._connection.asking("delete a topic", topic=topic):
+                self._client.delete_topics([topic], request_timeout=self._timeout_s)[topic].result(self._timeout_s + 1)
+        except Terminal as error:
+            if _code(error) not in UNKNOWN_TOPIC:
+                raise
+        self._wait_for(topic, there=False)
+
+    def _partitions(self) -> dict[str, int]:
+        """All topics, with how many partitions each has."""
+        with self._connection.asking("list topics"):
+            found = self._client.list_topics(timeout=self._timeout_s).topics
+        return {name: len(topic.partitions) for name, topic in found.items()}
+
+    def _create(self, specs: Sequence[TopicSpec]) -> None:
+        new = [
+            NewTopic(spec.name, num_partitions=spec.partitions, replication_factor=-1, config=_text(spec.config))
+            for spec in specs
+        ]
+        futures = self._client.create_topics(new, request_timeout=self._timeout_s)
+        for name, future in futures.items():
+            try:
+                with self._connection.asking("create a topic", topic=name):
+                    future.result(self._timeout_s + 1)
+            except (Terminal, KafkaException) as error:
+                if _code(error) != KafkaError.TOPIC_ALREADY_EXISTS:
+                    raise
+
+    def _wait_for_all(self, topics: Sequence[str]) -> dict[str, int]:
+        """The same as `_wait_for`: how many partitions each has, once all are known."""
+        until_s = self._clock.monotonic_s() + self._timeout_s
+        while True:
+            found = self._partitions()
+            missing = [topic for topic in topics if not found.get(topic)]
+            if not missing:
+                return found
+            if self._clock.monotonic_s() > until_s:
+                raise self._connection.unreachable("topics are slow to change", topic=missing[0])
+            self._clock.sleep(0.05)
+
+    def _wait_for(self, topic: str, *, there: bool) -> TopicInfo | None:
+        """Brokers hear of a topic some time after the controller has answered."""
+        until_s = self._clock.monotonic_s() + self._timeout_s
+        while True:
+            info = self.describe(topic)
+            if (info is not None) == there:
+                return info
+            if self._clock.monotonic_s() > until_s:
+                raise self._connection.unreachable("topics are slow to change", topic=topic)
+            self._clock.sleep(0.05)
+
+
+def _require(spec: TopicSpec, partitions: int) -> None:
+    if partitions != spec.partitions:
+        raise Terminal(
+            "topic has another number of partitions, so keys would move",
+            topic=spec.name,
+            has=partitions,
+            declared=spec.partitions,
+            fix="Declare the number that it has, or delete the topic and take a snapshot.",
+        )
+
+
+def _code(error: BaseException) -> int | None:
+    cause = error if isinstance(error, KafkaException) else error.__cause__
+    return cause.args[0].code() if isinstance(cause, KafkaException) else None
+
+
+def _text(config: Mapping[str, Any]) -> dict[str, str]:
+    return {name: str(value) for name, value in config.items()}
