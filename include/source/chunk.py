@@ -18,12 +18,13 @@ __all__ = ["Chunk", "Failed", "Left", "Piece"]
 class Chunk:
     """A range of a table's rows, read in one snapshot; `since`: the stream's place before that was opened.
 
-    `read` counts its rows. `given_up`: nothing more of it is wanted.
+    `sorted_by`: the key that it was cut by. `read` counts its rows. `given_up`: nothing more of it is wanted.
     """
 
     table: str
     rows: KeyRange
     since: Now
+    sorted_by: str = ""
     span: Span | None = None
     shape: Shape | None = None
     given_up: bool = False

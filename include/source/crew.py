@@ -55,7 +55,9 @@ class Crew:
         self.now = now
         self.expected: int | None = None
         self._source, self._clock, self._shape, self._open = source, clock, shape, reader
+        # Held for a moment only, as the stream's thread wants it: never while the server is asked.
         self._lock = threading.Lock()
+        self._taking = threading.Lock()
         self._tables = {reading.table: reading for reading in tables}
         self._stopped = threading.Event()
         self._throttle = Throttle(rows_per_s, clock)
@@ -165,15 +167,23 @@ class Crew:
         except LyrebirdError as error:
             raise self._failed(error, chunk.table) from error
         if not whole:
-            with self._lock:
-                reading.recut(reader)
+            with self._taking:
+                with self._lock:
+                    # Whoever was here before has begun the table anew already.
+                    mine = not chunk.given_up
+                    if mine:
+                        reading.give_up()
+                if mine:
+                    reading.recut(reader)
         return True
 
     def _next(self, reader: SnapshotReader) -> tuple[TableReading, Chunk] | None:
-        with self._lock:
-            for reading in self._tables.values():
+        with self._taking:
+            with self._lock:
+                readings = [reading for reading in self._tables.values() if reading.left]
+            for reading in readings:
                 try:
-                    chunk = reading.take(reader, self.now)
+                    chunk = self._cut(reading, reader)
                 except Transient:
                     raise
                 except LyrebirdError as error:
@@ -181,6 +191,17 @@ class Crew:
                 if chunk is not None:
                     return reading, chunk
         return None
+
+    def _cut(self, reading: TableReading, reader: SnapshotReader) -> Chunk | None:
+        reading.prepare(reader)
+        with self._lock:
+            free = reading.free
+        if free is None:
+            return None
+        at = reading.boundary(reader, free)
+        with self._lock:
+            wanted = self._tables.get(reading.table) is reading
+            return reading.take(free, at, self.now) if wanted else None
 
     def _failed(self, error: LyrebirdError, table: str) -> Transient:
         """Tell of it; the connection may be amid a result, so another is made for what is left."""

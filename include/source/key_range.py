@@ -140,6 +140,11 @@ class Ledger:
                 found.append(each)
         return tuple(found)
 
+    @property
+    def free(self) -> KeyRange | None:
+        """The first that nobody has taken."""
+        return next((each for each in self._left if each not in self._taken), None)
+
     def take(self, boundary: Callable[[KeyRange], Bound | None]) -> KeyRange | None:
         """A range to read, None when all are taken or finished.
 

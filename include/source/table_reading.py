@@ -20,6 +20,8 @@ __all__ = ["TableReading"]
 class TableReading:
     """What is left of a table, and how it is cut. Not for several threads at once, but for `pieces`.
 
+    What asks the server (`prepare`, `boundary`, `recut`, `pieces`) may wait long for it; nothing else does.
+
     `sorted_by` is what the ranges `left` were cut by; should the key be another now, all is read from its beginning.
     """
 
@@ -45,16 +47,22 @@ class TableReading:
         """Chunks that are being read or wait for the stream."""
         return frozenset(self._under_way)
 
-    def take(self, reader: SnapshotReader, now: Now) -> Chunk | None:
-        """The next chunk to read, None when all are taken."""
-        if not self._ledger.left:
-            return None
+    @property
+    def free(self) -> KeyRange | None:
+        """What the next chunk is cut from, None when all is taken."""
+        return self._ledger.free
+
+    def prepare(self, reader: SnapshotReader) -> None:
+        """Learn the table's key, the first time; may wait for whoever alters the table."""
         if self._order is None:
             self._cut_by(reader.describe(self._database, self._name), reader)
-        rows = self._ledger.take(lambda left: self._boundary(reader, left))
+
+    def take(self, free: KeyRange, at: Bound | None, now: Now) -> Chunk | None:
+        """The next chunk, cut from `free` at a `boundary` of it; None when all are taken."""
+        rows = self._ledger.take(lambda left: at if left == free else None)
         if rows is None:
             return None
-        chunk = Chunk(self.table, rows, now)
+        chunk = Chunk(self.table, rows, now, self.sorted_by)
         self._under_way.add(chunk)
         return chunk
 
@@ -75,6 +83,7 @@ class TableReading:
         for chunk in self._under_way:
             chunk.given_up = True
         self._under_way.clear()
+        self._ledger = Ledger(self._ledger.left)
 
     def pieces(
         self,
@@ -93,7 +102,7 @@ class TableReading:
             reader.end()
             yield Piece(chunk, [], span.high, last=True, gone=True)
             return
-        if found.sorted_by != self.sorted_by:
+        if found.sorted_by != chunk.sorted_by:
             reader.end()
             return
         leaving = chunk.shape = shape(found.info)
@@ -117,8 +126,7 @@ class TableReading:
         yield Piece(chunk, [], high, last=True)
 
     def recut(self, reader: SnapshotReader) -> None:
-        """The key is another: begin anew."""
-        self.give_up()
+        """The key is another: begin anew, after `give_up`."""
         self._cut_by(reader.describe(self._database, self._name), reader)
 
     @property
@@ -135,7 +143,7 @@ class TableReading:
         measure = reader.measure(self._database, self._name)
         self._rows = chunk_rows(self._rows, self._bytes, measure)
 
-    def _boundary(self, reader: SnapshotReader, left: KeyRange) -> Bound | None:
+    def boundary(self, reader: SnapshotReader, left: KeyRange) -> Bound | None:
         """The key that ends the next chunk: an index is walked, which costs little beside reading the rows."""
         order = self._order
         if order is None or not order.divides:

@@ -21,6 +21,8 @@ Slow snapshots that begin anew (Altinity #722; redpanda #4341; dbz#1829; DBZ-742
     test_key_range.py::test_what_is_finished_is_left_no_more_and_all_else_is
     test_key_range.py::test_ranges_keep_their_bounds_in_the_resolved_record
 Incremental snapshots hang, or skip rows (dbz#2105 #2275 #2204; DBZ-8273 -9209 -9337 -5071)
+    test_crew.py::test_the_streams_thread_does_not_wait_while_the_server_lets_a_reader_wait
+    test_crew.py::test_a_key_that_changes_under_several_readers_leaves_no_range_unread
     test_seam.py::test_a_chunk_of_before_an_alter_that_the_stream_has_passed_is_read_again
     tests/prove/test_known_failures.py::test_no_setting_of_the_server_cuts_pads_or_ends_what_is_selected
     test_seam.py::test_more_changes_than_memory_should_hold_are_forgotten_and_their_chunks_read_again

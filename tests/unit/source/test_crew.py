@@ -1,0 +1,158 @@
+"""Threads that read chunks: the stream's thread never waits for a server, and a key that changes loses no range."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from include.clock import SystemClock
+from include.record.gtid import MariadbGtidSet
+from include.record.position import BinlogPosition, SourcePosition
+from include.record.schema import Column, TableSchema
+from include.source.chunk import Failed, Piece
+from include.source.crew import Crew
+from include.source.definition import SourceDefinition
+from include.source.key_range import WHOLE
+from include.source.seam import Now, Span
+from include.source.shape import Image, Shape
+from include.source.snapshot_reader import Described, Measure
+from include.source.table_reading import TableReading
+from include.source.tables import TableInfo
+
+COLUMNS = (Column("id", "int"), Column("other", "int"))
+SHAPE = Shape(COLUMNS, TableSchema("s", "t", COLUMNS, ("id",)))
+AT = SourcePosition("mariadb", MariadbGtidSet(), BinlogPosition("bin.000001", 4), 0)
+PATIENCE_S = 10.0
+
+
+class Server:
+    """Has one table, of 40 rows by any of its two keys; the three `on_…` are told which reader asks, and may wait."""
+
+    def __init__(self) -> None:
+        self.key = "id"
+        self.readers = 0
+        self.on_open: Callable[[int], None] = lambda _reader: None
+        # The second: whether a snapshot is open.
+        self.on_describe: Callable[[int, bool], None] = lambda _reader, _open: None
+        self.on_end: Callable[[int], None] = lambda _reader: None
+
+    def reader(self, *_: Any) -> Any:
+        self.readers += 1
+        return Reader(self, self.readers)
+
+
+class Reader:
+    def __init__(self, server: Server, number: int) -> None:
+        self.server, self.number, self.opened = server, number, False
+
+    def describe(self, database: str, table: str) -> Described:
+        self.server.on_describe(self.number, self.opened)
+        info = TableInfo(database, table)
+        info.columns, info.key = list(COLUMNS), (self.server.key,)
+        return Described(info, self.server.key)
+
+    def measure(self, *_: str) -> Measure:
+        return Measure(40, 400)
+
+    def open(self, _beyond: SourcePosition) -> Span:
+        self.server.on_open(self.number)
+        self.opened = True
+        return Span(AT, AT)
+
+    def ask(self, sql: str) -> list[tuple[Any, ...]]:
+        """The key that ends a chunk: its tenth row's."""
+        after = int(sql.partition(" > ")[2].split()[0]) if " > " in sql else 0
+        return [(after + 10,)] if after + 10 < 40 else []
+
+    def select(self, sql: str, _shape: Shape) -> Iterator[list[Image]]:
+        yield [Image(sql.encode(), b"", None)]
+
+    def end(self) -> None:
+        self.opened = False
+        self.server.on_end(self.number)
+
+    def close(self) -> None:
+        pass
+
+
+def crew(server: Server, workers: int) -> Crew:
+    source = SourceDefinition(host="h", port=1, user="u", password="p", databases=["s"], snapshot_workers=workers)
+    reading = TableReading("s.t", (WHOLE,), "", "", 10, 1 << 20)
+    return Crew(source, SystemClock(), [reading], 0, lambda _info: SHAPE, Now(0, AT), server.reader)
+
+
+def within_patience(action: Callable[[], Any]) -> bool:
+    thread = threading.Thread(target=action, daemon=True)
+    thread.start()
+    thread.join(PATIENCE_S)
+    return not thread.is_alive()
+
+
+def test_the_streams_thread_does_not_wait_while_the_server_lets_a_reader_wait() -> None:
+    asked, answers = threading.Event(), threading.Event()
+
+    def wait(*_: Any) -> None:
+        asked.set()
+        answers.wait(PATIENCE_S * 3)
+
+    server = Server()
+    server.on_describe = wait
+    made = crew(server, 2)
+    try:
+        assert asked.wait(PATIENCE_S)
+        assert within_patience(made.oldest)
+        assert within_patience(lambda: made.leave_out("s.t"))
+        assert made.take() is None
+    finally:
+        answers.set()
+        made.stop()
+
+
+def test_a_key_that_changes_under_several_readers_leaves_no_range_unread() -> None:
+    both, anew, server = threading.Barrier(2), threading.Event(), Server()
+
+    def on_describe(_reader: int, opened: bool) -> None:
+        if opened and server.key == "id":
+            both.wait(PATIENCE_S)
+            server.key = "other"
+
+    def on_open(reader: int) -> None:
+        if server.key == "other" and reader == 1:
+            anew.set()
+
+    def on_end(reader: int) -> None:
+        # The slower one, which knows of the other key, comes when the table has been begun anew.
+        if reader == 2:
+            anew.wait(PATIENCE_S)
+
+    server.on_describe, server.on_open, server.on_end = on_describe, on_open, on_end
+    made = crew(server, 2)
+    read: list[str] = []
+    try:
+        assert within_patience(lambda: finished(made, read))
+    finally:
+        both.abort()
+        anew.set()
+        made.stop()
+    assert sorted(sql.partition("WHERE ")[2] for sql in read) == [
+        "`other` <= 10", "`other` > 10 AND `other` <= 20", "`other` > 20 AND `other` <= 30", "`other` > 30",
+    ]  # fmt: skip
+
+
+def finished(made: Crew, read: list[str]) -> None:
+    """Take in all pieces until nothing is left; `read` gets the SELECT of each chunk that counted."""
+    rows: dict[int, str] = {}
+    while True:
+        item = made.take()
+        assert not isinstance(item, Failed), item
+        if not isinstance(item, Piece):
+            continue
+        if item.images:
+            rows[id(item.chunk)] = item.images[0].row.decode()
+        elif item.last:
+            left = made.finish(item.chunk)
+            if left is not None:
+                read.append(rows[id(item.chunk)])
+                if not left.ranges:
+                    return
