@@ -6,7 +6,7 @@ would leave in the clear under its new name, and is refused here as one that the
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from include.errors import SettingsError
@@ -111,7 +111,8 @@ def table_findings(policy: Policy, name: tuple[str, str], table: TableColumns) -
 def findings(policy: Policy, tables: Mapping[tuple[str, str], TableColumns]) -> list[SettingsError]:
     """Everything wrong with the policy on a server with these tables.
 
-    Beside `table_findings` of each: an entry with wildcards that names a column which none of its tables has.
+    Beside `table_findings` of each: an entry with wildcards that names a column which none of its tables has, and one
+    that names a table in other letters than the server: what it should have held back would leave.
     """
     found: list[SettingsError] = []
     there: dict[str, set[str]] = {}
@@ -121,6 +122,8 @@ def findings(policy: Policy, tables: Mapping[tuple[str, str], TableColumns]) -> 
         found += table_findings(policy, name, table)
     for rule in policy.rules:
         entry = rule.pattern.text
+        if rule.pattern.exact:
+            found += _in_other_letters(policy, rule.pattern, tables)
         if rule.pattern.exact or entry not in there:
             continue
         lower = {column.lower() for column in there[entry]}
@@ -136,6 +139,20 @@ def findings(policy: Policy, tables: Mapping[tuple[str, str], TableColumns]) -> 
             if column.lower() not in lower
         ]
     return found
+
+
+def _in_other_letters(
+    policy: Policy, pattern: TablePattern, tables: Iterable[tuple[str, str]]
+) -> Iterator[SettingsError]:
+    names = [name for name in tables if name[1].lower() == pattern.table.lower() and pattern.matches_database(name[0])]
+    if names and not any(pattern.matches(*name) for name in names):
+        yield policy.origin.error(
+            ("filter", pattern.text),
+            "no table has this name, but one has it in other letters",
+            got=pattern.text,
+            allowed=sorted(".".join(name) for name in names),
+            fix="Write it as the server does.",
+        )
 
 
 def _named(policy: Policy, entry: str) -> list[tuple[str, tuple[str, ...]]]:

@@ -170,6 +170,10 @@ def _policy(tables: Mapping[tuple[str, str], TableInfo], source: SourceDefinitio
     for error in findings(source.policy, asked):
         problem = str(SettingsError(error.message, **{k: v for k, v in error.details.items() if k != "path"}))
         found.append(Finding(error.details["path"], problem, error.fix))
+    for rule in source.policy.rules:
+        if rule.passes and rule.pattern.exact and not any(rule.pattern.matches(*name) for name in tables):
+            at = source.policy.origin.place(("filter", rule.pattern.text))
+            found.append(Finding(at, "names no table that the server has", "Correct it, or make the table.", "warn"))
     return found
 
 

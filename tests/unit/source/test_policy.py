@@ -307,3 +307,13 @@ def test_a_pattern_may_name_columns_that_only_some_of_its_tables_have(tmp_path: 
 def test_entries_that_decide_no_table_are_named(tmp_path: Path) -> None:
     policy = loaded(tmp_path, POLICY).policy
     assert policy.unused([("shop", "users"), ("shop", "ordered")]) == ["shop.orders", "sessions"]
+
+
+@pytest.mark.parametrize("entry", ["Users: {masks: {email: null}}", "shop.USERS: "])
+def test_a_table_in_other_letters_than_the_servers_is_refused(tmp_path: Path, entry: str) -> None:
+    policy = loaded(tmp_path, f"    filter: {{{entry}}}\n").policy
+    (refused,) = findings(policy, {("shop", "users"): TableColumns(USERS, ("id",))})
+    assert "other letters" in refused.message
+    assert refused.details["allowed"] == ["shop.users"]
+    both = {("shop", name): TableColumns(USERS, ("id",)) for name in ("users", "Users", "USERS")}
+    assert findings(policy, both) == []

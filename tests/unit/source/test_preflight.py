@@ -140,3 +140,9 @@ def test_a_policy_that_does_not_fit_the_tables_is_a_finding_with_its_place() -> 
 
 def test_a_policy_of_whole_tables_has_no_findings() -> None:
     assert _policy({("shop", "orders"): TableInfo("shop", "orders", "InnoDB", versioned=False)}, SOURCE) == []
+
+
+def test_an_entry_of_a_table_that_is_not_there_is_warned_of() -> None:
+    source = SourceDefinition.model_validate(SOURCE.model_dump() | {"filter": {"user": {"ignored_columns": ["email"]}}})
+    (found,) = _policy({("shop", "users"): TableInfo("shop", "users")}, source)
+    assert (found.place, found.level) == ("filter.user", "warn")
