@@ -8,7 +8,20 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["DECIMAL_HEADS", "NULL", "decimal", "long", "long_piece", "micros_piece", "sized", "text_map"]
+__all__ = [
+    "DECIMAL_HEADS",
+    "LAST",
+    "LAST_PIECE",
+    "MORE",
+    "MORE_PIECE",
+    "NULL",
+    "decimal",
+    "long",
+    "long_piece",
+    "micros_piece",
+    "sized",
+    "text_map",
+]
 
 NULL: Final = b"\x00"
 _SHIFT: Final = 14
@@ -24,20 +37,23 @@ def _varint(n: int) -> bytes:
     return bytes(out)
 
 
-_LAST: Final = [_varint(n) for n in range(1 << _SHIFT)]
-_MORE: Final = [bytes((n & 0x7F | 0x80, n >> 7 | 0x80)) for n in range(1 << _SHIFT)]
-_LAST_PIECE: Final = [b"\x02" + each for each in _LAST]
-_MORE_PIECE: Final = [b"\x02" + each for each in _MORE]
+LAST: Final = [_varint(n) for n in range(1 << _SHIFT)]
+"""The varint of each number of 14 bits."""
+MORE: Final = [bytes((n & 0x7F | 0x80, n >> 7 | 0x80)) for n in range(1 << _SHIFT)]
+"""The same as the beginning of a longer one."""
+LAST_PIECE: Final = [b"\x02" + each for each in LAST]
+MORE_PIECE: Final = [b"\x02" + each for each in MORE]
+"""`LAST` and `MORE` at the beginning of a piece; what they are looked up by is the zigzag number, which is not bare."""
 
 
 def _rest(z: int) -> bytes:
     if z <= _MASK:
-        return _LAST[z]
+        return LAST[z]
     if z < 1 << 28:
-        return _MORE[z & _MASK] + _LAST[z >> 14]
+        return MORE[z & _MASK] + LAST[z >> 14]
     if z < 1 << 42:
-        return _MORE[z & _MASK] + _MORE[z >> 14 & _MASK] + _LAST[z >> 28]
-    return _MORE[z & _MASK] + _MORE[z >> 14 & _MASK] + _MORE[z >> 28 & _MASK] + _rest(z >> 42)
+        return MORE[z & _MASK] + MORE[z >> 14 & _MASK] + LAST[z >> 28]
+    return MORE[z & _MASK] + MORE[z >> 14 & _MASK] + MORE[z >> 28 & _MASK] + _rest(z >> 42)
 
 
 def long(n: int) -> bytes:
@@ -48,14 +64,16 @@ def long(n: int) -> bytes:
 def long_piece(n: int) -> bytes:
     """A nullable int or long that is there."""
     z = n + n if n >= 0 else -n - n - 1
-    return _LAST_PIECE[z] if z <= _MASK else _MORE_PIECE[z & _MASK] + _rest(z >> _SHIFT)
+    if z <= _MASK:
+        return LAST_PIECE[z]
+    return MORE_PIECE[z & _MASK] + (LAST[z >> 14] if z < 1 << 28 else _rest(z >> 14))
 
 
 def micros_piece(n: int) -> bytes:
     """`long_piece`, for numbers that are mostly microseconds since 1970: those of 1972 to 2540 take one look."""
     if 1 << 46 <= n < 1 << 54:
         z = n + n
-        return _MORE_PIECE[z & _MASK] + _MORE[z >> 14 & _MASK] + _MORE[z >> 28 & _MASK] + _LAST[z >> 42]
+        return MORE_PIECE[z & _MASK] + MORE[z >> 14 & _MASK] + MORE[z >> 28 & _MASK] + LAST[z >> 42]
     return long_piece(n)
 
 
@@ -71,7 +89,7 @@ def sized(data: bytes) -> bytes:
 def decimal(unscaled: int) -> bytes:
     """An unscaled decimal: two's complement in the fewest bytes."""
     size = ((unscaled if unscaled >= 0 else ~unscaled).bit_length() + 8) >> 3
-    return _LAST[size + size] + unscaled.to_bytes(size, "big", signed=True)
+    return LAST[size + size] + unscaled.to_bytes(size, "big", signed=True)
 
 
 def text_map(items: list[tuple[bytes, bytes]]) -> bytes:

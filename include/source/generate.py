@@ -17,13 +17,14 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any, Final
 
-from include.source.avro import NULL, long, long_piece, sized
+from include.source.avro import LAST, LAST_PIECE, MORE, MORE_PIECE, NULL, long, long_piece, sized
 from include.source.charset import is_utf8, text_decoder
 from include.source.json_binary import json_text
 from include.source.layout import FIXED, Field, Layout
-from include.source.number import number_writer
+from include.source.number import enum_pieces, number_writer
 from include.source.rare import inet4_text, inet6_text, uncompressed, uuid_text, vector_piece
 from include.source.temporal import moment_writer
 
@@ -135,6 +136,8 @@ class _Maker:
             found = _INT_FORMATS.get((field.a, field.b))
             if found:
                 return found
+        if field.kind == "enum" and field.size == 1:
+            return "B"
         return f"{field.size}s"
 
     def _flush(self) -> None:
@@ -156,30 +159,56 @@ class _Maker:
         if i in self.raw:
             self.pieces[i] = f"v{i}"
         elif kind == "int" and (field.a, field.b) in _INT_FORMATS:
-            self.pieces[i] = f"P(v{i})"
+            self.pieces[i] = self._int(i, field)
+        elif kind == "enum" and field.size == 1:
+            pieces = enum_pieces(field)
+            other = self._name("w", i, _number_writer(field))
+            self.lines.append(
+                f"    p{i} = {self._name('e', i, pieces)}[v{i}] if v{i} < {len(pieces)} else {other}(bytes((v{i},)))"
+            )
+            self.pieces[i] = f"p{i}"
         elif kind == "int" and field.a == 3:
             self.names["I"] = int.from_bytes
             self.pieces[i] = f"P(I(v{i}, 'little'{'' if field.b else ', signed=True'}))"
         elif kind == "float":
             self.pieces[i] = f"b'\\x02' + v{i}"
         elif i in self.masks:
-            write = self.shape.masked_moment(i, moment_writer(field))
+            write = self.shape.masked_moment(i, _moment_writer(field))
             self.lines.append(f"    p{i} = {self._name('w', i, write)}(v{i})")
             self.pieces[i] = f"p{i}"
         elif kind in _MOMENTS:
-            self.lines.append(f"    p{i}, t = {self._name('w', i, moment_writer(field))}(v{i})")
+            self.lines.append(f"    p{i}, t = {self._name('w', i, _moment_writer(field))}(v{i})")
             if not kind.startswith("time") or kind.startswith("timestamp"):
                 self.moments = True
                 self.lines.append(f"    if t is not None: bad.append(({field.column.name!r}, t))")
             self.pieces[i] = f"p{i}"
         else:
-            self.lines.append(f"    p{i} = {self._name('w', i, number_writer(field))}(v{i})")
+            self.lines.append(f"    p{i} = {self._name('w', i, _number_writer(field))}(v{i})")
             self.pieces[i] = f"p{i}"
+
+    def _int(self, i: int, field: Field) -> str:
+        """The piece of an integer; those of up to four bytes are written out, as a call costs more than they do."""
+        if field.a == 1:
+            self.names["B"] = _BYTES
+            return f"B[v{i}]"
+        if field.a == 8:
+            return f"P(v{i})"
+        self.names |= _TABLES
+        self.lines.append(
+            f"    z = v{i} + v{i}" if field.b else f"    z = v{i} + v{i} if v{i} >= 0 else ~(v{i} + v{i})"
+        )
+        rest = "LAST[z >> 14]"
+        if field.a == 4:
+            rest = f"({rest} if z < {1 << 28} else MORE[z >> 14 & {_MASK}] + LAST[z >> 28])"
+        self.lines.append(f"    p{i} = LAST_PIECE[z] if z <= {_MASK} else MORE_PIECE[z & {_MASK}] + {rest}")
+        return f"p{i}"
 
     def _sized(self, i: int, field: Field) -> None:
         prefix = 1 if field.kind in ("uuid", "inet4", "inet6") else field.a
         if prefix == 1:
             self.lines.append("    n = d[at]; at += 1")
+        elif prefix == 2:
+            self.lines.append("    n = d[at] | d[at + 1] << 8; at += 2")
         else:
             self.names["I"] = int.from_bytes
             self.lines.append(f"    n = I(d[at:at + {prefix}], 'little'); at += {prefix}")
@@ -192,11 +221,12 @@ class _Maker:
 
     def _string(self, i: int, field: Field) -> str:
         kind = field.kind
+        same = kind == "binary" and not field.b
         if kind.endswith("_compressed"):
             self.names["D"] = uncompressed
             self.lines.append(f"    x{i} = D(x{i})")
         if kind.startswith("text"):
-            self._text(i, field)
+            same = self._text(i, field) and kind == "text"
         elif kind == "binary" and field.b:
             self.lines.append(f"    x{i} = x{i}.ljust({field.b}, b'\\0')")
         elif kind in _RARE:
@@ -205,18 +235,27 @@ class _Maker:
                 self.lines.append(f"    p{i} = {made}(x{i})")
                 return f"p{i}"
             self.lines.append(f"    x{i} = {made}(x{i})")
-        self.lines.append(f"    n = len(x{i})")
+        if not same:
+            self.lines.append(f"    n = len(x{i})")
         self.lines.append(f"    h{i} = SIZED[n] if n < {len(_SIZED)} else P(n)")
         return f"h{i} + x{i}"
 
-    def _text(self, i: int, field: Field) -> None:
+    def _text(self, i: int, field: Field) -> bool:
+        """Whether it has as many bytes as it had."""
         charset = field.column.charset or ""
         decode = text_decoder(charset)
         name = self._name("c", i, decode if is_utf8(charset) else _transcoder(decode))
         change = f"{name}(x{i})" if is_utf8(charset) else f"x{i} = {name}(x{i})"
         self.lines.append(f"    {change}" if charset in _NOT_ASCII else f"    if not x{i}.isascii(): {change}")
+        return is_utf8(charset)
 
 
+_number_writer: Final = lru_cache(4096)(number_writer)
+_moment_writer: Final = lru_cache(4096)(moment_writer)
+# By values from -128 to 255: a negative index counts from the end.
+_BYTES: Final = [long_piece(n) for n in (*range(256), *range(-128, 0))]
+_MASK: Final = len(LAST) - 1
+_TABLES: Final = {"LAST": LAST, "MORE": MORE, "LAST_PIECE": LAST_PIECE, "MORE_PIECE": MORE_PIECE}
 _SIZED: Final = [long_piece(n) for n in range(4096)]
 _RARE: Final[dict[str, Callable[[bytes], bytes]]] = {
     "json": json_text,

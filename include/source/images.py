@@ -102,6 +102,8 @@ class Images:
         made, size, every, end = self._made, self._size, self._every, len(body)
         texts = self.shape.texts if self.shape.dates else None
         images: list[Image] = []
+        # Through tuple's own constructor, as there is one for each row.
+        append, new = images.append, tuple.__new__
         while at < end:
             nulls = int.from_bytes(body[at : at + size], "little") & every
             function = made.get(nulls)
@@ -110,7 +112,7 @@ class Images:
             at, row, key, by, bad = function(body, at + size)
             if texts:
                 row += texts(bad) if bad else NULL
-            images.append(Image(row, key, by))
+            append(new(Image, (row, key, by)))
         self._at_end(at, body)
         if op == "c":
             return [(None, image) for image in images]

@@ -12,7 +12,7 @@ from typing import Any
 from include.source.avro import DECIMAL_HEADS, NULL, decimal, long_piece, sized
 from include.source.layout import Field, decimal_groups
 
-__all__ = ["Writer", "number_writer"]
+__all__ = ["Writer", "enum_pieces", "number_writer"]
 
 Writer = Callable[[bytes], bytes]
 
@@ -28,8 +28,19 @@ def number_writer(field: Field) -> Writer:
     if field.kind == "bit":
         return _bit(field.a)
     if field.kind == "int":
-        return lambda data: b"\x02" + decimal(int.from_bytes(data, "little"))
+        return _unsigned
     return _enum(field) if field.kind == "enum" else _set(field)
+
+
+def enum_pieces(field: Field) -> list[bytes]:
+    """By the index that is stored; 0 is what the server keeps of an invalid value and shows as ''."""
+    return [b"\x02" + sized(label.encode()) for label in ("", *field.labels)]
+
+
+def _unsigned(data: bytes) -> bytes:
+    value = int.from_bytes(data, "little")
+    size = (value.bit_length() + 8) >> 3
+    return DECIMAL_HEADS[size] + value.to_bytes(size, "big")
 
 
 def _decimal(precision: int, scale: int) -> Writer:
@@ -87,8 +98,7 @@ def _bit(bits: int) -> Writer:
 
 
 def _enum(field: Field) -> Writer:
-    # Index 0 is what the server keeps of an invalid value and shows as ''.
-    pieces = [b"\x02" + sized(label.encode()) for label in ("", *field.labels)]
+    pieces = enum_pieces(field)
 
     def write(data: bytes) -> bytes:
         index = int.from_bytes(data, "little")
