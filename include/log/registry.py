@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import weakref
 from collections.abc import Mapping
+from http import HTTPStatus
 from typing import Any, Final
 from urllib.parse import quote
 
-import httpx
-
 from include.errors import InvalidRecord, Terminal, Transient
+from include.log.http import Answer, Http
 from include.log.ports import Compatibility
 
 __all__ = ["ConfluentRegistry"]
@@ -24,11 +23,9 @@ class ConfluentRegistry:
     Answers are kept for the life of the object, as neither ids nor their schemas ever change.
     """
 
-    def __init__(self, url: str, *, timeout_s: float = 10.0, transport: httpx.BaseTransport | None = None) -> None:
+    def __init__(self, url: str, *, timeout_s: float = 10.0) -> None:
         self.url = url.rstrip("/")
-        self._http = httpx.Client(timeout=timeout_s, headers=_TYPE, transport=transport)
-        # Closes the connection of a registry that nobody closed.
-        self._end = weakref.finalize(self, self._http.close)
+        self._http = Http(self.url, _TYPE, timeout_s)
         self._ids: dict[tuple[str, str], int] = {}
         self._schemas: dict[int, dict[str, Any]] = {}
 
@@ -39,7 +36,7 @@ class ConfluentRegistry:
             name = quote(subject, safe="")
             self._level(subject, name, compatibility)
             answer = self._ask("POST", f"/subjects/{name}/versions", {"schema": text, "schemaType": "AVRO"})
-            if answer.status_code == httpx.codes.CONFLICT:
+            if answer.status == HTTPStatus.CONFLICT:
                 raise Terminal(
                     "the registry refuses an incompatible schema",
                     subject=subject,
@@ -54,7 +51,7 @@ class ConfluentRegistry:
         """See `SchemaRegistry`."""
         if schema_id not in self._schemas:
             answer = self._ask("GET", f"/schemas/ids/{schema_id}")
-            if answer.status_code == httpx.codes.NOT_FOUND:
+            if answer.status == HTTPStatus.NOT_FOUND:
                 raise InvalidRecord("no schema of this id is registered", reason="schema id", schema_id=schema_id)
             found = json.loads(self._good(answer, schema_id=schema_id)["schema"])
             self._schemas[schema_id] = found if isinstance(found, dict) else {"type": found}
@@ -62,19 +59,19 @@ class ConfluentRegistry:
 
     def close(self) -> None:
         """Give up the connection; may be called twice."""
-        self._end()
+        self._http.close()
 
     def _level(self, subject: str, name: str, wanted: Compatibility) -> None:
         answer = self._ask("GET", f"/config/{name}")
         # 404: the subject has no level of its own, and the server's default is not to be relied on.
-        found = None if answer.status_code == httpx.codes.NOT_FOUND else self._good(answer, subject=subject)
+        found = None if answer.status == HTTPStatus.NOT_FOUND else self._good(answer, subject=subject)
         if found is None or found.get("compatibilityLevel") != wanted:
             self._good(self._ask("PUT", f"/config/{name}", {"compatibility": wanted}), subject=subject)
 
-    def _ask(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> httpx.Response:
+    def _ask(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Answer:
         try:
-            answer = self._http.request(method, self.url + path, json=body)
-        except httpx.TransportError as error:
+            answer = self._http.ask(method, path, None if body is None else json.dumps(body).encode())
+        except OSError as error:
             raise Transient(
                 "the schema registry does not answer",
                 fix="Is it up? See `lyrebird status`.",
@@ -82,27 +79,27 @@ class ConfluentRegistry:
                 url=self.url,
                 reason=str(error) or type(error).__name__,
             ) from error
-        if answer.status_code >= 500 or answer.status_code == httpx.codes.TOO_MANY_REQUESTS:
+        if answer.status >= 500 or answer.status == HTTPStatus.TOO_MANY_REQUESTS:
             raise Transient(
                 "the schema registry failed",
                 fix="See `lyrebird logs registry`.",
                 system="registry",
                 url=self.url + path,
-                status=answer.status_code,
+                status=answer.status,
                 reason=_message(answer),
             )
         return answer
 
-    def _good(self, answer: httpx.Response, **place: Any) -> dict[str, Any]:
+    def _good(self, answer: Answer, **place: Any) -> dict[str, Any]:
         try:
-            found = answer.json() if answer.is_success else None
+            found = json.loads(answer.body) if answer.status < HTTPStatus.MULTIPLE_CHOICES else None
         except ValueError:
             found = None
         if not isinstance(found, dict):
             raise Terminal(
                 "the schema registry refuses",
-                url=str(answer.url),
-                status=answer.status_code,
+                url=answer.url,
+                status=answer.status,
                 reason=_message(answer),
                 fix="Check `registry` in the deployment files.",
                 **place,
@@ -110,9 +107,9 @@ class ConfluentRegistry:
         return found
 
 
-def _message(answer: httpx.Response) -> str:
+def _message(answer: Answer) -> str:
     try:
-        found = answer.json()
+        found = json.loads(answer.body)
     except ValueError:
-        return answer.text[:500]
+        return answer.body.decode("utf-8", "replace")[:500]
     return str(found.get("message", found) if isinstance(found, dict) else found)[:500]

@@ -1,0 +1,71 @@
+"""HTTP for one server, by the standard library alone: a capture should be small, and start at once."""
+
+from __future__ import annotations
+
+import base64
+import http.client
+import threading
+import weakref
+from collections.abc import Mapping
+from dataclasses import dataclass
+from urllib.parse import unquote, urlsplit
+
+from include.errors import SettingsError
+
+__all__ = ["Answer", "Http"]
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What the server said, and to which address."""
+
+    url: str
+    status: int
+    body: bytes
+
+
+class Http:
+    """One connection, kept open; may be used by several threads. `url` may name a user and password."""
+
+    def __init__(self, url: str, headers: Mapping[str, str], timeout_s: float) -> None:
+        """Connects at the first need; raises `SettingsError` for what is not an address."""
+        found = urlsplit(url)
+        try:
+            port = found.port
+        except ValueError:
+            port = -1
+        if found.scheme not in ("http", "https") or not found.hostname or port == -1:
+            raise SettingsError("not an address", got=url, allowed="http://host:port/path or https://…")
+        self._url, self._path, self._headers = url, found.path, dict(headers)
+        if found.username is not None:
+            who = f"{unquote(found.username)}:{unquote(found.password or '')}"
+            self._headers["Authorization"] = f"Basic {base64.b64encode(who.encode()).decode()}"
+        kind = http.client.HTTPSConnection if found.scheme == "https" else http.client.HTTPConnection
+        self._connection = kind(found.hostname, port, timeout=timeout_s)
+        # Hangs up for whoever forgets to.
+        weakref.finalize(self, self._connection.close)
+        self._lock = threading.Lock()
+
+    def ask(self, method: str, path: str, body: bytes | None = None) -> Answer:
+        """The answer, whatever its status; raises `OSError` when there is none.
+
+        Sent again, once, where the server has hung up on a connection that it was used on before: so only for requests
+        that may be carried out twice.
+        """
+        with self._lock:
+            again = self._connection.sock is not None
+            while True:
+                try:
+                    self._connection.request(method, self._path + path, body, self._headers)
+                    answer = self._connection.getresponse()
+                    return Answer(self._url + path, answer.status, answer.read())
+                except (OSError, http.client.HTTPException) as error:
+                    self._connection.close()
+                    hung_up = isinstance(error, (ConnectionError, http.client.BadStatusLine))
+                    if not (again and hung_up):
+                        raise error if isinstance(error, OSError) else ConnectionError(repr(error)) from error
+                    again = False
+
+    def close(self) -> None:
+        """Hang up; may be called twice."""
+        self._connection.close()
