@@ -92,6 +92,8 @@ class RowTexts:
         return {"hex": row.hex(), "absent": absent} if absent else {"hex": row.hex()}
 
     def _of(self, table: TableMap, flavour: Flavour, version: str) -> _Made:
+        if table.refusal is not None:
+            raise table.refusal
         key = (table, flavour, version)
         if key not in self._made:
             if len(self._made) >= _MOST_TABLES:

@@ -14,7 +14,7 @@ from typing import Any, Final
 from include.errors import Terminal
 from include.source.binlog import Event
 from include.source.body import BodyReader
-from include.source.events import END_OF_STATEMENT, parse_rows_head
+from include.source.events import END_OF_STATEMENT, ROWS, parse_rows_head
 from include.source.step import LoggedText, Rows
 from include.source.table_map import TableMap, parse_table_map, table_name
 
@@ -36,9 +36,10 @@ class _Mapped:
 class Statement:
     """`captures(database, table)` is asked once for each new map; rows of other tables are passed over by their size.
 
-    `text` is the statement's own, where the server logs it. `orphans` gathers the tables of maps without any rows at
-    their statement's end, until somebody takes them: a cascade that is not logged looks so, or a trigger that did
-    nothing.
+    A map or the head of rows that is malformed is kept as the table's `refusal`, for whoever wants its rows: where its
+    events end is certain all the same. `text` is the statement's own, where the server logs it. `orphans` gathers the
+    tables of maps without any rows at their statement's end, until somebody takes them: a cascade that is not logged
+    looks so, or a trigger that did nothing.
     """
 
     def __init__(self, captures: Callable[[str, str], bool]) -> None:
@@ -99,9 +100,9 @@ class Statement:
             self._unused.pop(table_id, None)
             try:
                 head = parse_rows_head(event)
-            except Terminal as refusal:
-                raise _of_table(refusal, mapped.name) from refusal
-            rows = Rows(mapped.table, head.op, head.body, head.partial, self.text)
+                rows = Rows(mapped.table, head.op, head.body, head.partial, self.text)
+            except Terminal as refused:
+                rows = Rows(_unreadable(event, mapped.name, refused), ROWS[event.type][0], b"", query=self.text)
         if body[6] & END_OF_STATEMENT:
             self.end()
         return rows
@@ -116,10 +117,7 @@ class Statement:
 
     def _learn(self, event: Event, content: bytes) -> _Mapped:
         name = table_name(event)
-        try:
-            mapped = _Mapped(name, parse_table_map(event) if self._captures(*name) else None)
-        except Terminal as refusal:
-            raise _of_table(refusal, name) from refusal
+        mapped = _Mapped(name, _read(event, name) if self._captures(*name) else None)
         if len(self._known) >= _MOST_KNOWN:
             del self._known[next(iter(self._known))]
         self._known[content] = mapped
@@ -142,5 +140,14 @@ class Statement:
         )
 
 
-def _of_table(refusal: Terminal, name: tuple[str, str]) -> Terminal:
-    return Terminal(refusal.message, fix=refusal.fix, **{**refusal.details, "table": ".".join(name)})
+def _read(event: Event, name: tuple[str, str]) -> TableMap:
+    """The map; one that is malformed says so, and concerns nobody who does not want rows of its table."""
+    try:
+        return parse_table_map(event)
+    except Terminal as refused:
+        return _unreadable(event, name, refused)
+
+
+def _unreadable(event: Event, name: tuple[str, str], refused: Terminal) -> TableMap:
+    refusal = Terminal(refused.message, fix=refused.fix, **{**refused.details, "table": ".".join(name)})
+    return TableMap(int.from_bytes(event.body[:6], "little"), *name, b"", (), (), refusal=refusal)

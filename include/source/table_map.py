@@ -46,6 +46,7 @@ class TableMap:
         invisible: indexes of columns that `SELECT *` leaves out; empty when the map does not say.
         vector_dimensions: column index → dimensions of MySQL's VECTOR columns.
         geometry_types: column index → OGC type of GEOMETRY columns.
+        refusal: why the map, or the head of its rows, could not be read: then it has no columns.
     """
 
     table_id: int = field(compare=False)
@@ -65,6 +66,7 @@ class TableMap:
     vector_dimensions: dict[int, int] = field(default_factory=dict, hash=False)
     geometry_types: dict[int, int] = field(default_factory=dict, hash=False)
     flags: int = field(default=0, compare=False)
+    refusal: Terminal | None = field(default=None, compare=False)
 
     def __hash__(self) -> int:
         # Of a few fields, which strings and bytes remember: maps are looked up for each event of rows.
@@ -141,7 +143,7 @@ def _metas(reader: BodyReader, types: bytes, table: str) -> tuple[int, ...]:
                 type=code,
                 file=reader.event.file,
                 pos=reader.event.log_pos,
-                fix="Leave the table out of the source's `tables`, or drop the column from it.",
+                fix="Drop the table in the source's `filter`, or drop the column from it.",
             )
         metas.append(int.from_bytes(reader.take(width), "big" if code in (254, 246) else "little"))
     if reader.at != end:

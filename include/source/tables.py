@@ -178,6 +178,8 @@ class Catalog:
 
     def layout(self, table: TableMap) -> Layout:
         """The layout that rows under this map have; raises `Terminal` naming table, column, type."""
+        if table.refusal is not None:
+            raise table.refusal
         found = self._by_map.get(table)
         if found is None:
             found = self._by_map[table] = layout(table, self._shape_under(table), self._flavour)

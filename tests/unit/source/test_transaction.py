@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import struct
 from collections.abc import Callable
 
@@ -98,15 +99,19 @@ def test_rows_of_tables_that_nobody_captures_are_not_even_parsed() -> None:
     assert [said(each) for each in transactions(log.events)] == [["t:3"]]
 
 
-def test_what_is_wrong_with_a_tables_events_names_the_table() -> None:
+def test_what_is_wrong_with_a_tables_events_is_told_of_its_rows_and_stops_no_other_table() -> None:
     broken_map = table_map_body(1, "t", fields=b"\x04\x01\x09")
     broken_rows = rows_body(1, b"\x99 nonsense")
     for log in (
-        Log().gtid().add(EventType.TABLE_MAP, broken_map),
+        Log().gtid().add(EventType.TABLE_MAP, broken_map).write(1, 5),
         Log().gtid().map(1, "t").add(EventType.WRITE_ROWS_COMPRESSED, broken_rows),
     ):
-        with pytest.raises(Terminal, match=r"cause=.*file='bin\.000001', pos=\d+, table='shop\.t'"):
-            transactions(log.events)
+        log.insert("u", 3).xid().gtid().insert("u", 4).xid()
+        first, second = transactions(log.events)
+        wrong, other = [step.table for step in first.steps if isinstance(step, Rows)]
+        assert (wrong.database, wrong.table, wrong.types, other.refusal) == ("shop", "t", b"", None)
+        assert re.search(r"cause=.*file='bin\.000001', pos=\d+, table='shop\.t'", str(wrong.refusal))
+        assert said(second) == ["u:4"]
 
 
 def test_captures_is_asked_once_for_equal_maps() -> None:
