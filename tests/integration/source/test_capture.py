@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from include.cli.main import EXIT_TRANSIENT
 from include.log.topics import change
 from tests.integration.source.world import World, opened
 from tests.integration.source.writers import Writers
@@ -135,8 +136,8 @@ def test_a_first_snapshot_that_was_killed_goes_on_where_it_was(world: World) -> 
 
 
 def test_bad_settings_end_with_one_line_and_the_next_step(world: World) -> None:
-    def refused(*words: str) -> str:
-        said = world.run(*words, code=1)[1].strip().splitlines()
+    def refused(*words: str, code: int = 1) -> str:
+        said = world.run(*words, code=code)[1].strip().splitlines()
         (error,) = (line for line in said if not re.match(r"\S+ \S+ INFO ", line))
         assert error.startswith("error: ")
         return error
@@ -146,7 +147,7 @@ def test_bad_settings_end_with_one_line_and_the_next_step(world: World) -> None:
     world.declare(password="wrong")
     assert "Check `user` and `password`" in refused("run")
     world.declare(port=1)
-    assert "Is it up?" in refused("check")
+    assert "Is it up?" in refused("check", code=EXIT_TRANSIENT)
     world.declare(hots="x")
     assert "unknown key" in refused("check")
     world.declare()
