@@ -9,10 +9,15 @@ import pytest
 
 from include.clock import ManualClock
 from include.errors import Fenced, LyrebirdError, Restart, SettingsError, Terminal, Transient
+from include.record.gtid import MariadbGtidSet
+from include.record.position import BinlogPosition, SourcePosition
 from include.source.definition import SourceDefinition
+from include.source.ports import ResumePoint
 from include.source.run import Capture, Mode
+from include.source.state import CaptureState
 
 SOURCE = SourceDefinition(host="h", port=1, user="u", password="p", databases=["shop"])
+START = SourcePosition("mariadb", MariadbGtidSet(), BinlogPosition("bin.000001", 4), 0)
 SPOILT = Terminal("an event fails its checksum", pos=7)
 
 
@@ -32,6 +37,9 @@ class Reporter:
 
     def on_end(self, error: Terminal) -> None:
         self.end = error
+
+    def on_server(self, _source: SourceDefinition) -> None:
+        pass
 
 
 class Scene:
@@ -144,3 +152,46 @@ def test_the_newest_of_our_dumps_is_the_newcomers() -> None:
     ]
     assert newest_dump(lambda _sql: rows) == (2, "h:12")
     assert newest_dump(lambda _sql: rows[:1]) == (0, "")
+
+
+class Session:
+    """One that has committed up to number 7, and loses its server."""
+
+    version, begun = 7, True
+
+    def __init__(self, *_: object) -> None:
+        pass
+
+    def stream(self) -> None:
+        raise Transient("away", system="mysql")
+
+    def close(self) -> None:
+        pass
+
+
+@pytest.mark.parametrize(("newest", "sessions"), [(6, 3), (7, 3), (8, 1)])
+def test_a_capture_that_was_away_does_not_fence_one_that_has_written_meanwhile(
+    monkeypatch: pytest.MonkeyPatch, newest: int, sessions: int
+) -> None:
+    """A commit whose answer was lost may have happened (7) or not (6); 8 is another's."""
+    begun: list[Session] = []
+
+    def session(*values: object) -> Session:
+        if len(begun) == 3:
+            raise SettingsError("enough")
+        begun.append(Session(*values))
+        return begun[-1]
+
+    class Log:
+        def newest(self) -> ResumePoint:
+            return ResumePoint(START, CaptureState(version=newest))
+
+    monkeypatch.setattr("include.source.run.preflight", lambda _source: [])
+    monkeypatch.setattr("include.source.run.LiveServer", lambda *_: None)
+    monkeypatch.setattr("include.source.run.Session", session)
+    monkeypatch.setattr("include.source.takeover.asked", lambda *_: (0, ""))
+    reporter = Reporter()
+    capture = Capture("shop", SOURCE, Log(), ManualClock(1), reporter, between=lambda a, _b: a)  # type: ignore[arg-type]
+    with pytest.raises(Fenced if sessions == 1 else SettingsError):
+        capture.run()
+    assert len(begun) == sessions

@@ -1,0 +1,21 @@
+"""Sessions that end at any step, by a kill or an error: a sample (all steps: tests/prove/test_capture_crashes.py)."""
+
+from __future__ import annotations
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.crash_world import How, crashed
+
+
+@settings(deadline=None, max_examples=8, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    st.integers(0, 1000),
+    st.lists(st.integers(1, 500), max_size=3),
+    st.sampled_from(["kill", "error"]),
+    st.sampled_from([1, 900, 1_000_000]),
+)
+def test_whatever_ends_sessions_each_change_is_in_the_log_once_and_in_order(
+    seed: int, steps: list[int], how: How, group_bytes: int
+) -> None:
+    crashed(seed, lambda session: steps[session] if session < len(steps) else 0, how, group_bytes=group_bytes)
