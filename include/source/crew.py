@@ -35,6 +35,10 @@ _PAUSE_S: Final = 0.5
 _MOST_FAILURES: Final = 6
 
 
+class _Unwanted(Transient):
+    """What is being read was given up meanwhile."""
+
+
 class Crew:
     """`now` is the stream's place, kept up by the stream's thread; `shape` tells what leaves of a table.
 
@@ -126,6 +130,9 @@ class Crew:
                         failures, pause_s = 0, _PAUSE_S
                     else:
                         self._stopped.wait(_WAIT_S)
+            except _Unwanted:
+                # The connection is amid a result that nobody reads: another one is made at once.
+                continue
             except Transient as error:
                 failures += 1
                 if failures >= _MOST_FAILURES:
@@ -158,7 +165,7 @@ class Crew:
         try:
             for piece in reading.pieces(reader, chunk, self._shape, lambda: self._open(self._source, self._clock)):
                 if not self._hand_over(piece):
-                    raise Transient("a chunk is not wanted any more", system="mysql", table=chunk.table)
+                    raise _Unwanted("a chunk is not wanted any more", system="mysql", table=chunk.table)
                 whole = piece.last
                 self._throttle.take(len(piece.images), lambda: self._stopped.is_set() or chunk.given_up)
         except Transient:
