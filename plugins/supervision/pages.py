@@ -6,6 +6,7 @@ import html
 import os
 import re
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 from include.clock import iso
 from include.settings.environment import state_folder
@@ -19,6 +20,7 @@ __all__ = ["application_pages", "applications_page", "log_page"]
 
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,100}")
 _LINES = 2000
+_NOTHING: tuple[Any, ...] = (None, "", [], {})
 _FRAME = """\
 <!doctype html>
 <html lang="en"><meta charset="utf-8"><meta http-equiv="refresh" content="5"><title>{title}</title>
@@ -26,7 +28,9 @@ _FRAME = """\
 body{{font:14px system-ui,sans-serif;margin:1.5em;color-scheme:light dark}}
 pre{{font-size:12px;white-space:pre-wrap}}
 td,th{{text-align:left;padding:.3em 1em .3em 0;vertical-align:top}}
-.incident td{{padding-left:1.5em;color:light-dark(#a11,#f88)}}
+td:nth-child(-n+3){{white-space:nowrap}}
+.incident td{{padding-left:1.5em;color:light-dark(#a11,#f88);white-space:normal}}
+.told{{display:inline-block;margin-right:1.2em}}.told b{{font-weight:normal;opacity:.6}}
 </style>
 <h1>{title}</h1>{body}</html>"""
 
@@ -70,13 +74,28 @@ def log_page(name: str) -> str:
     return _FRAME.format(title=html.escape(name), body=body)
 
 
+def _time(us: int) -> str:
+    return f"{iso(us)[:19].replace('T', ' ')} UTC"
+
+
 def _told(key: str, value: object) -> str:
     """One field of a report as people read it: times with their zone, no braces."""
     if key.endswith("_us") and isinstance(value, int):
-        return f"{key.removesuffix('_us')} {iso(value)}"
-    if isinstance(value, dict):
-        return f"{key} " + " ".join(f"{name} {each}" for name, each in value.items() if each is not None)
-    return f"{key} {value}"
+        key, value = key.removesuffix("_us"), _time(value)
+    elif isinstance(value, dict):
+        value = ", ".join(f"{name} {each}" for name, each in value.items() if each is not None)
+    return f'<span class="told"><b>{html.escape(key)}</b> {html.escape(str(value))}</span>'
+
+
+def _owner(owner: str) -> str:
+    """The task that keeps it running, with the way there on Airflow's own page."""
+    dag, _, rest = owner.partition("|")
+    run, _, task = rest.partition("|")
+    task = task.partition("|")[0]
+    if not task:
+        return html.escape(owner)
+    path = "/".join(("/dags", quote(dag, safe=""), "runs", quote(run, safe=""), "tasks", quote(task, safe="")))
+    return f'<a href="{path}" target="_top">{html.escape(f"{dag}.{task}")}</a>'
 
 
 def _row(name: str, folder: RunFolder) -> str:
@@ -91,17 +110,17 @@ def _row(name: str, folder: RunFolder) -> str:
         state = f"ended: {seen.ended.why or f'status {seen.ended.rc}'}"
     else:
         state = "not running"
-    since = iso(seen.run.started_us) if seen.run else ""
-    told = ", ".join(
-        _told(key, value) for key, value in report.items() if key != "incidents" and value not in (None, [], {})
+    cells = (
+        f'<a href="/lyrebird/applications/{name}/log">{html.escape(name)}</a>',
+        html.escape(state),
+        _time(seen.run.started_us) if seen.run else "",
+        _owner(seen.run.owner) if seen.run else "",
+        " ".join(_told(key, value) for key, value in report.items() if key != "incidents" and value not in _NOTHING),
     )
-    cells = (state, since, seen.run.owner if seen.run else "", told)
-    link = f'<a href="/lyrebird/applications/{name}/log">{html.escape(name)}</a>'
-    row = f"<tr><td>{link}" + "".join(f"<td>{html.escape(cell)}" for cell in cells) + "</tr>"
-    told_of = incidents(report)
-    if gave_up is not None and gave_up.get("id") not in {each["id"] for each in told_of}:
-        told_of.append(gave_up)
-    return row + "".join(map(_incident, told_of))
+    found = incidents(report)
+    if gave_up is not None and gave_up.get("id") not in {each["id"] for each in found}:
+        found.append(gave_up)
+    return f"<tr><td>{'<td>'.join(cells)}</tr>{''.join(map(_incident, found))}"
 
 
 def _incident(each: dict[str, Any]) -> str:
