@@ -148,8 +148,8 @@ def _show(name: str, id_: str, answer: Answer | None, as_json: bool) -> None:
     if state == "refused":
         raise Terminal(
             "capture refused the request",
-            id=id_,
             reason=answer.note if answer else "",
+            id=id_,
             fix=f"See `lyrebird capture status --source {name}`, and ask anew for what it names.",
         )
     rows = answer.done if answer else 0
