@@ -6,7 +6,8 @@ import random
 
 import pytest
 
-from tests.crash_world import CrashWorld, How, crashed
+from tests.crash_world import CrashWorld, crashed
+from tests.made_server import How
 
 CRASHES = 1_000
 

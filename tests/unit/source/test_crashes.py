@@ -5,7 +5,8 @@ from __future__ import annotations
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.crash_world import How, crashed
+from tests.crash_world import crashed
+from tests.made_server import How
 
 
 @settings(deadline=None, max_examples=8, suppress_health_check=[HealthCheck.too_slow])
