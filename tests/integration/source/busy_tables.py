@@ -1,7 +1,7 @@
 """Tables of several kinds of keys that writers change all the while, and what a reader of their topics must find.
 
-Every write takes a new number, `n`, from one counter: so of two states of a row the greater is the newer one, and a
-reader sees at once when a key steps back in time.
+Every write puts a number of its own into `n`, so a state of a row tells which it is. In a topic each change must begin
+with the state that the topic has of its key, and a snapshot's row must be that state: else a key stepped in time.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class BusyTables:
         controls = [Control.parse(r.value) for r in world.records(control(world.name)) if r.value]
         floor = max((found.floor for found in controls if found.table == table), default=0)
         newest: dict[bytes, tuple[int, Any]] = {}
-        last: dict[bytes, tuple[int, bool]] = {}
+        state: dict[bytes, int | None] = {}
         reads = 0
         for record in world.records(change(world.name, world.name, table)):
             version = from_headers(record.headers)
@@ -78,13 +78,10 @@ class BusyTables:
             if record.value is None:
                 continue
             envelope = decode(record.value)
-            state = envelope["after"] or envelope["before"]
-            before, gone = last.get(record.key, (0, False))
-            # What a snapshot read may be what the stream has said, but never older, nor what was deleted.
-            assert state["n"] > before or (state["n"] == before and (not gone or envelope["op"] == "d")), (
-                table, before, gone, envelope,
-            )  # fmt: skip
-            last[record.key] = state["n"], envelope["after"] is None
+            before, after = ((envelope[side] or {}).get("n") for side in ("before", "after"))
+            begins_with = after if envelope["op"] == "r" else before
+            assert state.get(record.key, begins_with) == begins_with, (table, state[record.key], envelope)
+            state[record.key] = after
             reads += envelope["op"] == "r"
         rows = [decode(value)["after"] for version, value in newest.values() if value and version >= floor]
         found = sorted(tuple(str(v) for k, v in row.items() if not k.startswith("_")) for row in rows)
@@ -125,12 +122,13 @@ class BusyTables:
         where = " AND ".join(f"{name} = %s" for name in names)
         if what < 0.35:
             marks = ", ".join(["%s"] * (len(key) + 2))
-            verb = "INSERT" if table == "heap" else "REPLACE"
-            cursor.execute(f"{verb} INTO {table} VALUES ({marks})", (*key, n, f"w{n}"))
+            if table == "heap":
+                # Of equal rows of a table without a key a topic holds one.
+                cursor.execute("DELETE FROM heap WHERE a = %s", key)
+            cursor.execute(f"REPLACE INTO {table} VALUES ({marks})", (*key, n, f"w{n}"))
         elif what < 0.7:
             cursor.execute(f"UPDATE {table} SET n = %s, v = %s WHERE {where}", (n, "u" * (n % 40), *key))
         elif what < 0.85 or table in ("texts", "heap"):
-            # It must show when a row was there last.
             cursor.execute(f"DELETE FROM {table} WHERE {where}", key)
         else:
             moved = self._key(table, chance.randrange(self._rows * 2))
