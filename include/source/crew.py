@@ -61,7 +61,6 @@ class Crew:
         self._source, self._clock, self._shape, self._open = source, clock, shape, reader
         # Held for a moment only, as the stream's thread wants it: never while the server is asked.
         self._lock = threading.Lock()
-        self._taking = threading.Lock()
         self._tables = {reading.table: reading for reading in tables}
         self._stopped = threading.Event()
         self._throttle = Throttle(rows_per_s, clock)
@@ -174,7 +173,7 @@ class Crew:
         except LyrebirdError as error:
             raise self._failed(error, chunk.table) from error
         if not whole:
-            with self._taking:
+            with reading.cutting:
                 with self._lock:
                     # Whoever was here before has begun the table anew already.
                     mine = not chunk.given_up
@@ -185,18 +184,26 @@ class Crew:
         return True
 
     def _next(self, reader: SnapshotReader) -> tuple[TableReading, Chunk] | None:
-        with self._taking:
-            with self._lock:
-                readings = [reading for reading in self._tables.values() if reading.left]
+        """A chunk of the first table that has one; a table that keeps another worker waiting comes last."""
+        with self._lock:
+            readings = [reading for reading in self._tables.values() if reading.left]
+        for wait_s in (0.0, _WAIT_S):
+            busy = []
             for reading in readings:
+                if not reading.cutting.acquire(timeout=wait_s):
+                    busy.append(reading)
+                    continue
                 try:
                     chunk = self._cut(reading, reader)
                 except Transient:
                     raise
                 except LyrebirdError as error:
                     raise self._failed(error, reading.table) from error
+                finally:
+                    reading.cutting.release()
                 if chunk is not None:
                     return reading, chunk
+            readings = busy
         return None
 
     def _cut(self, reading: TableReading, reader: SnapshotReader) -> Chunk | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
 
 from include.errors import Terminal
@@ -20,7 +21,8 @@ __all__ = ["TableReading"]
 class TableReading:
     """What is left of a table, and how it is cut. Not for several threads at once, but for `pieces`.
 
-    What asks the server (`prepare`, `boundary`, `recut`, `pieces`) may wait long for it; nothing else does.
+    What asks the server (`prepare`, `boundary`, `recut`, `pieces`) may wait long for it; nothing else does. Whoever
+    cuts the table holds `cutting` meanwhile.
 
     `sorted_by` is what the ranges `left` were cut by; should the key be another now, all is read from its beginning.
     """
@@ -30,6 +32,7 @@ class TableReading:
     ) -> None:
         """`rows`, `size_bytes`: most of a chunk; the bytes by the server's estimate of a row."""
         self.table = table
+        self.cutting = threading.Lock()
         self.sorted_by = sorted_by
         self._database, _, self._name = table.partition(".")
         self._ledger = Ledger(left)

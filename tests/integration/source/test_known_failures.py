@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from include.log.registry import ConfluentRegistry
+from include.log.topics import change
+from include.record.codec import Decoder
 from tests.integration.source.world import World, opened
 from tests.servers import running
 from tests.servers.fixture import require_here
@@ -21,6 +25,40 @@ def small_letters(unique: str, tmp_path: Path, kafka: str, registry_url: str) ->
         opened(unique, tmp_path, server, kafka, registry_url) as made,
     ):
         yield made
+
+
+@pytest.fixture
+def world(unique: str, tmp_path: Path, mariadb: Any, kafka: str, registry_url: str) -> Iterator[World]:
+    with opened(unique, tmp_path, mariadb, kafka, registry_url) as made:
+        yield made
+
+
+def test_a_table_that_somebody_locks_holds_back_neither_stream_nor_other_tables(world: World) -> None:
+    """dbz#2105 #2275 #2204, DBZ-8273: a snapshot that waits for a table, and all of capture with it."""
+    world.sql(
+        f"INSERT INTO {world.name}.a VALUES (1, 1, 'old', 1, NULL)",
+        f"INSERT INTO {world.name}.b VALUES (1, 1, 'old')",
+    )
+    world.run("run", "--snapshot")
+    capture = world.start("run")
+    with world.server.connect(database=world.name) as other, other.cursor() as locker:
+        locker.execute("LOCK TABLES b WRITE")
+        world.run("snapshot", "--tables", "b,a")
+        world.sql(f"INSERT INTO {world.name}.a VALUES (2, 1, 'new', 1, NULL)")
+        world.wait(lambda: 2 in world.copy("a"))
+        world.wait(lambda: len(read_rows(world, "a")) >= 3)
+        assert len(read_rows(world, "b")) == 1
+        locker.execute("UNLOCK TABLES")
+    world.wait(lambda: len(read_rows(world, "b")) == 2)
+    world.is_whole()
+    world.stop(capture)
+
+
+def read_rows(world: World, table: str) -> list[Any]:
+    """Records of rows that snapshots read."""
+    decode = Decoder(ConfluentRegistry(world.registry).schema)
+    found = [decode(record.value) for record in world.records(change(world.name, world.name, table)) if record.value]
+    return [each for each in found if each["op"] == "r"]
 
 
 def test_a_truncate_in_other_letters_empties_the_copy(small_letters: World) -> None:

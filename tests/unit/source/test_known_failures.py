@@ -20,14 +20,18 @@ Compressed binlog: no row, position moves on (maxwell PR #2254; osheroff #19; sh
 Slow snapshots that begin anew (Altinity #722; redpanda #4341; dbz#1829; DBZ-7421; maxwell #1475)
     test_key_range.py::test_what_is_finished_is_left_no_more_and_all_else_is
     test_key_range.py::test_ranges_keep_their_bounds_in_the_resolved_record
+    tests/integration/source/test_snapshots.py::test_a_snapshot_under_writers_that_is_killed_ends_as_the_tables
+    tests/prove/test_capture_snapshots.py::test_a_snapshot_under_writers_with_kills_is_the_table
 Incremental snapshots hang, or skip rows (dbz#2105 #2275 #2204; DBZ-8273 -9209 -9337 -5071)
     test_crew.py::test_the_streams_thread_does_not_wait_while_the_server_lets_a_reader_wait
+    tests/integration/source/test_known_failures.py::test_a_table_that_somebody_locks_holds_back_neither_stream_nor_other_tables
     test_crew.py::test_a_key_that_changes_under_several_readers_leaves_no_range_unread
     test_seam.py::test_a_chunk_of_before_an_alter_that_the_stream_has_passed_is_read_again
     tests/prove/test_known_failures.py::test_no_setting_of_the_server_cuts_pads_or_ends_what_is_selected
     test_seam.py::test_more_changes_than_memory_should_hold_are_forgotten_and_their_chunks_read_again
 The seam of snapshot and stream (flink-cdc #784 #1414 #2794; DBZ-9006 -7716)
     test_seam.py::test_no_key_ever_steps_back_and_the_topic_ends_as_the_table
+    tests/integration/source/test_snapshots.py::test_a_table_emptied_altered_or_swapped_while_it_is_read_ends_as_it_is
     tests/prove/test_capture_faults.py::test_fifty_kills_at_any_moment_beside_snapshots_lose_and_double_nothing
     tests/prove/test_capture_xa.py::test_a_snapshot_does_not_lack_a_prepared_transaction
 GTIDs, failover, purge (DBZ-923 -9682; dbz#2266; flink-cdc #271 #845; python-mysql-replication #367)
@@ -36,6 +40,7 @@ GTIDs, failover, purge (DBZ-923 -9682; dbz#2266; flink-cdc #271 #845; python-mys
     test_purge.py::test_of_two_limits_the_nearer_one_counts
     tests/integration/source/test_failover.py::test_a_promoted_replica_takes_over_once_it_has_what_was_captured
     tests/integration/source/test_failover.py::test_a_server_that_has_lost_what_was_captured_is_refused_in_the_end
+    tests/prove/test_capture_drills.py::test_a_promoted_replica_takes_over
     tests/prove/test_capture_faults.py::test_a_purged_position_stops_capture_which_then_reads_everything_anew
 A resume inside of a transaction, log_pos 0 (python #44 #252 #314; ghostferry #156; go-mysql #901 #1052; dbtrail #1117)
     test_known_failures_stream.py::test_whatever_a_stream_is_cut_at_each_row_comes_once
