@@ -51,21 +51,21 @@ with DAG(
     params={
         "source": source_param(SOURCES, "whose tables are copied"),
         "tables": Param(
-            [],
-            type="array",
+            None,
+            type=["null", "array"],
             items={"type": "string", "pattern": r"^[^,\s]+$"},
             title="Tables",
             description="Names of captured tables, one an entry; none means all of the source.",
         ),
         "where": Param(
-            "",
-            type="string",
+            None,
+            type=["null", "string"],
             title="Condition",
             description="SQL of the source's server that chooses rows of the tables named: `id > 7`; none means all.",
         ),
         "date_column": Param(
-            "",
-            type="string",
+            None,
+            type=["null", "string"],
             pattern="^[A-Za-z0-9_$]*$",
             title="Date column",
             description="Of the tables named: chooses their rows by the dates below; none means all.",

@@ -82,6 +82,13 @@ def test_every_param_is_typed_titled_and_described(bag: DagBag) -> None:
             assert param.description, (dag.dag_id, name)
 
 
+def test_a_param_that_may_stay_empty_says_so_as_the_form_refuses_to_trigger_else(bag: DagBag) -> None:
+    for dag in dags(bag):
+        for name in dag.params:
+            param = dag.params.get_param(name)
+            assert param.value not in ("", None) or "null" in param.schema["type"], (dag.dag_id, name)
+
+
 def test_choices_come_from_the_deployment_files(bag: DagBag) -> None:
     def schema(dag: str, name: str) -> dict[str, Any]:
         found: dict[str, Any] = bag.dags[dag].params.get_param(name).schema
