@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 
+from include.clock import SystemClock
 from include.errors import Terminal, Transient
 from include.local.ports import free_port
 from include.log.kafka import KafkaAdmin, KafkaReader, KafkaWriter
@@ -38,8 +41,25 @@ def test_options_reach_the_client_and_win(kafka: str, unique: str) -> None:
     admin.ensure(TopicSpec(unique, 1))
     writer = KafkaWriter(kafka, unique, {"message.max.bytes": 2000})
     writer.begin()
-    with pytest.raises(Terminal, match="large"):
-        writer.append(unique, b"k", b"x" * 3000)
+    writer.append(unique, b"k", b"x" * 3000)
+    with pytest.raises(Terminal, match=f"large.*{unique}|{unique}.*large"):
+        writer.next_offsets()
+    writer.abort()
+    writer.close()
+    admin.delete(unique)
+
+
+def test_what_befell_an_earlier_record_is_told_though_nobody_waits_for_its_delivery(kafka: str, unique: str) -> None:
+    # The broker refuses the first, and with it the whole transaction; the others are not even sent.
+    admin = KafkaAdmin(kafka)
+    admin.ensure(TopicSpec(unique, 1, {"max.message.bytes": "2000"}))
+    writer = KafkaWriter(kafka, unique)
+    writer.begin()
+    for size in (3000, 10):
+        writer.append(unique, b"k", random.randbytes(size))
+    SystemClock().sleep(1)
+    with pytest.raises(Terminal, match=f"{unique}.*large|large.*{unique}"):
+        writer.commit()
     writer.abort()
     writer.close()
     admin.delete(unique)
