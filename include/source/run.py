@@ -81,7 +81,8 @@ class Capture:
             self._reporter.on_end(told)
             raise told from error
         except Terminal as error:
-            self._reporter.on_end(error)
+            if not isinstance(error, Restart):
+                self._reporter.on_end(error)
             raise
 
     def _sessions(self, mode: Mode, tables: tuple[str, ...], id_: str) -> str:
