@@ -218,7 +218,7 @@ class _Disk:
                 ) from error
             raise Transient(
                 "a large transaction does not fit on disk while it waits for its commit",
-                fix="Make room in that folder (`spill_folder` of the source): it is read again from its beginning.",
+                fix="Make room in that folder (`spill_folder` of the source): the transaction is then read again.",
                 system="disk",
                 **place,
             ) from error

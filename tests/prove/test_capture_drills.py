@@ -25,7 +25,7 @@ KILLS = 3
 
 def test_kafka_may_be_dead_for_a_minute(unique: str, tmp_path: Path, mariadb: Any, registry_url: str) -> None:
     with broker(tmp_path / "kafka") as kafka, opened(unique, tmp_path, mariadb, kafka.address, registry_url) as world:
-        outlives_kafka(world, kafka, 60)
+        outlives_kafka(world, kafka, 5, 25, 60)
 
 
 @pytest.mark.parametrize("name", ["mariadb-11.8", "mysql-9.7"])
