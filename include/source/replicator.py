@@ -26,7 +26,8 @@ from include.source.definition import SourceDefinition
 from include.source.encode import Encoders, Stamp, TableEncoder
 from include.source.events import Query, TableMap
 from include.source.group import Group, Output
-from include.source.records import RowRecords
+from include.source.outputs import outputs_of
+from include.source.records import Encoded, RowRecords
 from include.source.seam import Seam
 from include.source.shape import Image
 from include.source.state import Aside, CaptureState
@@ -130,12 +131,8 @@ class Replicator:
     def on_snapshot_rows(self, schema: TableSchema, images: list[Image]) -> None:
         """Rows that a snapshot read, as they are at the present position."""
         encoder = self._encoder(schema)
-        outputs, topic, size = self._outputs, encoder.topic, 0
-        for key, partition, value in encoder.snapshot(images, self._stamp_here()):
-            outputs.append(Output(topic, key, value, self._next(), partition))
-            size += len(value)
         self._ops["r"] += len(images)
-        self._count(size)
+        self._put_all(encoder.topic, encoder.snapshot(images, self._stamp_here()))
 
     def _stamp_here(self) -> Stamp:
         at = self.position
@@ -227,15 +224,7 @@ class Replicator:
             self.state = self.state.with_table(table, encoder.key_id).with_gap(
                 f"gap:{transaction.gtid or transaction.end}:{table}", [table]
             )
-        # The way of every row, so written out: `_put` for each would cost a third more.
-        outputs, topic, size = self._outputs, encoder.topic, 0
-        for op, key, partition, value in found:
-            version = self._next()
-            size += len(value)
-            outputs.append(Output(topic, key, value, version, partition))
-            if op == "d":
-                outputs.append(Output(topic, key, None, version, partition))
-        self._count(size)
+        self._put_all(encoder.topic, found)
         seam = self.seam
         if seam is not None and table in seam.tables:
             for _, key, _, _ in found:
@@ -243,6 +232,16 @@ class Replicator:
         counts[table] = of_table + many
         self._ops[step.op] += many
         return row + many
+
+    def _put_all(self, topic: str, records: list[tuple[bytes, int, bytes]] | list[Encoded]) -> None:
+        """The way of every row."""
+        first = pack(self._source.epoch, self._number)
+        made, last, size = outputs_of(records, topic, first, Output)
+        self._number += last - first
+        # Raises when the numbers are at their end.
+        pack(self._source.epoch, self._number)
+        self._outputs += made
+        self._count(size)
 
     def _count(self, size: int) -> None:
         """So many bytes more wait; hand all over when that is a commit's share."""

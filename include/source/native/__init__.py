@@ -10,8 +10,9 @@ import importlib
 import os
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
+from include.source.group import Output
 from include.source.layout import Layout
 from include.source.native.program import by_of, keys_of, ops_of
 from include.source.native.text_program import text_columns
@@ -22,10 +23,12 @@ if TYPE_CHECKING:
 
 __all__ = [
     "WHY_NOT",
+    "OutputMaker",
     "SnapshotMaker",
     "StampMaker",
     "decoder_of",
     "envelope_of",
+    "output_maker",
     "snapshot_maker",
     "stamp_maker",
     "text_rows_of",
@@ -39,6 +42,9 @@ StampMaker = Callable[
 
 SnapshotMaker = Callable[[list[Image], bytes, bytes], list[tuple[bytes, int, bytes]]]
 """(images, head, tail) → (key, partition, value) of each: the value is `head`, the image's row and `tail`."""
+
+OutputMaker = Callable[[list[Any], str, int, type[Output]], tuple[list[Output], int, int]]
+"""(records, topic, version, `Output`) → (outputs, the last one's version, bytes of all values); see `_decoder.pyi`."""
 
 
 def _why_not() -> str:
@@ -95,6 +101,15 @@ def snapshot_maker(key_head: bytes, value_head: bytes, partitions: int) -> Snaps
     from include.source.native._decoder import snapshot_records
 
     return partial(snapshot_records, envelope)
+
+
+def output_maker() -> OutputMaker | None:
+    """What makes outputs of records; None where nothing is compiled."""
+    if WHY_NOT:
+        return None
+    from include.source.native._decoder import outputs_of
+
+    return outputs_of
 
 
 def stamp_maker() -> StampMaker:

@@ -9,8 +9,11 @@ Methods return None for an event that is not for them, or that holds what no ser
 None is also the answer to a call from within a call. Not for use from several threads.
 """
 
+from collections.abc import Sequence
+
 from include.record.change import Op
 from include.source.events import RowOp
+from include.source.group import Output
 from include.source.images import Pair
 from include.source.shape import Image
 
@@ -88,3 +91,14 @@ def stamp_pieces(
     thread: int | None,
 ) -> tuple[bytes, bytes, bytes, bytes, bytes | None] | None:
     """`times`, `place`, `thread`, `made` and `transaction` of an `encode.Stamp`; None for texts or times too long."""
+
+def outputs_of(
+    records: Sequence[tuple[bytes, int, bytes]] | Sequence[tuple[Op, bytes, int, bytes]],
+    topic: str,
+    version: int,
+    kind: type[Output],
+) -> tuple[list[Output], int, int]:
+    """(outputs, the last one's version, bytes of all values) of records, numbered from `version` + 1 on.
+
+    A record is (key, partition, value), or the same behind its operation: after a delete, its tombstone of one number.
+    """

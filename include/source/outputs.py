@@ -1,0 +1,31 @@
+"""Records of a table's rows → what a group holds of them, numbered on; in C where that is compiled."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from include.source.group import Output
+from include.source.native import OutputMaker, output_maker
+
+__all__ = ["outputs_of", "plain_outputs_of"]
+
+
+def plain_outputs_of(records: list[Any], topic: str, version: int, kind: type[Output]) -> tuple[list[Output], int, int]:
+    """(outputs, the last one's version, bytes of all values), numbered from `version` + 1 on.
+
+    A record is (key, partition, value), or the same behind its operation: after a delete, its tombstone of one number.
+    """
+    found: list[Output] = []
+    size = 0
+    for record in records:
+        key, partition, value = record[-3:]
+        version += 1
+        size += len(value)
+        found.append(kind(topic, key, value, version, partition))
+        if len(record) > 3 and record[0] == "d":
+            found.append(kind(topic, key, None, version, partition))
+    return found, version, size
+
+
+outputs_of: Final[OutputMaker] = output_maker() or plain_outputs_of
+"""As `plain_outputs_of`."""
