@@ -6,6 +6,7 @@ COLUMN_TYPE says nearly all: `int(10) unsigned`, `decimal(10,2)/*old*/`, `enum('
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Final
 
 from include.errors import Terminal
@@ -38,6 +39,7 @@ _LOBS: Final = {1: "tiny", 2: "", 3: "medium", 4: "long"}
 _TEXTS: Final = frozenset({15, 141, 252, 140, 253, 254})
 
 
+@lru_cache(maxsize=4096)
 def column_of(
     name: str,
     column_type: str,

@@ -16,24 +16,22 @@ HIDDEN_START: Final = "row_start"
 HIDDEN_END: Final = "row_end"
 """What the columns of a system-versioned table's period are called that does not declare any."""
 
+# Each of its own: servers look for every column's table anew where the two are joined.
+_TABLES: Final = """
+SELECT table_schema, table_name, table_type, engine
+FROM information_schema.tables WHERE {} AND table_type IN ('BASE TABLE', 'SYSTEM VERSIONED')"""
 _COLUMNS: Final = """
-SELECT c.table_schema, c.table_name, c.column_name, c.column_type, c.numeric_precision, c.numeric_scale,
-       c.datetime_precision, c.character_set_name, c.is_nullable, c.extra, t.table_type, t.engine
-FROM information_schema.columns c
-JOIN information_schema.tables t ON t.table_schema = c.table_schema AND t.table_name = c.table_name
-WHERE {} AND t.table_type IN ('BASE TABLE', 'SYSTEM VERSIONED')
-ORDER BY c.table_schema, c.table_name, c.ordinal_position"""
-_NAMES: Final = """
-SELECT table_schema, table_name FROM information_schema.tables
-WHERE table_schema IN ({}) AND table_type IN ('BASE TABLE', 'SYSTEM VERSIONED')"""
+SELECT table_schema, table_name, column_name, column_type, numeric_precision, numeric_scale,
+       datetime_precision, character_set_name, is_nullable, extra
+FROM information_schema.columns WHERE {} ORDER BY table_schema, table_name, ordinal_position"""
 _INDEXES: Final = """
 SELECT table_schema, table_name, index_name, column_name, sub_part, nullable
-FROM information_schema.statistics s WHERE {} AND non_unique = 0
+FROM information_schema.statistics WHERE {} AND non_unique = 0
 ORDER BY table_schema, table_name, index_name <> 'PRIMARY', index_name, seq_in_index"""
 # Only servers that have such tables are asked: older ones do not know of generated columns.
 _PERIODS: Final = """
 SELECT table_schema, table_name, column_name, generation_expression
-FROM information_schema.columns c WHERE {} AND generation_expression IN ('ROW START', 'ROW END')"""
+FROM information_schema.columns WHERE {} AND generation_expression IN ('ROW START', 'ROW END')"""
 
 _ROUNDED: Final = re.compile(r"(?:float|double|real)\s*\(\s*\d+\s*,", re.IGNORECASE)
 _OLD_TEMPORAL: Final = re.compile(r"/\*\s*(?:mariadb-5\.3|5\.5 binary format)\s*\*/", re.IGNORECASE)
@@ -103,23 +101,23 @@ class TableInfo:
 
 
 def table_names(ask: Ask, databases: Iterable[str], captures: Callable[[str, str], bool]) -> list[tuple[str, str]]:
-    """Names of captured tables of the server, sorted; it opens none of them."""
+    """Names of captured tables of the server, sorted; far less work for it than `load_tables`."""
     names = list(databases)
-    found = ask(_NAMES.format(", ".join(["%s"] * len(names))), *names)
+    found = ask(_TABLES.format(_among(names)), *names)
     return sorted(name for row in found if captures(*(name := (str(row[0]), str(row[1])))))
 
 
 def load_tables(
     ask: Ask, databases: Iterable[str], captures: Callable[[str, str], bool]
 ) -> dict[tuple[str, str], TableInfo]:
-    """Captured tables of the server. Two or three questions, whatever the number of tables."""
+    """Captured tables of the server. Three or four questions, whatever the number of tables."""
     names = list(databases)
-    return _loaded(ask, f"{{0}}.table_schema IN ({', '.join(['%s'] * len(names))})", names, captures)
+    return _loaded(ask, _among(names), names, captures)
 
 
 def load_table(ask: Ask, database: str, table: str) -> TableInfo | None:
     """One table, None where there is none of that name; the server opens no other."""
-    found = _loaded(ask, "{0}.table_schema = %s AND {0}.table_name = %s", [database, table], lambda *_: True)
+    found = _loaded(ask, "table_schema = %s AND table_name = %s", [database, table], lambda *_: True)
     # A server that keeps small letters may say another name than it was asked for.
     return next(iter(found.values()), None)
 
@@ -127,25 +125,23 @@ def load_table(ask: Ask, database: str, table: str) -> TableInfo | None:
 def _loaded(
     ask: Ask, condition: str, values: list[str], captures: Callable[[str, str], bool]
 ) -> dict[tuple[str, str], TableInfo]:
-    columns, indexes = condition.format("c"), condition.format("s")
-    # Named of both: servers open the tables that each side of the join names.
-    both = f"{columns} AND {condition.format('t')}"
     tables: dict[tuple[str, str], TableInfo] = {}
-    for row in ask(_COLUMNS.format(both), *values, *values):
-        name = (str(row[0]), str(row[1]))
-        if not captures(*name):
-            continue
-        info = tables.setdefault(name, TableInfo(*name, row[11] or "", row[10] == "SYSTEM VERSIONED"))
-        info.columns.append(column_of(row[2], _text(row[3]), *row[4:8]))
-        info.note_type(row[2], _text(row[3]))
-        if row[8] == "YES":
-            info.nullable.add(row[2])
-        info.note_extra(row[2], str(row[9]))
+    for database, table, kind, engine in ask(_TABLES.format(condition), *values):
+        name = (str(database), str(table))
+        if captures(*name):
+            tables[name] = TableInfo(*name, engine or "", kind == "SYSTEM VERSIONED")
+    for row in ask(_COLUMNS.format(condition), *values):
+        info = tables.get((row[0], row[1]))
+        # None: of a view, or of a table that was made between the two questions.
+        if info is not None:
+            _note_column(info, *row[2:])
+    # Dropped between the two questions.
+    tables = {name: info for name, info in tables.items() if info.columns}
     if any(info.versioned for info in tables.values()):
-        for database, table, column, bound in ask(_PERIODS.format(columns), *values):
+        for database, table, column, bound in ask(_PERIODS.format(condition), *values):
             if (database, table) in tables:
                 tables[database, table].note_period(column, str(bound))
-    parts = ask(_INDEXES.format(indexes), *values)
+    parts = ask(_INDEXES.format(condition), *values)
     for name in {(row[0], row[1]) for row in parts if row[2] == "PRIMARY" and row[4] is not None}:
         if name in tables:
             tables[name].key_prefixed = True
@@ -154,6 +150,20 @@ def _loaded(
             period = tables[name].period
             tables[name].key = tuple(column for column in key if period is None or column != period[1])
     return tables
+
+
+def _note_column(info: TableInfo, name: str, column_type: Any, *described: Any) -> None:
+    kind, (*measures, nullable, extra) = _text(column_type), described
+    info.columns.append(column_of(name, kind, *measures))
+    info.note_type(name, kind)
+    if nullable == "YES":
+        info.nullable.add(name)
+    if extra:
+        info.note_extra(name, str(extra))
+
+
+def _among(databases: list[str]) -> str:
+    return f"table_schema IN ({', '.join(['%s'] * len(databases))})"
 
 
 def _text(value: Any) -> str:
