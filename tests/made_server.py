@@ -192,6 +192,9 @@ class MadeUpstream:
         self._steps.step("tables")
         return {("shop", "t"): self.info}
 
+    def check(self) -> None:
+        pass
+
     def names(self) -> list[tuple[str, str]]:
         self._steps.step("names")
         return [("shop", "t")]

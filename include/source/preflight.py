@@ -1,4 +1,7 @@
-"""What must be right on the server before capture may trust its binlog; asked at every start and by `check`."""
+"""What must be right on the server before capture may trust its binlog; asked at every start and by `check`.
+
+What takes a server with thousands of tables long is asked beside the stream where a capture goes on (`second_look`).
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ from include.source.purge import WARN_HOURS, Horizon
 from include.source.server import Ask, Server, read_server
 from include.source.tables import TableInfo, load_tables, shape_of, unlogged
 
-__all__ = ["Finding", "Level", "preflight", "refuse", "short_horizon"]
+__all__ = ["Finding", "Level", "first_look", "preflight", "refuse", "second_look", "short_horizon"]
 
 Level = Literal["refuse", "warn"]
 """refuse: capture does not start; warn: it does, with what the finding says."""
@@ -40,18 +43,26 @@ class Finding:
 
 def preflight(source: SourceDefinition) -> list[Finding]:
     """What is wrong. Raises `Transient`, `Terminal` when the server cannot be asked."""
+    return [*first_look(source), *second_look(source)]
+
+
+def first_look(source: SourceDefinition) -> list[Finding]:
+    """What is wrong with settings and privileges; raises as `preflight`."""
+
+    def found(ask: Ask) -> list[Finding]:
+        server = read_server(ask)
+        return [*_variables(ask, server), *_grants(ask, server), *_databases(ask, source)]
+
+    return asked(source, found)
+
+
+def second_look(source: SourceDefinition) -> list[Finding]:
+    """What is wrong with tables; raises as `preflight`."""
 
     def found(ask: Ask) -> list[Finding]:
         server = read_server(ask)
         tables = load_tables(ask, source.databases, source.captures)
-        return [
-            *_variables(ask, server),
-            *_grants(ask, server),
-            *_databases(ask, source),
-            *_tables(tables, source, server),
-            *_policy(tables, source),
-            *_cascades(ask, source, server),
-        ]
+        return [*_tables(tables, source, server), *_policy(tables, source), *_cascades(ask, source, server)]
 
     return asked(source, found)
 

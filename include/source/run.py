@@ -14,7 +14,7 @@ from include.source.definition import SourceDefinition
 from include.source.failover import chosen
 from include.source.job import FIRST, Job
 from include.source.ports import CaptureLog
-from include.source.preflight import preflight, refuse
+from include.source.preflight import first_look, refuse, second_look
 from include.source.reporter import Reporter
 from include.source.server import Behind
 from include.source.session import Session
@@ -121,14 +121,20 @@ class Capture:
 
     def _once(self, mode: Mode, tables: tuple[str, ...], id_: str) -> str:
         source = self._place(mode)
-        refuse(source, preflight(source))
+        refuse(source, first_look(source))
         self._reporter.on_server(source)
         self._server = source
         if self._reached:
             self._require_ours()
-        session = Session(self._name, source, self._log, LiveServer(self._name, source), self._clock, self._reporter)
+        upstream = LiveServer(self._name, source)
+        session = Session(self._name, source, self._log, upstream, self._clock, self._reporter)
         self._reached = True
         try:
+            if session.begun and mode == "stream" and source.policy.whole:
+                # The stream finds by itself what it cannot read; only a column that must not leave may not wait.
+                upstream.look(lambda: refuse(source, second_look(source)))
+            else:
+                refuse(source, second_look(source))
             return self._carried_out(session, mode, tables, id_)
         finally:
             self._version = session.version

@@ -143,6 +143,7 @@ class Session:
             core.state = replace(core.state, jobs=(*core.state.jobs, replace(extra, tables=tables)))
         self._inflow = self._upstream.flow(core.position, core.state.waiting, self._survives_rollback, self._clock)
         while not self._watcher.stop_requested():
+            self._upstream.check()
             self._step(core, self._inflow)
             self._take_requests(core)
             self._copy(core)

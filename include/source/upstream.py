@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import queue
+import threading
+from collections.abc import Callable, Mapping
 from typing import Protocol
 
 from include.clock import Clock
+from include.errors import LyrebirdError
 from include.record.position import SourcePosition
 from include.source.cascades import cascades_into
 from include.source.connection import asked, server_of
@@ -49,6 +52,9 @@ class Upstream(Protocol):
     def tables(self) -> Mapping[tuple[str, str], TableInfo]:
         """Captured tables by (database, name), as they are at the call."""
 
+    def check(self) -> None:
+        """Raise what was found out about the server meanwhile; cheap, asked often."""
+
     def names(self) -> list[tuple[str, str]]:
         """Names of the captured tables, as they are at the call."""
 
@@ -80,6 +86,23 @@ class LiveServer:
         """Ask what it is."""
         self._name, self._source = name, source
         self._server = server_of(source)
+        self._found: queue.SimpleQueue[LyrebirdError] = queue.SimpleQueue()
+
+    def look(self, question: Callable[[], None]) -> None:
+        """Ask something beside all else; what it raises, `check` raises."""
+
+        def ask() -> None:
+            try:
+                question()
+            except LyrebirdError as error:
+                self._found.put(error)
+
+        threading.Thread(target=ask, name="look", daemon=True).start()
+
+    def check(self) -> None:
+        """See `Upstream`."""
+        if not self._found.empty():
+            raise self._found.get()
 
     @property
     def server(self) -> Server:

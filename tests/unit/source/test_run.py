@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -12,9 +14,12 @@ from include.errors import Fenced, LyrebirdError, Restart, SettingsError, Termin
 from include.record.gtid import MariadbGtidSet
 from include.record.position import BinlogPosition, SourcePosition
 from include.source.definition import SourceDefinition
+from include.source.policy import TableFilter
 from include.source.ports import ResumePoint
+from include.source.preflight import Finding
 from include.source.run import Capture, Mode
 from include.source.state import CaptureState
+from include.source.upstream import LiveServer
 
 SOURCE = SourceDefinition(host="h", port=1, user="u", password="p", databases=["shop"])
 START = SourcePosition("mariadb", MariadbGtidSet(), BinlogPosition("bin.000001", 4), 0)
@@ -186,8 +191,9 @@ def test_a_capture_that_was_away_does_not_fence_one_that_has_written_meanwhile(
         def newest(self) -> ResumePoint:
             return ResumePoint(START, CaptureState(version=newest))
 
-    monkeypatch.setattr("include.source.run.preflight", lambda _source: [])
-    monkeypatch.setattr("include.source.run.LiveServer", lambda *_: None)
+    monkeypatch.setattr("include.source.run.first_look", lambda _source: [])
+    monkeypatch.setattr("include.source.run.second_look", lambda _source: [])
+    monkeypatch.setattr("include.source.run.LiveServer", lambda *_: SimpleNamespace(look=lambda _question: None))
     monkeypatch.setattr("include.source.run.Session", session)
     monkeypatch.setattr("include.source.takeover.asked", lambda *_: (0, ""))
     reporter = Reporter()
@@ -195,3 +201,55 @@ def test_a_capture_that_was_away_does_not_fence_one_that_has_written_meanwhile(
     with pytest.raises(Fenced if sessions == 1 else SettingsError):
         capture.run()
     assert len(begun) == sessions
+
+
+@pytest.mark.parametrize("masked", [False, True])
+def test_tables_are_looked_at_beside_the_stream_unless_a_column_must_not_leave(
+    monkeypatch: pytest.MonkeyPatch, masked: bool
+) -> None:
+    seen: list[str] = []
+    filters = {"t": TableFilter(ignored_columns=["secret"])} if masked else {}
+    source = SourceDefinition(host="h", port=1, user="u", password="p", databases=["shop"], filter=filters)
+
+    class Streaming(Session):
+        def stream(self) -> None:
+            seen.append("stream")
+
+    def look(question: Callable[[], None]) -> None:
+        seen.append("later")
+        with pytest.raises(Terminal, match="table t is odd"):
+            question()
+
+    finding = Finding("table t", "is odd", "Mend it.")
+    monkeypatch.setattr("include.source.run.first_look", lambda _source: [])
+    monkeypatch.setattr("include.source.run.second_look", lambda _source: [finding])
+    monkeypatch.setattr("include.source.run.LiveServer", lambda *_: SimpleNamespace(look=look))
+    monkeypatch.setattr("include.source.run.Session", Streaming)
+    capture = Capture("shop", source, SimpleNamespace(), ManualClock(1), Reporter())  # type: ignore[arg-type]
+    if masked:
+        with pytest.raises(Terminal, match="table t is odd"):
+            capture.run()
+    else:
+        capture.run()
+    assert seen == ([] if masked else ["later", "stream"])
+
+
+def test_what_was_found_out_about_the_server_meanwhile_ends_the_session(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("include.source.upstream.server_of", lambda _source: None)
+    server, asked = LiveServer("shop", SOURCE), threading.Event()
+
+    def question() -> None:
+        asked.wait(10)
+        raise Terminal("odd")
+
+    def check_for_a_while() -> None:
+        for _ in range(1000):
+            server.check()
+            threading.Event().wait(0.01)
+
+    server.check()
+    server.look(question)
+    server.check()
+    asked.set()
+    with pytest.raises(Terminal, match="odd"):
+        check_for_a_while()
