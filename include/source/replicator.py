@@ -269,9 +269,13 @@ class Replicator:
     def _on_statement(self, query: Query, gtid: str) -> None:
         found = effects(query.text, query.database, lower_names=self._catalog.lower_names)
         mine = [effect for effect in found if self._concerns(effect)]
-        if not found or mine:
+        if not found or any(effect.kind == "drop_database" for effect in mine):
             self._catalog.forget()
             self._tables.clear()
+        elif mine:
+            names = {(effect.database, effect.table) for effect in mine} | {effect.to for effect in mine if effect.to}
+            self._catalog.forget(names)
+            self._tables = {each: known for each, known in self._tables.items() if each.name not in names}
         taken_over = {effect.to for effect in mine if effect.kind == "rename"}
         for effect in mine:
             self._tell_seam(effect)

@@ -72,6 +72,11 @@ class TableMap:
         # Of a few fields, which strings and bytes remember: maps are looked up for each event of rows.
         return hash((self.database, self.table, self.types))
 
+    @property
+    def name(self) -> tuple[str, str]:
+        """(database, table)."""
+        return self.database, self.table
+
     def real_type(self, index: int) -> int:
         """The column's type; ENUM and SET stand as 254 with the type in the metadata."""
         return _real_type(self.types[index], self.metas[index])

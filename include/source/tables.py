@@ -128,7 +128,7 @@ class Catalog:
         for name in gone:
             self._known.pop(name, None)
             self._cascading.pop(name, None)
-        for table in [each for each in self._by_map if (each.database, each.table) in gone]:
+        for table in [each for each in self._by_map if each.name in gone]:
             del self._by_map[table]
 
     @property
@@ -186,7 +186,7 @@ class Catalog:
         return found
 
     def _shape_under(self, table: TableMap) -> Shape:
-        name = (table.database, table.table)
+        name = table.name
         info = self.table(name)
         wrong = self._misfit(table, info)
         if wrong is not None:
@@ -210,7 +210,7 @@ class Catalog:
 
     def _altered(self, table: TableMap, info: TableInfo | None, wrong: tuple[str, str]) -> Shape:
         """The shape by the map alone, for rows of before an ALTER."""
-        name = (table.database, table.table)
+        name = table.name
         refusal = Terminal(
             "the table was altered since its rows were written, and the binlog does not say what it was",
             table=".".join(name),

@@ -1,0 +1,91 @@
+"""What capture asks the server about its tables: one table at a time, and again when it may be another."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from include.errors import Terminal
+from include.record.schema import Column
+from include.source.policy import Policy
+from include.source.server import Server
+from include.source.table_info import TableInfo
+from include.source.tables import Catalog
+from tests.mariadb_golden import MAP, SCHEMA
+
+SERVER = Server("mariadb", (11, 4, 5), "11.4.5-MariaDB-log", gtids=True)
+POLICY = Policy.declared("accept", {}, ["shop"], "", {})
+OTHER = replace(MAP, table="u")
+
+
+def info(name: str, *more: Column) -> TableInfo:
+    made = TableInfo("shop", name)
+    made.columns, made.key = [*SCHEMA.columns, *more], SCHEMA.key
+    return made
+
+
+class Told:
+    """Remembers what is asked of a server with the tables t and u."""
+
+    def __init__(self) -> None:
+        self.tables = {("shop", name): info(name) for name in ("t", "u")}
+        self.asked: list[str] = []
+        self.catalog = Catalog(self.all, SERVER, POLICY, lambda _, table: table == "u", self.one)
+
+    def all(self) -> dict[tuple[str, str], TableInfo]:
+        self.asked.append("all")
+        return self.tables
+
+    def one(self, database: str, table: str) -> TableInfo | None:
+        self.asked.append(table)
+        return self.tables.get((database, table))
+
+
+def test_a_table_is_described_at_its_first_rows_and_no_other_with_it() -> None:
+    told = Told()
+    assert told.catalog.layout(MAP) is told.catalog.layout(MAP)
+    assert told.catalog.table(("shop", "t")) is told.tables["shop", "t"]
+    assert told.asked == ["t"]
+    assert told.catalog.table(("shop", "none")) is told.catalog.table(("shop", "none")) is None
+    assert told.asked == ["t", "none"]
+
+
+def test_what_is_known_of_all_is_not_asked_of_one() -> None:
+    told = Told()
+    assert set(told.catalog.tables()) == {("shop", "t"), ("shop", "u")}
+    told.catalog.layout(MAP)
+    assert told.catalog.table(("shop", "none")) is None
+    assert told.asked == ["all"]
+
+
+def test_a_statement_makes_forgotten_what_it_names_alone() -> None:
+    told = Told()
+    first, other = told.catalog.layout(MAP), told.catalog.layout(OTHER)
+    assert (told.catalog.cascades_into(("shop", "t")), told.catalog.cascades_into(("shop", "u"))) == (False, True)
+    told.catalog.forget([("shop", "t")])
+    assert told.catalog.layout(OTHER) is other
+    assert told.catalog.layout(MAP) is not first
+    assert told.asked == ["t", "u", "t"]
+    told.catalog.forget()
+    assert told.catalog.layout(OTHER) is not other
+    assert told.asked == ["t", "u", "t", "u"]
+
+
+def test_a_map_that_fits_no_more_makes_its_table_asked_for_once_more() -> None:
+    told = Told()
+    told.catalog.layout(MAP)
+    told.tables["shop", "t"] = info("t", Column("w", "int"))
+    wider = replace(MAP, types=MAP.types + b"\x03", metas=(*MAP.metas, 0), nullable=(*MAP.nullable, True), names=())
+    assert len(told.catalog.layout(wider).fields) == 4
+    assert told.asked == ["t", "t"]
+    strange = replace(wider, types=b"\x03\x03\x0f\x01")
+    with pytest.raises(Terminal, match="the table was altered since its rows were written"):
+        told.catalog.layout(strange)
+    assert told.asked == ["t", "t", "t"]
+
+
+def test_rows_of_another_primary_key_are_read_by_their_own_map() -> None:
+    told = Told()
+    assert told.catalog.layout(replace(MAP, key=(0, 1))).shape.schema.key == ("id", "part")
+    assert told.catalog.layout(MAP).shape.schema.key == ("id",)
