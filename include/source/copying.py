@@ -59,9 +59,10 @@ class Copying:
         self._rows: dict[str, int] = {}
         self._answered_s = clock.monotonic_s()
         self._seam = core.seam = Seam(job.tables)
-        for table in job.tables:
-            job = job.begun(table, core.floor)
+        job = job.begun(core.floor)
         core.state = core.state.with_job(job)
+        self._tables = frozenset(job.tables)
+        self._looked_at: tuple[object, object] = (None, None)
         if job.asked:
             core.on_answer(Answer(job.id, "running", clock.now_us(), done=job.done, total=job.total))
         self._crew = Crew(
@@ -106,11 +107,8 @@ class Copying:
         self._seam.prune(self._crew.oldest())
         if job is None:
             return
-        for table in self._seam.tables:
-            if table not in job.tables:
-                self._crew.leave_out(table)
-            elif table in core.state.aside:
-                self._leave(table)
+        self._leave_out_gone(job)
+        job = core.state.job(self.id) or job
         if job.total is None and not job.where and self._crew.expected is not None:
             core.state = core.state.with_job(replace(job, total=job.done + self._crew.expected))
         self._receive()
@@ -121,6 +119,19 @@ class Copying:
         elif job is not None and job.asked and self._clock.monotonic_s() - self._answered_s >= _ANSWER_EVERY_S:
             self._answered_s = self._clock.monotonic_s()
             core.on_answer(Answer(job.id, "running", self._clock.now_us(), done=job.done, total=job.total))
+
+    def _leave_out_gone(self, job: Job) -> None:
+        """Tables that were dropped or set aside meanwhile; looked for only where something changed."""
+        looked_at = job.tables, self._core.state.aside
+        if looked_at[0] is self._looked_at[0] and looked_at[1] is self._looked_at[1]:
+            return
+        self._looked_at = looked_at
+        tables = frozenset(job.tables)
+        for table in self._tables - tables:
+            self._crew.leave_out(table)
+        self._tables = tables
+        for table in tables.intersection(self._core.state.aside):
+            self._leave(table)
 
     def _receive(self) -> None:
         while len(self._held) < _MOST_HELD:

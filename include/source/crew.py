@@ -62,6 +62,7 @@ class Crew:
         # Held for a moment only, as the stream's thread wants it: never while the server is asked.
         self._lock = threading.Lock()
         self._tables = {reading.table: reading for reading in tables}
+        self._chunks: set[Chunk] = set()
         self._stopped = threading.Event()
         self._throttle = Throttle(rows_per_s, clock)
         self._pieces: queue.Queue[Piece | Failed] = queue.Queue(_HANDED_OVER * source.snapshot_workers)
@@ -87,6 +88,9 @@ class Crew:
             if reading is None or chunk not in reading.under_way:
                 return None
             reading.finish(chunk)
+            self._chunks.discard(chunk)
+            if not reading.left:
+                del self._tables[chunk.table]
             return Left(reading.left, reading.sorted_by)
 
     def again(self, chunk: Chunk) -> None:
@@ -105,8 +109,8 @@ class Crew:
     def oldest(self) -> int:
         """The number of the stream's transaction before the oldest chunk that is under way."""
         with self._lock:
-            chunks = [chunk for reading in self._tables.values() for chunk in reading.under_way]
-            return min((chunk.since.number for chunk in chunks), default=self.now.number)
+            self._chunks = {chunk for chunk in self._chunks if not chunk.given_up}
+            return min((chunk.since.number for chunk in self._chunks), default=self.now.number)
 
     def stop(self) -> None:
         """End all threads; what they were reading is dropped. May be called twice."""
@@ -186,10 +190,12 @@ class Crew:
     def _next(self, reader: SnapshotReader) -> tuple[TableReading, Chunk] | None:
         """A chunk of the first table that has one; a table that keeps another worker waiting comes last."""
         with self._lock:
-            readings = [reading for reading in self._tables.values() if reading.left]
+            readings = list(self._tables.values())
         for wait_s in (0.0, _WAIT_S):
             busy = []
             for reading in readings:
+                if reading.free is None:
+                    continue
                 if not reading.cutting.acquire(timeout=wait_s):
                     busy.append(reading)
                     continue
@@ -214,8 +220,12 @@ class Crew:
             return None
         at = reading.boundary(reader, free)
         with self._lock:
-            wanted = self._tables.get(reading.table) is reading
-            return reading.take(free, at, self.now) if wanted else None
+            if self._tables.get(reading.table) is not reading:
+                return None
+            chunk = reading.take(free, at, self.now)
+            if chunk is not None:
+                self._chunks.add(chunk)
+            return chunk
 
     def _failed(self, error: LyrebirdError, table: str) -> Transient:
         """Tell of it; the connection may be amid a result, so another is made for what is left."""

@@ -27,7 +27,7 @@ class Job:
         uncovered: its tables are incomplete until it is done, as those of a gap are.
         left: table → ranges of keys not read yet, of tables that were begun.
         sorted_by: table → the key that those ranges were cut by.
-        floors: table → its floor, of tables that were begun.
+        floors: table → its floor, of a gap's tables once it was begun.
         done: rows read.
         total: about how many there are to read, None while that is unknown.
     """
@@ -54,9 +54,9 @@ class Job:
         """What is left of a table."""
         return self.left.get(table, (WHOLE,))
 
-    def begun(self, table: str, floor: int) -> Job:
-        """With that table begun, unless it was; `floor`: no row of before has a version of at least this."""
-        return self if table in self.floors else replace(self, floors={**self.floors, table: floor})
+    def begun(self, floor: int) -> Job:
+        """With its tables begun, but for those that were; `floor`: no row of before has a version of at least this."""
+        return replace(self, floors={**dict.fromkeys(self.tables, floor), **self.floors}) if self.gap else self
 
     def read(self, table: str, left: tuple[KeyRange, ...], sorted_by: str, rows: int) -> Job:
         """With `rows` more, and that left of the table."""

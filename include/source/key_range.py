@@ -143,7 +143,8 @@ class Ledger:
     @property
     def free(self) -> KeyRange | None:
         """The first that nobody has taken."""
-        return next((each for each in self._left if each not in self._taken), None)
+        # A copy, as whoever only looks holds no lock.
+        return next((each for each in list(self._left) if each not in self._taken), None)
 
     def take(self, boundary: Callable[[KeyRange], Bound | None]) -> KeyRange | None:
         """A range to read, None when all are taken or finished.

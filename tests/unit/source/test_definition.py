@@ -86,7 +86,7 @@ def test_the_servers_refusals_say_what_to_do(code: int, kind: type[Exception], t
 
 
 def test_state_survives_the_resolved_record() -> None:
-    job = Job("r1", ("shop.t",), gap=False, asked=True, where="v > 1", rows_per_s=7).begun("shop.t", 5)
+    job = Job("r1", ("shop.t",), gap=False, asked=True, where="v > 1", rows_per_s=7).begun(5)
     state = CaptureState(7, "done", {"shop.t": 3}, (job,), 11).with_gap("g", ["shop.u"])
     assert CaptureState.from_json(state.to_json()) == state
     assert state.uncovered == ("shop.u",)
@@ -103,6 +103,12 @@ def test_state_survives_the_resolved_record() -> None:
 def test_a_table_that_is_gone_is_owed_nothing() -> None:
     state = CaptureState(tables={"shop.t": 1}).with_gap("g", ["shop.t"])
     assert state.without_table("shop.t") == CaptureState(jobs=(Job("g", (), gap=True),))
+
+
+def test_floors_are_kept_from_when_a_job_was_first_begun() -> None:
+    job = Job("g", ("shop.t", "shop.u"), gap=True).begun(5).begun(9)
+    assert job.floors == {"shop.t": 5, "shop.u": 5}
+    assert Job("r", ("shop.t",), gap=False).begun(5).floors == {}
 
 
 def test_a_first_snapshot_leaves_its_tables_incomplete_until_it_is_done() -> None:
