@@ -27,7 +27,8 @@ class Group:
     """What one Kafka transaction carries; the resolved record says `position`, `state` and has `version`.
 
     `ops` counts its `rows` by what happened to them in the source (a changed key is one "u"); `skipped` the row events
-    that were passed over, because their table is set aside, by op.
+    that were passed over, because their table is set aside, by op; `past` rows of the past of system-versioned tables,
+    which leave no records.
     """
 
     outputs: tuple[Output, ...]
@@ -39,3 +40,4 @@ class Group:
     transactions: int
     ops: Mapping[str, int] = field(default_factory=dict)
     skipped: Mapping[str, int] = field(default_factory=dict)
+    past: int = 0

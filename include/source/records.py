@@ -20,7 +20,7 @@ Encoded = tuple[Op, bytes, int, bytes]
 class RowRecords:
     """The records of one table map's rows. Not for use from several threads.
 
-    `past` counts rows of a system-versioned table's past, which have no records.
+    `past`: rows of a system-versioned table's past that the last event had; they have no records.
     """
 
     def __init__(self, layout: Layout, encoder: TableEncoder) -> None:
@@ -47,7 +47,7 @@ class RowRecords:
         pairs = images.rows(step.op, step.body, step.partial)
         if self._versioned:
             today = of_today(pairs)
-            self.past += len(pairs) - len(today)
+            self.past = len(pairs) - len(today)
             pairs = today
         return encoded(pairs, self.encoder, stamp, row, of_table, step.query), len(pairs)
 

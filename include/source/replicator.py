@@ -72,7 +72,7 @@ class Replicator:
         self._outputs: list[Output] = []
         self._number = state.version
         self._ops, self._skipped = Counter[str](), Counter[str]()
-        self._transactions = 0
+        self._transactions = self._past = 0
         self._drain = drain
         self._snapshot_stamp: tuple[SourcePosition, Stamp] | None = None
         self.seam: Seam | None = None
@@ -198,9 +198,10 @@ class Replicator:
             self._transactions,
             self._ops,
             self._skipped,
+            self._past,
         )
         self._outputs, self._transactions, self.size_bytes = [], 0, 0
-        self._ops, self._skipped = Counter(), Counter()
+        self._ops, self._skipped, self._past = Counter(), Counter(), 0
         return group
 
     def _on_rows(
@@ -231,6 +232,7 @@ class Replicator:
                 seam.on_key(table, key)
         counts[table] = of_table + many
         self._ops[step.op] += many
+        self._past += records.past
         return row + many
 
     def _put_all(self, topic: str, records: list[tuple[bytes, int, bytes]] | list[Encoded]) -> None:

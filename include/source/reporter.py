@@ -41,7 +41,7 @@ class Reporter(Watcher):
         self._asked_s -= 1
         self._reported_s -= 1
         self._stop = False
-        self._parts = 0
+        self._parts = self._past = 0
         self._reading: tuple[float, int] | None = None
         self._rows, self._skipped, self._transactions = Counter[str](), Counter[str](), 0
         self._known: set[str] = set()
@@ -60,6 +60,8 @@ class Reporter(Watcher):
         self.commits += 1
         self._rows.update(group.ops)
         self._transactions += group.transactions
+        self._past += group.past
+        self.metrics.count("lyrebird_filtered_total", group.past, "past")
         for op, rows in group.ops.items():
             self.metrics.count("lyrebird_rows_total", rows, op)
         for op, events in group.skipped.items():
@@ -88,6 +90,7 @@ class Reporter(Watcher):
             snapshot=group.state.snapshot,
             ops=dict(self._rows),
             skipped=dict(self._skipped),
+            past=self._past,
         )
 
     def on_part(self) -> None:

@@ -85,6 +85,7 @@ def status_of(
         "since_us": progress.get("started_us"),
         "rows": dict(progress.get("ops") or {}),
         "skipped": dict(progress.get("skipped") or {}),
+        "past": int(progress.get("past") or 0),
         "aside": _tables(state.aside),
         "orphans": _tables(state.orphans),
         "uncovered": [] if last is None else list(last.uncovered),
@@ -136,6 +137,8 @@ def lines_of(found: Mapping[str, Any]) -> list[str]:
         f"rows       {rows}{since}",
         f"skipped    {skipped} row events",
     ]
+    if found["past"]:
+        lines.append(f"past       {found['past']:,} rows that system-versioned tables keep of their past: not copied")
     if found["log"]:
         lines.insert(2, f"log        cannot be read, so this is what capture on this host said last: {found['log']}")
         return lines + _incidents(found)

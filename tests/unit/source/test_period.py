@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import replace
 
 import pytest
 
+from include.clock import ManualClock
 from include.errors import Terminal
+from include.log.memory import MemoryLog, MemoryRegistry
+from include.log.topics import change
+from include.record.gtid import MariadbGtidSet
+from include.record.position import BinlogPosition, SourcePosition
+from include.source.definition import SourceDefinition
+from include.source.direct_log import memory_log
+from include.source.encode import Encoders
 from include.source.images import Images
 from include.source.period import altered_until, of_today
 from include.source.policy import Policy
+from include.source.replicator import Replicator
 from include.source.shape import Image
+from include.source.state import CaptureState
 from include.source.step import Rows
 from include.source.table_info import TableInfo
 from include.source.tables import Catalog
@@ -145,6 +154,23 @@ def test_a_period_of_transactions_is_refused_as_its_changes_are_logged_as_text()
         catalog.shape(info_of(table, description))
 
 
-def test_counters_have_something_to_count() -> None:
-    found = Counter(case for _, case in CASES)
-    assert set(found.values()) == {3}
+def test_the_core_sends_records_of_today_s_rows_and_counts_the_others() -> None:
+    recording = load("mariadb-11.4", "versioned")
+    infos = {table: info_of(table, description) for table, description in recording.descriptions().items()}
+    source = SourceDefinition(host="db", port=1, user="u", password="p", databases=["golden"])
+    log = memory_log("s", MemoryLog(), MemoryRegistry(), ManualClock())
+    log.open()
+    catalog = Catalog(lambda: infos, server_of(recording.server), source.policy)
+    start = SourcePosition("mariadb", MariadbGtidSet.parse(recording.gtid[0]), BinlogPosition("bin.000001", 4), 0)
+    state = CaptureState(tables=dict.fromkeys(map(".".join, infos), 0), snapshot="done")
+    core = Replicator("s", source, catalog, Encoders("s", source, log), ManualClock(), start, state)
+    for each in transactions(recording):
+        core.on_transaction(each)
+    group = core.flush()
+    assert group.state.aside == {}
+    topic = change("s", "golden", "implicit")
+    records = [output.value is None for output in group.outputs if output.topic == topic]
+    # Two inserted, one changed, one moved to another key, one deleted: that is two tombstones.
+    assert records == [False, False, False, False, True, False, False, True]
+    # What four updates and a REPLACE left, and what DELETE HISTORY took.
+    assert group.past == 8

@@ -76,7 +76,7 @@ class Scene:
     ) -> dict[str, Any]:
         at = SourcePosition("mariadb", MariadbGtidSet.parse("0-1-5"), BinlogPosition("bin.000001", 700), 9_000_000)
         counted = ops or {}
-        group = Group((), at, state or CaptureState(), 1, (), sum(counted.values()), 1, counted, skipped or {})
+        group = Group((), at, state or CaptureState(), 1, (), sum(counted.values()), 1, counted, skipped or {}, past=2)
         self.reporter.on_commit(group, caught_up=False)
         self.clock.advance(1)
         return self.folder.progress
@@ -87,7 +87,7 @@ def test_rows_by_op_and_events_passed_over_by_type_add_up() -> None:
     scene.commit({"c": 2, "u": 1}, {"d": 1})
     said = scene.commit({"c": 1, "r": 5}, {"d": 2, "u": 1})
     assert (said["rows"], said["ops"]) == (9, {"c": 3, "u": 1, "r": 5})
-    assert said["skipped"] == {"DELETE_ROWS": 3, "UPDATE_ROWS": 1}
+    assert (said["skipped"], said["past"]) == ({"DELETE_ROWS": 3, "UPDATE_ROWS": 1}, 4)
     assert (said["position"], said["gtids"], said["transactions"], said["started_us"]) == (
         "bin.000001:700",
         "0-1-5",

@@ -24,6 +24,7 @@ PROGRESS = {
     "started_us": NOW_US - 60_000_000,
     "ops": {"c": 1200, "r": 3},
     "skipped": {"UPDATE_ROWS": 2},
+    "past": 7,
     "reading": {"table": "shop.big", "rows": 5000},
     "incidents": [{"id": "purge:1", "kind": "purge", "text": "soon purged", "fix": "raise it"}],
 }
@@ -84,9 +85,11 @@ def test_a_running_capture_is_told_whole() -> None:
         }
     ]
     assert found["owed"] == [{"id": "r1", "tables": ["shop.big"], "gap": False}]
+    assert found["past"] == 7
     text = "\n".join(lines_of(found))
     for part in (
         "capture runs",
+        "7 rows that system-versioned tables keep of their past: not copied",
         "2.5 s, 1,234 bytes",
         "in 20.0 h, by its limit of time; the oldest file is 5.5 h old",
         "inserted 1,200, read 3 since 1970-01-01T00:15:40",
