@@ -23,7 +23,7 @@ from include.errors import LyrebirdError, Terminal, Transient
 from include.record.gtid import Flavour
 from include.source.connection import error_of
 from include.source.definition import SourceDefinition
-from include.source.event_type import ADVICE, KINDS, EventType
+from include.source.event_type import ADVICE, KINDS, SPOILT, EventType
 from include.source.format_description import DESCRIPTION_BYTES, FormatDescription, parse_format_description
 
 __all__ = ["Event", "EventReader", "EventType", "Packets"]
@@ -171,7 +171,7 @@ class EventReader:
     def parse(self, data: bytes) -> Event:
         """One event; raises `Terminal` for a type, size or checksum that is not right. Names type and position."""
         if len(data) < _HEADER.size:
-            raise Terminal("binlog event is cut short", file=self.file, size=len(data))
+            raise Terminal("binlog event is cut short", file=self.file, size=len(data), fix=SPOILT)
         timestamp, code, server_id, size, stated, flags = _HEADER.unpack_from(data)
         kind = KINDS[code]
         # Where the server states no end, the last event's is the nearest place that is known.
@@ -187,7 +187,9 @@ class EventReader:
                 fix=ADVICE.get(code, "Nothing was skipped; a newer release may read it."),
             )
         if size != len(data):
-            raise Terminal("binlog event has another size than it says", file=self.file, pos=stated_or_last, type=code)
+            raise Terminal(
+                "binlog event has another size than it says", file=self.file, pos=stated_or_last, type=code, fix=SPOILT
+            )
         description = self._description
         if kind is EventType.FORMAT_DESCRIPTION:
             body = self._described(data, stated)
@@ -228,7 +230,7 @@ class EventReader:
 
     def _described(self, data: bytes, stated: int) -> bytes:
         if len(data) < DESCRIPTION_BYTES:
-            raise Terminal("format description is cut short", file=self.file, pos=stated)
+            raise Terminal("format description is cut short", file=self.file, pos=stated, fix=SPOILT)
         found = parse_format_description(data, self.file)
         if found.checksum:
             flags = data[17] & ~_IN_USE
@@ -250,7 +252,7 @@ class EventReader:
                 raise self._unsummed(kind, len(data), stated)
         body = data[19:-4] if summed else data[19:]
         if len(body) < 9:
-            raise Terminal("rotate event is cut short", file=self.file, pos=stated)
+            raise Terminal("rotate event is cut short", file=self.file, pos=stated, fix=SPOILT)
         name = body[8:]
         if not _FILE_NAME.fullmatch(name):
             raise Terminal(
@@ -258,7 +260,7 @@ class EventReader:
                 name=name.decode("utf-8", "backslashreplace"),
                 file=self.file,
                 pos=stated,
-                fix="Check the server's disk and the network; capture goes on from its last position when started.",
+                fix=SPOILT,
             )
         self.file = name.decode("utf-8", "replace")
         self.end = int.from_bytes(body[:8], "little")
@@ -269,11 +271,11 @@ class EventReader:
     def _unsummed(self, kind: EventType, size: int, stated: int) -> Terminal:
         place: dict[str, Any] = {"type": int(kind), "file": self.file, "pos": stated or self.end}
         if size < _LEAST:
-            return Terminal("binlog event is cut short", **place)
+            return Terminal("binlog event is cut short", **place, fix=SPOILT)
         return Terminal(
             "binlog event fails its checksum",
             **place,
-            fix="Check the server's disk and the network; capture goes on from its last position when started.",
+            fix=SPOILT,
         )
 
 

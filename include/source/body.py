@@ -6,6 +6,7 @@ from typing import Final
 
 from include.errors import Terminal
 from include.source.binlog import Event
+from include.source.event_type import SPOILT
 
 __all__ = ["BodyReader"]
 
@@ -86,4 +87,5 @@ class BodyReader:
             cause=cause,
             file=event.file,
             pos=event.log_pos,
+            fix=SPOILT,
         )

@@ -112,7 +112,11 @@ def query(connection: Connection[Cursor], source: SourceDefinition, sql: str, *v
         raise error_of(refusal, source) from refusal
     except _GARBAGE as refusal:
         raise Transient(
-            "the server's answer is not understood", system="mysql", server=source.place, answer=repr(refusal)[:200]
+            "the server's answer is not understood",
+            system="mysql",
+            server=source.place,
+            answer=repr(refusal)[:200],
+            fix="Is there a proxy, or something else than a database, at that place?",
         ) from refusal
 
 
@@ -245,7 +249,13 @@ def error_of(refusal: BaseException, source: SourceDefinition) -> LyrebirdError:
     if code == _TABLE_CHANGED:
         return Transient("a table was altered while its snapshot was read", system="mysql", server=place, answer=answer)
     if isinstance(refusal, pymysql.err.ProgrammingError) or code in _NOT_UNDERSTOOD:
-        return Terminal("the server refuses a statement", server=place, answer=answer, code=code)
+        return Terminal(
+            "the server refuses a statement",
+            server=place,
+            answer=answer,
+            code=code,
+            fix="`lyrebird capture check` tells what the account and the server lack.",
+        )
     return Transient(
         "the server does not answer",
         system="mysql",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import Final
 
-__all__ = ["ADVICE", "KINDS", "EventType"]
+__all__ = ["ADVICE", "KINDS", "SPOILT", "EventType"]
 
 
 class EventType(IntEnum):
@@ -69,3 +69,5 @@ ADVICE: Final[dict[int, str]] = {
     172: "MariaDB split a large rows event: raise binlog_row_event_fragment_threshold.",
 }
 """The next step where a code is refused for a reason that is known."""
+SPOILT: Final = "Check the server's disk and the network; capture goes on from its last position when started."
+"""The next step where bytes are not as they should be."""

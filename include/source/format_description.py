@@ -14,6 +14,7 @@ from typing import Final
 
 from include.errors import Terminal
 from include.record.gtid import Flavour
+from include.source.event_type import SPOILT
 
 __all__ = ["DESCRIPTION_BYTES", "FormatDescription", "parse_format_description"]
 
@@ -54,18 +55,20 @@ def parse_format_description(data: bytes, file: str) -> FormatDescription:
         )
     numbers = _NUMBERS.match(version)
     if numbers is None:
-        raise Terminal("format description without a server version", file=file, server_version=version)
+        raise Terminal("format description without a server version", file=file, server_version=version, fix=SPOILT)
     number = tuple(map(int, numbers.groups()))
     named = "mariadb" in version.lower() or "-maria-" in version.lower()
     footer = number >= ((5, 3, 0) if named else (5, 6, 1))
     sizes = data[DESCRIPTION_BYTES : len(data) - 5 if footer else len(data)]
     flavour: Flavour = "mariadb" if named or len(sizes) >= _MARIADB_TYPES else "mysql"
     if footer and len(data) < DESCRIPTION_BYTES + 5:
-        raise Terminal("format description is cut short", file=file)
+        raise Terminal("format description is cut short", file=file, fix=SPOILT)
     for code, size in _EXPECTED.items():
         # MySQL from 8.4 on knows version 1 of rows no more and describes it as of size 0.
         if code <= len(sizes) and sizes[code - 1] not in (0, size):
-            raise Terminal("the binlog describes its events in a way that is not read", file=file, type=code)
+            raise Terminal(
+                "the binlog describes its events in a way that is not read", file=file, type=code, fix=SPOILT
+            )
     algorithm = data[-5] if footer else 0
     if algorithm not in (0, 1):
         raise Terminal(

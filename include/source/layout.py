@@ -125,7 +125,11 @@ def layout(table: TableMap, shape: Shape, flavour: Flavour) -> Layout:
     wrong = mismatch(table, shape.columns, flavour)
     if wrong is not None:
         raise Terminal(
-            "the table map does not fit the table's columns", table=shape.table, column=wrong[0], reason=wrong[1]
+            "the table map does not fit the table's columns",
+            table=shape.table,
+            column=wrong[0],
+            reason=wrong[1],
+            fix="Read the table anew: `lyrebird capture resume-table`.",
         )
     return Layout(shape, tuple(_field(table, i, column) for i, column in enumerate(shape.columns)))
 

@@ -73,7 +73,11 @@ def read_server(ask: Ask) -> Server:
     text = str(ask("SELECT VERSION()")[0][0])
     numbers = re.match(r"(?:5\.5\.5-)?(\d+)\.(\d+)\.(\d+)", text)
     if numbers is None:
-        raise Terminal("the server's version is not understood", version=text)
+        raise Terminal(
+            "the server's version is not understood",
+            version=text,
+            fix="Capture reads MariaDB from 10.1 and MySQL from 5.6 on; is it one of these?",
+        )
     version = (int(numbers[1]), int(numbers[2]), int(numbers[3]))
     lower_names = int(ask("SELECT @@lower_case_table_names")[0][0]) == 1
     if "mariadb" in text.lower():

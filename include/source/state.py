@@ -85,7 +85,11 @@ class CaptureState:
                 ),
             )
         except (KeyError, TypeError) as error:
-            raise Terminal("the resolved record holds no state of capture", missing=str(error)) from error
+            raise Terminal(
+                "the resolved record holds no state of capture",
+                missing=str(error),
+                fix="Was the topic written by hand? Delete the source's topics and snapshot it again.",
+            ) from error
 
     @property
     def uncovered(self) -> tuple[str, ...]:

@@ -18,6 +18,7 @@ from include.record.position import BinlogPosition, SourcePosition
 from include.record.schema import Column
 from include.source.binlog import Event, EventReader
 from include.source.definition import SourceDefinition
+from include.source.direct_log import memory_log
 from include.source.encode import Encoders
 from include.source.files import BinlogFile, Source
 from include.source.images import Images
@@ -106,8 +107,9 @@ def test_names_of_today_are_not_given_to_columns_of_yesterday() -> None:
 
 def test_a_restart_needs_nothing_but_the_last_resolved_record_however_often_tables_were_altered() -> None:
     """Debezium, Maxwell: each ALTER adds to a history without bound, which is replayed at every start."""
-    log = MemoryLog()
-    encoders = Encoders("s", SOURCE, log.admin(), MemoryRegistry())
+    log = memory_log("s", MemoryLog(), MemoryRegistry(), ManualClock())
+    log.open()
+    encoders = Encoders("s", SOURCE, log)
     start = SourcePosition("mariadb", MariadbGtidSet(), BinlogPosition("bin.000001", 4), 0)
     state = CaptureState(tables={"shop.t": 0}, snapshot="done")
     core = Replicator("s", SOURCE, catalog(*SCHEMA.columns), encoders, ManualClock(), start, state)
