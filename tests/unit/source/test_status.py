@@ -25,7 +25,9 @@ PROGRESS = {
     "ops": {"c": 1200, "r": 3},
     "skipped": {"UPDATE_ROWS": 2},
     "past": 7,
-    "reading": {"table": "shop.big", "rows": 5000},
+    "reading": {
+        "table": "shop.big", "rows": 5000, "done": 5000, "total": 20000, "rows_per_s": 2500, "left_s": 6
+    },  # fmt: skip
     "incidents": [{"id": "purge:1", "kind": "purge", "text": "soon purged", "fix": "raise it"}],
 }
 
@@ -84,7 +86,7 @@ def test_a_running_capture_is_told_whole() -> None:
             "since_us": NOW_US - 9_000_000,
         }
     ]
-    assert found["owed"] == [{"id": "r1", "tables": ["shop.big"], "gap": False}]
+    assert found["owed"] == [{"id": "r1", "tables": ["shop.big"], "gap": False, "done": 0, "total": None}]
     assert found["past"] == 7
     text = "\n".join(lines_of(found))
     for part in (
@@ -95,7 +97,7 @@ def test_a_running_capture_is_told_whole() -> None:
         "inserted 1,200, read 3 since 1970-01-01T00:15:40",
         "UPDATE_ROWS 2 row events",
         "lyrebird capture resume-table --source shop shop.t",
-        "shop.big, 5,000 rows so far",
+        "shop.big: 5,000 of about 20,000 rows, 2,500 rows/s, about 6 s left",
         "X'61' after bin.000001:700",
     ):
         assert part in text
