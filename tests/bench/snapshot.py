@@ -76,14 +76,18 @@ def _round(place: Place, pid: int, arguments: argparse.Namespace) -> dict[str, f
     before = {name: _cpu_s(processes) for name, processes in costs.items()}
     begun = time.monotonic()
     id_ = ask_for(world, "big", rows_per_s=0)
-    most = 0
-    while (answer := answers_by_id(reader, world.name).get(id_)) is None or answer.state not in ("done", "refused"):
+    most = 0.0
+    answer = None
+    while answer is None or answer.state not in ("done", "refused"):
         if time.monotonic() - begun > _PATIENCE_S:
             raise SystemExit(f"the snapshot is not done: {answer}")
+        time.sleep(0.1)
         most = max(most, costs["capture"][0].memory_info().rss)
-        time.sleep(0.05)
+        # Cheap beside reading the answers, which would cost Kafka as much as the rows.
+        if sum(reader.end_offsets(topic).values()) - there >= arguments.rows:
+            answer = answers_by_id(reader, world.name).get(id_)
     took_s = time.monotonic() - begun
-    if answer.state != "done" or sum(reader.end_offsets(topic).values()) - there < arguments.rows:
+    if answer.state != "done":
         raise SystemExit(f"not all rows are in Kafka: {answer}")
     reader.close()
     spent = {name: _cpu_s(processes) - before[name] for name, processes in costs.items()}
