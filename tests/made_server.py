@@ -229,12 +229,12 @@ class _Flow:
         self._upstream, self._next, self._clock, self._steps, self._chance = upstream, done, clock, steps, chance
 
     def next(self, _timeout_s: float) -> SourceTransaction | Idle | None:
-        self._steps.step("next")
         story, upstream = self._upstream.story.transactions, self._upstream
         self._clock.advance(self._chance.choice((0.02, 0.05, 0.3)))
         # What was committed may be shown by a snapshot before it comes here.
         upstream.committed = min(len(story), max(upstream.committed, self._next + self._chance.randint(0, 3)))
         if self._next < upstream.committed:
+            self._steps.step("next")
             self._next += 1
             return story[self._next - 1]
         time.sleep(0.0003)

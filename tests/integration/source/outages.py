@@ -74,6 +74,7 @@ def outlives_the_registry(world: World, registry: Proxy) -> None:
         registry.target = ("127.0.0.1", 1)
         registry.reset()
 
+    world.sql(f"INSERT INTO {n}.a VALUES (1, 1, 'x', 1, NULL)", f"INSERT INTO {n}.b VALUES (1, 1, 'y')")
     down()
     first = world.start("run", "--snapshot")
     waits_for(world, "registry", first)
