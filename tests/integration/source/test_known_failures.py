@@ -54,6 +54,22 @@ def test_a_table_that_somebody_locks_holds_back_neither_stream_nor_other_tables(
     world.stop(capture)
 
 
+def test_a_snapshot_gives_rows_what_an_alter_gave_them_without_logging_it(world: World) -> None:
+    """Debezium, Maxwell: rows of before an ALTER lack the default of a new column for ever."""
+    world.sql(f"INSERT INTO {world.name}.b VALUES (1, 1, 'old')")
+    world.run("run", "--snapshot")
+    capture = world.start("run")
+    world.sql(
+        f"ALTER TABLE {world.name}.b ADD c int NOT NULL DEFAULT 5, MODIFY a_id varchar(9)",
+        f"INSERT INTO {world.name}.b VALUES (2, '2', 'new', 6)",
+    )
+    world.wait(lambda: 2 in world.copy("b"))
+    assert world.copy("b") == {1: (1, 1, "old"), 2: (2, "2", "new", 6)}
+    world.run("snapshot", "--tables", "b", "--wait", "--timeout", "60")
+    assert world.copy("b") == world.truth("b") == {1: (1, "1", "old", 5), 2: (2, "2", "new", 6)}
+    world.stop(capture)
+
+
 def read_rows(world: World, table: str) -> list[Any]:
     """Records of rows that snapshots read."""
     decode = Decoder(ConfluentRegistry(world.registry).schema)

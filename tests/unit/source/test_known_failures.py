@@ -12,6 +12,7 @@ A parser of DDL stops the stream (dbz#2321 #2401 #2224, DBZ-9623 -9411; maxwell 
 A schema history is lost, grows, is slow (dbz#2047, DBZ-8562; airbyte #74002; Altinity #507; risingwave #14394)
     test_known_failures_stream.py::test_rows_of_before_an_alter_are_read_by_the_map_of_their_time
     test_known_failures_stream.py::test_names_of_today_are_not_given_to_columns_of_yesterday
+    tests/integration/source/test_known_failures.py::test_a_snapshot_gives_rows_what_an_alter_gave_them_without_logging_it
     test_known_failures_stream.py::test_a_restart_needs_nothing_but_the_last_resolved_record_however_often_tables_were_altered
 Compressed binlog: no row, position moves on (maxwell PR #2254; osheroff #19; shyiko #325; go-mysql #533; DBZ-9367)
     test_known_failures_values.py::test_compressed_rows_that_others_pass_over_are_read
