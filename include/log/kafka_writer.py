@@ -90,33 +90,33 @@ class KafkaWriter:
         timestamp_ms: int | None = None,
     ) -> None:
         """See `LogWriter`. A record with neither key nor partition is refused."""
-        self._need_open()
-        at = self._partition(topic, key) if partition is None else partition
-        place, record = (topic, at), (value, key, headers, timestamp_ms)
+        if self._state != "open":
+            self._need_open()
+        place = topic, self._partition(topic, key) if partition is None else partition
         before = self._last.get(place)
-        self._last[place] = record
+        self._last[place] = value, key, headers, timestamp_ms
         if before is not None:
             self._put(place, before, None)
 
     def _put(self, place: tuple[str, int], record: _Record, told: Callable[..., None] | None) -> None:
         """Hand a record to the client; `told` hears where it went, which costs a fifth of all that a record does."""
-        value, key, headers, timestamp_ms = record
+        (topic, partition), (value, key, headers, timestamp_ms) = place, record
         more = {} if timestamp_ms is None else {"timestamp": timestamp_ms}
         until_s: float | None = None
         while True:
             # Without `asking`, which would cost as much as the rest: this is called for every row.
             try:
-                self._produce(place[0], value, key, place[1], told, headers=list(headers), **more)
+                self._produce(topic, value, key, partition, told, headers=list(headers), **more)
             except BufferError as full:
                 until_s = until_s or self._clock.monotonic_s() + self._timeout_s
                 self._serve(0.1)
                 if self._clock.monotonic_s() > until_s:
-                    raise self._connection.unreachable("append", topic=place[0], transactional_id=self._id) from full
+                    raise self._connection.unreachable("append", topic=topic, transactional_id=self._id) from full
                 continue
             except (KafkaException, SystemError) as refused:
                 self._serve(0)
                 self._check()
-                with self._connection.asking("append", topic=place[0], partition=place[1], transactional_id=self._id):
+                with self._connection.asking("append", topic=topic, partition=partition, transactional_id=self._id):
                     self._raise_earlier(refused)
                     raise
             self._unserved += 1

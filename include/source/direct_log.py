@@ -117,15 +117,10 @@ class DirectLog:
         if not self._begun:
             writer.begin()
             self._begun = True
-        for output in outputs:
+        append = writer.append
+        for topic, key, value, version, partition in outputs:
             self._appended = True
-            writer.append(
-                output.topic,
-                output.key,
-                output.value,
-                headers=(to_header(output.version),),
-                partition=output.partition,
-            )
+            append(topic, key, value, headers=(to_header(version),), partition=partition)
 
     def commit(self, group: Group) -> None:
         """See `CaptureLog`; all steps."""
