@@ -58,7 +58,7 @@ class Column:
 
     `digits` are those of the seconds' fraction (DATETIME_PRECISION); `length` is the number in BIT(n), BINARY(n), in
     characters CHAR(n) and VARCHAR(n), and the dimension of VECTOR(n), 0 where it does not matter. `old`: a DECIMAL of
-    before MySQL 5.0, a text whose place of the sign may hold one digit more.
+    before MySQL 5.0, a text whose place of the sign may hold one digit more; MySQL 5.6 does not tell which are.
     """
 
     name: str

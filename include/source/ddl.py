@@ -12,7 +12,7 @@ What stands in quotes or comments is no word: the text is cut into tokens first.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final, Literal, NamedTuple
@@ -54,12 +54,24 @@ class Effect:
     to: tuple[str, str] | None = None
 
 
-def effects(text: str, database: str, *, lower_names: bool = False) -> list[Effect]:
+def effects(
+    text: str,
+    database: str,
+    *,
+    lower_names: bool = False,
+    in_memory: Callable[[str, str], bool] = lambda _database, _table: False,
+) -> list[Effect]:
     """Effects of a statement run in `database`; raises `Terminal` for DML logged as text.
 
     `lower_names`: the server keeps names of tables in small letters, while a statement is logged as it was written.
+    `in_memory` tells tables that a restart empties: older servers log that as a DELETE of all rows.
     """
     reader = _Reader(text.lower() if lower_names else text, database.lower() if lower_names else database)
+    if reader.takes("DELETE", "FROM"):
+        emptied = reader.tables(most=1)
+        if emptied and not any(reader.rest()) and in_memory(*emptied[0]):
+            return [Effect("truncate", *emptied[0])]
+        raise _rows_as_text(text, database)
     if reader.word in _DML:
         raise _rows_as_text(text, database)
     if reader.takes("TRUNCATE"):

@@ -269,7 +269,8 @@ class Replicator:
         self.state = self.state.with_orphan(table, noted)
 
     def _on_statement(self, query: Query, gtid: str) -> None:
-        found = effects(query.text, query.database, lower_names=self._catalog.lower_names)
+        catalog = self._catalog
+        found = effects(query.text, query.database, lower_names=catalog.lower_names, in_memory=catalog.in_memory)
         mine = [effect for effect in found if self._concerns(effect)]
         if not found or any(effect.kind == "drop_database" for effect in mine):
             self._catalog.forget()

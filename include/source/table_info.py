@@ -95,6 +95,11 @@ class TableInfo:
         self.virtual.discard(column)
 
     @property
+    def in_memory(self) -> bool:
+        """Whether a restart of the server empties it."""
+        return self.engine.lower() in ("memory", "heap")
+
+    @property
     def transactional(self) -> bool:
         """Whether its rows vanish with a rollback."""
         return self.engine.lower() in ("innodb", "rocksdb", "tokudb", "ndbcluster", "ndb")

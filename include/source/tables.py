@@ -149,6 +149,11 @@ class Catalog:
             self._known[name] = None if self._whole else self._describe(*name)
         return self._known[name]
 
+    def in_memory(self, database: str, table: str) -> bool:
+        """Whether a restart of the server empties the table."""
+        info = self.table((database, table))
+        return info is not None and info.in_memory
+
     def cascades_into(self, name: tuple[str, str]) -> bool:
         """Whether a foreign key cascades into the table."""
         found = self._cascading.get(name)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from include.record.schema import Column
 from include.source.care import needs_care
+from include.source.columns import column_of
 from include.source.definition import SourceDefinition
 from include.source.preflight import short_horizon
 from include.source.purge import Horizon
@@ -53,6 +54,23 @@ def test_each_kind_of_column_is_named_with_what_to_do() -> None:
     found = list(needs_care(info, source(), MARIADB))
     assert [place for place, _, _ in found] == ["shop.t.v", "shop.t.dd", "shop.t.ff", "shop.t.at", "shop.t.old"]
     assert all(problem and fix.endswith(".") for _, problem, fix in found)
+
+
+def test_tables_with_a_past_and_tables_in_memory_are_named() -> None:
+    found = table(*PLAIN)
+    found.period, found.engine = ("row_start", "row_end"), "MEMORY"
+    assert [problem.split(":")[0] for _, problem, _ in needs_care(found, source(), MARIADB)] == [
+        "lies in the server's memory",
+        "is system-versioned",
+    ]
+
+
+def test_a_key_with_a_date_and_an_old_decimal_need_care() -> None:
+    info = table(*PLAIN, ("day", "date", ""), key=("id", "day"))
+    info.columns.append(column_of("old", "decimal(10,2)/*old*/"))
+    found = list(needs_care(info, source(), MARIADB))
+    assert [place for place, _, _ in found] == ["shop.t.day", "shop.t.old"]
+    assert "sets the table aside" in found[0][1]
 
 
 def test_a_computed_column_that_the_binlog_has_needs_no_care() -> None:
