@@ -25,9 +25,7 @@ PROGRESS = {
     "ops": {"c": 1200, "r": 3},
     "skipped": {"UPDATE_ROWS": 2},
     "past": 7,
-    "reading": {
-        "table": "shop.big", "rows": 5000, "done": 5000, "total": 20000, "rows_per_s": 2500, "left_s": 6
-    },  # fmt: skip
+    "reading": {"table": "shop.big", "rows": 5000, "done": 5000, "total": 20000, "rows_per_s": 2500, "left_s": 6},
     "incidents": [{"id": "purge:1", "kind": "purge", "text": "soon purged", "fix": "raise it"}],
 }
 
