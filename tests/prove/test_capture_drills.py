@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tests.integration.source.broker import broker
-from tests.integration.source.outages import goes_on, outlives_kafka
+from tests.integration.source.outages import ends_where_another_has_its_id, goes_on, outlives_kafka
 from tests.integration.source.pair import Pair, takes_over
 from tests.integration.source.proxy import Proxy
 from tests.integration.source.world import opened
@@ -67,3 +67,15 @@ def test_a_server_that_dies_under_writers_and_recovers_loses_and_doubles_nothing
         world.is_whole()
         assert len(world.changes()) > 100
         world.stop(capture)
+
+
+@pytest.mark.parametrize("name", ["mariadb-10.2", "mysql-5.6", "mysql-9.7"])
+def test_another_replica_with_its_server_id_ends_capture_and_costs_nothing(
+    name: str, unique: str, tmp_path: Path, kafka: str, registry_url: str
+) -> None:
+    require_here(name)
+    with (
+        running(name, tmp_path / "server") as made,
+        opened(unique, tmp_path, made, kafka, registry_url) as world,
+    ):
+        ends_where_another_has_its_id(world)

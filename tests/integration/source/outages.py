@@ -9,12 +9,20 @@ from typing import Any
 
 import psutil
 
+from include.source.connection import dump
+from include.source.definition import SourceDefinition
 from tests.integration.source.broker import Broker
 from tests.integration.source.proxy import Proxy
 from tests.integration.source.world import World
 from tests.integration.source.writers import Writers
 
-__all__ = ["goes_on", "outlives_a_full_disk", "outlives_kafka", "outlives_the_registry"]
+__all__ = [
+    "ends_where_another_has_its_id",
+    "goes_on",
+    "outlives_a_full_disk",
+    "outlives_kafka",
+    "outlives_the_registry",
+]
 
 # More than what capture may take while it waits.
 _MORE_MB = 40
@@ -119,4 +127,35 @@ def outlives_a_full_disk(world: World) -> None:
         goes_on(world, 90)
     world.is_whole()
     assert not list(world.folder.glob("lyrebird-spill-*"))
+    world.stop(capture)
+
+
+def ends_where_another_has_its_id(world: World) -> None:
+    """A replica of somebody else's asks for the binlog under capture's own server id."""
+    world.run("run", "--snapshot")
+    capture = world.start("run")
+    source = SourceDefinition(
+        host=world.server.host,
+        port=world.server.port,
+        user=world.name,
+        password=world.password,
+        databases=[world.name],
+    )
+    with Writers(world):
+        goes_on(world)
+        world.running.remove(capture)
+        stranger = dump(source, source.replica_id(world.name), world.end())
+        try:
+            said = capture.communicate(timeout=60)[1]
+        finally:
+            stranger.close()
+        assert capture.returncode == 3, said
+        assert "another replica uses its server id" in said.splitlines()[-1]
+        assert "declare another `server_id`" in said.splitlines()[-1]
+        state = world.status()["state"]
+        assert state["name"] == "stopped"
+        assert "another replica uses its server id" in state["text"]
+        capture = world.start("run")
+        goes_on(world)
+    world.is_whole()
     world.stop(capture)

@@ -10,7 +10,12 @@ from urllib.parse import urlsplit
 import pytest
 
 from tests.integration.source.broker import broker
-from tests.integration.source.outages import outlives_a_full_disk, outlives_kafka, outlives_the_registry
+from tests.integration.source.outages import (
+    ends_where_another_has_its_id,
+    outlives_a_full_disk,
+    outlives_kafka,
+    outlives_the_registry,
+)
 from tests.integration.source.proxy import Proxy
 from tests.integration.source.world import World, opened
 
@@ -44,3 +49,7 @@ def test_a_dead_registry_is_waited_for_at_the_start_and_at_new_schemas(world: Wo
 
 def test_room_on_disk_is_waited_for_and_nothing_is_lost_or_doubled(world: World) -> None:
     outlives_a_full_disk(world)
+
+
+def test_another_replica_with_its_server_id_ends_capture_and_costs_nothing(world: World) -> None:
+    ends_where_another_has_its_id(world)
