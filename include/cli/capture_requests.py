@@ -78,7 +78,8 @@ request_snapshot = click.Command(
 def resume_table(name: str, tables: tuple[str, ...], id_: str, wait: bool, timeout: float, as_json: bool) -> None:
     """Ask the running capture to take up tables again that it set aside, or that may lack changes by cascade.
 
-    Each TABLE (`orders` or `shop.orders`) is read whole; what went meanwhile is removed from its copies at the end.
+    Each TABLE (`orders` or `shop.orders`) is read whole; what went meanwhile is removed from its copies at the end. Of
+    one whose key columns changed the topic is deleted and made again, and whoever reads it has to begin anew.
     """
     _ask(name, "resume_table", tables, id_, timeout if wait else 0.0, as_json)
 
