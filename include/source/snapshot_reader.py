@@ -160,10 +160,18 @@ class SnapshotReader:
         low = self.place()
         if not self.server.gtids:
             # Up to here all must be finished in the engine too, before the snapshot is taken.
-            self._clock.sleep(_SETTLE_S)
+            self._clock.sleep(_SETTLE_S + self._held_back_s())
         self.ask(_BEGIN)
         high = self.place()
         return Span(low, high)
+
+    def _held_back_s(self) -> float:
+        """How long a transaction may stand in the binlog before the engine commits it: until a replica has it."""
+        found = {str(name): str(value) for name, value in self.ask("SHOW GLOBAL VARIABLES LIKE 'rpl_semi_sync_%'")}
+        for role in ("master", "source"):
+            if found.get(f"rpl_semi_sync_{role}_enabled", "OFF") == "ON":
+                return int(found.get(f"rpl_semi_sync_{role}_timeout", "0")) / 1000
+        return 0.0
 
     def _position(self, gtids: object, at: BinlogPosition, commit_us: int) -> SourcePosition:
         flavour = self.server.flavour

@@ -1,0 +1,119 @@
+"""A snapshot's place in the binlog, as each family of servers tells it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from include.clock import ManualClock
+from include.errors import Transient
+from include.record.gtid import parse_gtid_set
+from include.record.position import BinlogPosition, SourcePosition
+from include.source import snapshot_reader
+from include.source.definition import SourceDefinition
+from include.source.snapshot_reader import SnapshotReader
+
+UUID = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
+
+
+class Answers:
+    """A connection to a server that answers as told: a text → rows, or what gives rows at each time it is asked."""
+
+    def __init__(self, answers: dict[str, Any]) -> None:
+        self.answers, self.asked = {"lower_case": [(0,)], **answers}, list[str]()
+
+    def __call__(self, _connection: object, _source: object, sql: str, *_values: object) -> list[tuple[Any, ...]]:
+        self.asked.append(sql)
+        for text, rows in self.answers.items():
+            if text in sql:
+                return rows() if callable(rows) else rows
+        return []
+
+
+@pytest.fixture
+def reader(monkeypatch: pytest.MonkeyPatch) -> Any:
+    def made(answers: dict[str, Any]) -> tuple[SnapshotReader, Answers, ManualClock]:
+        asked, clock = Answers(answers), ManualClock()
+        monkeypatch.setattr(snapshot_reader, "connect", lambda *_: object())
+        monkeypatch.setattr(snapshot_reader, "query", asked)
+        source = SourceDefinition(host="db", port=1, user="u", password="p", databases=["shop"])
+        return SnapshotReader(source, clock), asked, clock
+
+    return made
+
+
+def test_mariadb_tells_the_place_inside_of_the_snapshot(reader: Any) -> None:
+    opened, asked, _ = reader(
+        {
+            "VERSION()": [("11.4.5-MariaDB",)],
+            "binlog_snapshot_": [("Binlog_snapshot_file", "bin.000002"), ("Binlog_snapshot_position", "77")],
+            "BINLOG_GTID_POS": [("0-1-9",)],
+        }
+    )
+    span = opened.open()
+    assert span.low is span.high
+    assert (str(span.low.gtids), str(span.low.binlog)) == ("0-1-9", "bin.000002:77")
+    begun = asked.asked.index("START TRANSACTION WITH CONSISTENT SNAPSHOT")
+    assert begun < asked.asked.index("SHOW STATUS LIKE 'binlog_snapshot_%'")
+
+
+def test_mysql_tells_what_is_in_it_for_certain_and_what_may_be(reader: Any) -> None:
+    gtids = iter([f"{UUID}:1-4", f"{UUID}:1-6"])
+    opened, _, clock = reader(
+        {
+            "VERSION()": [("9.7.4",)],
+            "gtid\\_mode": [("gtid_mode", "ON")],
+            "SHOW BINARY LOG STATUS": [("bin.000001", 9)],
+            "@@global.gtid_executed": lambda: [(next(gtids),)],
+        }
+    )
+    span = opened.open()
+    assert (str(span.low.gtids), str(span.high.gtids)) == (f"{UUID}:1-4", f"{UUID}:1-6")
+    assert clock.monotonic_s() == 0
+
+
+@pytest.mark.parametrize(("semi_sync", "seconds"), [([], 2.0), ([("rpl_semi_sync_master_enabled", "OFF")], 2.0),
+    ([("rpl_semi_sync_source_enabled", "ON"), ("rpl_semi_sync_source_timeout", "10000")], 12.0)])  # fmt: skip
+def test_without_gtids_all_up_to_the_place_is_given_the_time_to_be_committed(
+    reader: Any, semi_sync: list[tuple[str, str]], seconds: float
+) -> None:
+    ends = iter([[("bin.000001", 100)], [("bin.000001", 300)]])
+    opened, _, clock = reader(
+        {
+            "VERSION()": [("5.6.21",)],
+            "gtid\\_mode": [("gtid_mode", "OFF")],
+            "rpl_semi_sync": semi_sync,
+            "SHOW MASTER STATUS": lambda: next(ends),
+        }
+    )
+    span = opened.open()
+    assert (str(span.low.binlog), str(span.high.binlog)) == ("bin.000001:100", "bin.000001:300")
+    assert clock.monotonic_s() == seconds
+
+
+def test_a_snapshot_that_lacks_what_the_stream_has_is_opened_again(reader: Any) -> None:
+    places = iter(["0-1-8", "0-1-8", "0-1-9"])
+    opened, asked, _ = reader(
+        {
+            "VERSION()": [("11.4.5-MariaDB",)],
+            "binlog_snapshot_": [("Binlog_snapshot_file", "bin.000002"), ("Binlog_snapshot_position", "77")],
+            "BINLOG_GTID_POS": lambda: [(next(places),)],
+        }
+    )
+    beyond = SourcePosition("mariadb", parse_gtid_set("0-1-9", "mariadb"), BinlogPosition("bin.000002", 60), 0)
+    assert str(opened.open(beyond).low.gtids) == "0-1-9"
+    assert asked.asked.count("ROLLBACK") == 2
+
+
+def test_a_server_that_stays_behind_the_stream_is_told(reader: Any) -> None:
+    opened, _, _ = reader(
+        {
+            "VERSION()": [("11.4.5-MariaDB",)],
+            "binlog_snapshot_": [("Binlog_snapshot_file", "bin.000002"), ("Binlog_snapshot_position", "77")],
+            "BINLOG_GTID_POS": [("0-1-8",)],
+        }
+    )
+    beyond = SourcePosition("mariadb", parse_gtid_set("0-1-9", "mariadb"), BinlogPosition("bin.000002", 60), 0)
+    with pytest.raises(Transient, match="no snapshot reaches"):
+        opened.open(beyond)
