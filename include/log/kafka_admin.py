@@ -108,6 +108,9 @@ class KafkaAdmin:
                 with self._connection.asking("create a topic", topic=name):
                     future.result(self._timeout_s + 1)
             except (Terminal, KafkaException) as error:
+                if _code(error) == KafkaError.INVALID_REPLICATION_FACTOR:
+                    # The cluster's own number is asked for: brokers are away.
+                    raise self._connection.unreachable("create a topic", topic=name) from error
                 if _code(error) != KafkaError.TOPIC_ALREADY_EXISTS:
                     raise
 

@@ -10,6 +10,7 @@ import socket
 import ssl
 import struct
 from collections.abc import Callable
+from functools import cache
 from typing import Any, TypeVar
 
 import pymysql
@@ -44,13 +45,28 @@ _SESSION = (
 _GARBAGE = (ValueError, IndexError, struct.error, AssertionError, TypeError, OverflowError, MemoryError)
 
 
+class _Connection(Connection):
+    """Pymysql's, without its reading all the host's certificates anew for each connection that verifies none."""
+
+    def _create_ssl_ctx(self, options: Any) -> ssl.SSLContext:
+        return _unverified() if options == {} else super()._create_ssl_ctx(options)  # type: ignore[misc]
+
+
+@cache
+def _unverified() -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    return context
+
+
 def connect(source: SourceDefinition, read_timeout_s: float = 60) -> Connection[Cursor]:
     """A connection in UTC and utf8mb4; raises `Terminal` for a refused account, `Transient` for no answer.
 
     Every wait for the server's next bytes ends after `read_timeout_s`, during the handshake after 10 s.
     """
     try:
-        connection: Connection[Cursor] = pymysql.connect(
+        connection: Connection[Cursor] = _Connection(
             host=source.host,
             port=source.port,
             user=source.user,
@@ -90,15 +106,14 @@ def _tls(source: SourceDefinition) -> dict[str, Any]:
         return {"ssl_disabled": True}
     if source.tls == "preferred":
         return {}
+    if source.tls == "required":
+        return {"ssl": _unverified()}
     try:
         context = ssl.create_default_context(cafile=source.tls_ca or None)
     except OSError as missing:
         raise SettingsError(
             "`tls_ca` cannot be read", path="tls_ca", file=source.tls_ca, cause=str(missing), fix="Correct it."
         ) from missing
-    if source.tls == "required":
-        context.check_hostname = False
-        context.verify_mode = ssl.CERT_NONE
     return {"ssl": context}
 
 

@@ -1,0 +1,125 @@
+"""`make bench-capture`, third part: how long capture of many tables takes from the process's start to its first commit.
+
+All tables were captured before; while capture was away one row was written. What is timed ends when that row is
+committed in Kafka, so it holds all that a start does: looking at the server, fencing, reading where the last one ended.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from include.clock import SystemClock
+from include.local.stack import Stack
+from include.log.kafka import KafkaAdmin, KafkaReader
+from include.log.kafka_writer import KafkaWriter
+from include.log.registry import ConfluentRegistry
+from include.source.direct_log import DirectLog, LogPorts, transactional_id
+from include.source.group import Group
+from include.source.state import CaptureState
+from tests.integration.source.world import World
+from tests.servers import running
+
+__all__ = ["main"]
+
+_DATABASE = "many"
+_PATIENCE_S = 120.0
+_WANTED_S = 2.0
+# More tables than the server keeps open, as anywhere with so many; and creating them should not take all day.
+_OPTIONS = (
+    "--innodb-doublewrite=0",
+    "--innodb-flush-log-at-trx-commit=0",
+    "--sync-binlog=0",
+    "--innodb-log-file-size=512M",
+)
+
+
+def main() -> int:
+    """Make the tables, start some times, tell; 1 when the median start takes too long."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--tables", type=int, default=10_000)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--json", action="store_true", help="one JSON object on stdout")
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        stack = Stack(state=Path(folder) / "stack", free_ports=True)
+        env = stack.up(["kafka", "registry"])
+        try:
+            for name in ("db", "world"):
+                (Path(folder) / name).mkdir()
+            with running("mariadb-11.4", Path(folder) / "db", _OPTIONS) as server:
+                world = World(
+                    _DATABASE, Path(folder) / "world", server, env["LYREBIRD_KAFKA"], env["LYREBIRD_REGISTRY"]
+                )
+                world.declare(partition_by={}, table_partitions={})
+                _make(world, arguments.tables)
+                found = [_start(world, arguments.tables, number) for number in range(1, arguments.rounds + 1)]
+        finally:
+            stack.down()
+    return _tell(found, arguments.tables, arguments.json)
+
+
+def _make(world: World, tables: int) -> None:
+    """The tables, and the record of a capture that knows them all."""
+    begun = time.monotonic()
+    for number in range(tables):
+        world.sql(f"CREATE TABLE t{number} (id int PRIMARY KEY, name varchar(40), price decimal(12,2), at datetime(6))")
+    print(f"{tables:,} tables made in {time.monotonic() - begun:.0f} s", file=sys.stderr)
+    ports = LogPorts(
+        lambda: KafkaWriter(world.kafka, transactional_id(world.name)),
+        KafkaReader(world.kafka),
+        KafkaAdmin(world.kafka),
+        ConfluentRegistry(world.registry),
+    )
+    log = DirectLog(world.name, ports, SystemClock())
+    names = [f"{world.name}.{table}" for (table,) in world.ask("SHOW TABLES")]
+    log.open()
+    state = CaptureState(tables=dict.fromkeys(names, 0), snapshot="done", version=1)
+    log.commit(Group((), world.end(), state, 1, (), 0, 0))
+    log.close()
+
+
+def _start(world: World, tables: int, number: int) -> dict[str, float]:
+    """Times of one start, and how much memory capture holds when it is idle."""
+    world.sql(f"INSERT INTO t{number * 7 % tables} VALUES ({number}, 'one', 1.5, '2024-01-02 03:04:05')")
+    target = world.ask("SELECT @@global.gtid_binlog_pos")[0][0]
+    progress = world.folder / "state" / "run" / f"by-hand-capture-{world.name}" / "progress.json"
+    progress.unlink(missing_ok=True)
+    begun = time.monotonic()
+    process = world.start("run")
+    seen = psutil.Process(process.pid)
+    while not progress.exists() or json.loads(progress.read_text()).get("gtids") != target:
+        if process.poll() is not None or time.monotonic() > begun + _PATIENCE_S:
+            process.kill()
+            raise SystemExit(f"capture ended: {process.communicate()[1][-2000:]}")
+        time.sleep(0.01)
+    wall_s, spent = time.monotonic() - begun, seen.cpu_times()
+    time.sleep(3)
+    idle = seen.memory_info().rss
+    world.stop(process)
+    world.running.remove(process)
+    return {"wall_s": wall_s, "cpu_s": spent.user + spent.system, "idle_mb": idle / 2**20}
+
+
+def _tell(found: list[dict[str, float]], tables: int, as_json: bool) -> int:
+    medians = {name: round(statistics.median(each[name] for each in found), 2) for name in found[0]}
+    missed = medians["wall_s"] > _WANTED_S
+    said: dict[str, Any] = {"tables": tables, "starts": len(found), **medians, "missed": missed}
+    text = (
+        f"start with {tables:,} tables: {medians['wall_s']} s to the first commit ({medians['cpu_s']} s of CPU; "
+        f"{medians['idle_mb']:.0f} MB when idle), wanted {_WANTED_S:g} s"
+    )
+    print(json.dumps(said) if as_json else text)
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
