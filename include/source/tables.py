@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from typing import Final
 
 from include.errors import Terminal
 from include.record.gtid import Flavour
@@ -36,6 +37,9 @@ __all__ = [
     "shape_of",
     "unlogged",
 ]
+
+# About as long as a server takes for so many tables, one by one, it takes for thousands at once.
+_MOST_ALONE: Final = 200
 
 Load = Callable[[], Mapping[tuple[str, str], TableInfo]]
 """Captured tables by (database, name), as the server has them at the call."""
@@ -92,8 +96,8 @@ def shape_of(
 class Catalog:
     """Layouts of captured tables, cached until `forget`. Not for several threads at once, but for `shape`.
 
-    `load` is asked once, at the first need of all tables; `describe` whenever one is forgotten, or a map fits it no
-    more. Without `describe`, `load` is asked again.
+    `load` is asked at the first need of all tables, or when many were needed one by one; `describe` whenever one is not
+    known, was forgotten, or does not fit a map. Without `describe`, `load` is asked again.
     """
 
     def __init__(
@@ -111,6 +115,8 @@ class Catalog:
         self._flavour: Flavour = server.flavour
         self._policy = policy
         self._whole = False
+        self._alone = 0
+        self._named: set[tuple[str, str]] = set()
         self._known: dict[tuple[str, str], TableInfo | None] = {}
         self._by_map: dict[TableMap, Layout] = {}
         self._cascading: dict[tuple[str, str], bool] = {}
@@ -124,7 +130,7 @@ class Catalog:
             self._cascading.clear()
             return
         gone = set(names)
-        self._whole = False
+        self._named |= gone
         for name in gone:
             self._known.pop(name, None)
             self._cascading.pop(name, None)
@@ -138,20 +144,33 @@ class Catalog:
 
     def tables(self) -> Mapping[tuple[str, str], TableInfo]:
         """All captured tables of the server."""
-        if not self._whole:
-            self._known = dict(self._load())
-            self._whole = True
+        if self._named or not self._whole:
+            self._known = {}
+            self._learn_all()
         return {name: info for name, info in self._known.items() if info is not None}
 
     def table(self, name: tuple[str, str]) -> TableInfo | None:
         """The table of that (database, name), None where there is none; the server describes no other for it."""
-        if name not in self._known:
-            self._known[name] = None if self._whole else self._describe(*name)
-        return self._known[name]
+        if name in self._known:
+            return self._known[name]
+        if name not in self._named and not self._whole:
+            self._alone += 1
+            if self._alone > _MOST_ALONE:
+                self._learn_all()
+        if name in self._named or not self._whole:
+            self._known[name] = self._describe(*name)
+            self._named.discard(name)
+        return self._known.get(name)
+
+    def _learn_all(self) -> None:
+        self._known = {**self._load(), **self._known}
+        self._named.clear()
+        self._whole, self._alone = True, 0
 
     def in_memory(self, database: str, table: str) -> bool:
         """Whether a restart of the server empties the table."""
-        info = self.table((database, table))
+        # Whether it is captured or not.
+        info = self._known.get((database, table)) or self._describe(database, table)
         return info is not None and info.in_memory
 
     def cascades_into(self, name: tuple[str, str]) -> bool:

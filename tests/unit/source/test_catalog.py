@@ -72,6 +72,36 @@ def test_a_statement_makes_forgotten_what_it_names_alone() -> None:
     assert told.asked == ["t", "u", "t", "u"]
 
 
+def test_where_many_tables_are_needed_all_are_asked_for_at_once() -> None:
+    told = Told()
+    names = [f"t{number}" for number in range(1000)]
+    told.tables = {("shop", name): info(name) for name in names}
+    for name in names:
+        assert told.catalog.table(("shop", name)) is told.tables["shop", name]
+    assert len(told.asked) <= 201
+    assert told.asked.count("all") == 1
+    # What one statement names is asked for alone all the same, however often.
+    told.asked.clear()
+    for _ in range(300):
+        told.catalog.forget([("shop", "t7")])
+        told.catalog.table(("shop", "t7"))
+    assert told.asked == ["t7"] * 300
+    del told.tables["shop", "t7"]
+    told.catalog.forget([("shop", "t7")])
+    assert ("shop", "t7") not in told.catalog.tables()
+    assert told.catalog.table(("shop", "t7")) is None
+
+
+def test_a_table_in_memory_is_known_whether_it_is_captured_or_not() -> None:
+    told = Told()
+    told.catalog.tables()
+    told.tables["shop", "m"] = info("m")
+    assert not told.catalog.in_memory("shop", "m")
+    told.tables["shop", "m"].engine = "MEMORY"
+    assert told.catalog.in_memory("shop", "m")
+    assert not told.catalog.in_memory("shop", "t")
+
+
 def test_a_map_that_fits_no_more_makes_its_table_asked_for_once_more() -> None:
     told = Told()
     told.catalog.layout(MAP)
