@@ -10,13 +10,14 @@ from confluent_kafka import (
     ConsumerGroupTopicPartitions,
     IsolationLevel,
     KafkaError,
+    KafkaException,
     TopicPartition,
     admin,
 )
 from confluent_kafka.admin import AdminClient
 
 from include.clock import Clock, SystemClock
-from include.errors import Terminal
+from include.errors import Terminal, Transient
 from include.log.kafka_admin import KafkaAdmin
 from include.log.kafka_errors import AT_END, NOT_HELD, Connection, Options
 from include.log.kafka_writer import KafkaWriter
@@ -26,6 +27,8 @@ __all__ = ["KafkaAdmin", "KafkaReader", "KafkaWriter"]
 
 _POLL_S: Final = 0.1
 _BATCH: Final = 1000
+# Of a topic that was made just now.
+_LEADERLESS: Final = frozenset({KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AVAILABLE})
 _EARLIEST: Final[Any] = admin.OffsetSpec.earliest()  # type: ignore[attr-defined, no-untyped-call]
 _LATEST: Final[Any] = admin.OffsetSpec.latest()  # type: ignore[attr-defined, no-untyped-call]
 
@@ -134,12 +137,21 @@ class KafkaReader:
 
     def _offsets(self, topic: str, spec: Any, what: str) -> dict[int, int]:
         asked = {TopicPartition(topic, p): spec for p in self._partitions(topic)}
-        with self._connection.asking(what, topic=topic):
-            # Only with this isolation level is "latest" the last stable offset.
-            futures = self._client().list_offsets(
-                asked, isolation_level=IsolationLevel.READ_COMMITTED, request_timeout=self._timeout_s
-            )
-            return {at.partition: future.result(self._timeout_s + 1).offset for at, future in futures.items()}
+        until_s = self._clock.monotonic_s() + self._timeout_s
+        while True:
+            try:
+                with self._connection.asking(what, topic=topic):
+                    # Only with this isolation level is "latest" the last stable offset.
+                    futures = self._client().list_offsets(
+                        asked, isolation_level=IsolationLevel.READ_COMMITTED, request_timeout=self._timeout_s
+                    )
+                    return {at.partition: future.result(self._timeout_s + 1).offset for at, future in futures.items()}
+            except Transient as error:
+                cause = error.__cause__
+                moves = isinstance(cause, KafkaException) and cause.args[0].code() in _LEADERLESS
+                if not moves or self._clock.monotonic_s() > until_s:
+                    raise
+            self._clock.sleep(0.05)
 
     def _records(self, consumer: Any, topic: str, partition: int, start: int, end: int) -> Iterator[Record]:
         """Ends at the first sign of `end`: a record at it or beyond, or the partition's end at it or beyond."""
