@@ -206,6 +206,9 @@ class MadeUpstream:
     def cascades_into(self, _database: str, _table: str) -> bool:
         return False
 
+    def now_us(self) -> int:
+        return 0
+
     def there(self, found: SourcePosition) -> SourcePosition:
         self._steps.step("there")
         return found

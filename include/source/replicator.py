@@ -12,6 +12,7 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from typing import Final
 
 from include.clock import Clock
 from include.errors import Terminal
@@ -38,6 +39,9 @@ __all__ = ["Replicator"]
 
 log = logging.getLogger(__name__)
 
+# The server stamps a statement with the whole second of its start.
+_STAMP_US: Final = 1_000_000
+
 
 class Replicator:
     """Gathers a group; `state` and `position` are those after everything taken in, committed or not.
@@ -56,8 +60,9 @@ class Replicator:
         position: SourcePosition,
         state: CaptureState,
         drain: Callable[[Iterable[Output]], None] | None = None,
+        server_now_us: Callable[[], int] = lambda: 0,
     ) -> None:
-        """`drain` takes the records of a group that is not complete yet, whenever they come to `group_bytes`.
+        """`server_now_us` is the server's own clock. `drain` takes the records of a group that is not complete yet, whenever they come to `group_bytes`.
 
         They belong to the group all the same: so one huge transaction passes without lying in memory.
         """
@@ -74,6 +79,7 @@ class Replicator:
         self._ops, self._skipped = Counter[str](), Counter[str]()
         self._transactions = self._past = 0
         self._drain = drain
+        self._server_now_us = server_now_us
         self._snapshot_stamp: tuple[SourcePosition, Stamp] | None = None
         self.seam: Seam | None = None
         self.size_bytes = 0
@@ -112,7 +118,7 @@ class Replicator:
         )
         for step in transaction.steps:
             if isinstance(step, Query):
-                self._on_statement(step, name)
+                self._on_statement(step, name, transaction.commit_us)
             else:
                 row = self._on_rows(step, transaction, stamp, row, counts)
         for orphan in transaction.orphans:
@@ -254,6 +260,8 @@ class Replicator:
 
     def _known(self, table: TableMap) -> RowRecords:
         layout = self._catalog.layout(table)
+        if not table.names:
+            self.state = self.state.with_nameless(".".join(table.name), self._server_now_us())
         found = self._tables[table] = RowRecords(layout, self._encoder(layout.shape.schema))
         return found
 
@@ -268,7 +276,7 @@ class Replicator:
         noted = Aside(transaction.gtid, str(transaction.end), cause, self._clock.now_us())
         self.state = self.state.with_orphan(table, noted)
 
-    def _on_statement(self, query: Query, gtid: str) -> None:
+    def _on_statement(self, query: Query, gtid: str, commit_us: int) -> None:
         catalog = self._catalog
         found = effects(query.text, query.database, lower_names=catalog.lower_names, in_memory=catalog.in_memory)
         mine = [effect for effect in found if self._concerns(effect)]
@@ -283,6 +291,8 @@ class Replicator:
         for effect in mine:
             self._tell_seam(effect)
             self._on_effect(effect, gtid, taken_over)
+            if effect.kind == "alter":
+                self._on_alter(f"{effect.database}.{effect.table}", gtid, commit_us)
 
     def _tell_seam(self, effect: Effect) -> None:
         if self.seam is None:
@@ -327,6 +337,19 @@ class Replicator:
                 new = ".".join(effect.to)
                 self.state = self.state.with_table(new, self.state.tables.get(new, 0))
                 self.state = self.state.with_gap(f"gap:{gtid}:{new}", [new])
+
+    def _on_alter(self, table: str, gtid: str, commit_us: int) -> None:
+        """Rows of before it may have been read as the server described the table after it: then they are read again.
+
+        Maps that name no columns fit a table in which two of one type have changed places.
+        """
+        until_us = self.state.nameless.get(table)
+        if until_us is None:
+            return
+        self.state = self.state.without_nameless(table)
+        if commit_us <= until_us + _STAMP_US:
+            log.warning("table %s is read again: it was altered before it was described, at %s", table, gtid)
+            self.state = self.state.with_gap(f"gap:{gtid}:{table}", [table])
 
     def _drop(self, table: str, gtid: str) -> None:
         if table in self.state.tables:

@@ -167,7 +167,15 @@ class Session:
 
     def _begin(self, position: SourcePosition, state: CaptureState) -> Replicator:
         self._replicator = Replicator(
-            self._name, self._source, self._catalog, self._encoders, self._clock, position, state, self._drain
+            self._name,
+            self._source,
+            self._catalog,
+            self._encoders,
+            self._clock,
+            position,
+            state,
+            self._drain,
+            self._upstream.now_us,
         )
         return self._replicator
 

@@ -42,7 +42,8 @@ class CaptureState:
     `jobs` snapshots owed, oldest first; `requests_next` the next offset of the request topic; `aside` the tables whose
     rows are passed over until somebody asks for them again; `orphans` those that may lack changes made by cascade, with
     the first transaction that showed it, until somebody asks for them again; `waiting` prepared XA transactions, the
-    oldest first.
+    oldest first; `nameless` tables whose maps name no columns, with the server's time (µs) until which it described
+    them as rows were read since their last ALTER.
     """
 
     version: int = 0
@@ -53,6 +54,7 @@ class CaptureState:
     aside: Mapping[str, Aside] = field(default_factory=dict)
     orphans: Mapping[str, Aside] = field(default_factory=dict)
     waiting: tuple[Waiting, ...] = ()
+    nameless: Mapping[str, int] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         """Plain values for the resolved record."""
@@ -65,6 +67,7 @@ class CaptureState:
             "aside": {table: asdict(aside) for table, aside in self.aside.items()},
             "orphans": {table: asdict(aside) for table, aside in self.orphans.items()},
             "waiting": [{"xid": w.xid, "gtid": w.gtid, "after": w.after.to_json()} for w in self.waiting],
+            "nameless": self.nameless,
         }
 
     @classmethod
@@ -83,6 +86,7 @@ class CaptureState:
                     Waiting(each["xid"], each["gtid"], SourcePosition.from_json(each["after"]))
                     for each in value.get("waiting", ())
                 ),
+                dict(value.get("nameless", {})),
             )
         except (KeyError, TypeError) as error:
             raise Terminal(
@@ -114,6 +118,14 @@ class CaptureState:
             aside={name: why for name, why in self.aside.items() if name != table},
             orphans={name: why for name, why in self.orphans.items() if name != table},
         )
+
+    def with_nameless(self, table: str, until_us: int) -> CaptureState:
+        """With rows read as the server described the table at that time."""
+        return replace(self, nameless={**self.nameless, table: max(until_us, self.nameless.get(table, 0))})
+
+    def without_nameless(self, table: str) -> CaptureState:
+        """With the table altered: none of its rows were read as it is from then on."""
+        return replace(self, nameless={name: us for name, us in self.nameless.items() if name != table})
 
     def with_aside(self, table: str, aside: Aside) -> CaptureState:
         """With the table set aside."""

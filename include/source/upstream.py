@@ -64,6 +64,9 @@ class Upstream(Protocol):
     def cascades_into(self, database: str, table: str) -> bool:
         """Whether a foreign key cascades into the table."""
 
+    def now_us(self) -> int:
+        """Its clock, µs UTC."""
+
     def there(self, position: SourcePosition) -> SourcePosition:
         """`position` with a place in this server's own files."""
 
@@ -126,6 +129,10 @@ class LiveServer:
     def cascades_into(self, database: str, table: str) -> bool:
         """See `Upstream`."""
         return asked(self._source, lambda ask: cascades_into(ask, database, table))
+
+    def now_us(self) -> int:
+        """See `Upstream`."""
+        return asked(self._source, lambda ask: round(float(ask("SELECT UNIX_TIMESTAMP(NOW(6))")[0][0]) * 1_000_000))
 
     def there(self, position: SourcePosition) -> SourcePosition:
         """See `Upstream`."""

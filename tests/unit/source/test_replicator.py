@@ -24,6 +24,7 @@ from include.record.version import from_headers, number_of
 from include.source.definition import SourceDefinition
 from include.source.direct_log import DirectLog, LogPorts, ensure_topics, memory_log, transactional_id
 from include.source.encode import Encoders
+from include.source.events import RowOp
 from include.source.group import Group
 from include.source.ports import ResumePoint
 from include.source.replicator import Replicator
@@ -77,6 +78,7 @@ class World:
         self.log, self.registry, self.clock = MemoryLog(), MemoryRegistry(), ManualClock()
         self.cascades: set[tuple[str, str]] = set()
         self.groups: list[Group] = []
+        self.server_us = 0
         ensure_topics("s", self.log.admin())
 
     def replicate(
@@ -95,7 +97,10 @@ class World:
             lambda: {("shop", "t"): table}, SERVER, self.source.policy, lambda *name: name in self.cascades
         )
         encoders = Encoders("s", self.source, log)
-        core = Replicator("s", self.source, catalog, encoders, self.clock, resume.position, resume.state, log.write)
+        point, state = resume.position, resume.state
+        core = Replicator(
+            "s", self.source, catalog, encoders, self.clock, point, state, log.write, lambda: self.server_us
+        )
         waiting = 0
         for each in transactions:
             if core.position.gtids.contains(MariadbGtidSet.parse(each.gtid)):  # type: ignore[arg-type]
@@ -247,6 +252,30 @@ def test_a_table_that_nobody_saw_come_is_owed_a_snapshot() -> None:
     world = World()
     world.replicate([transaction(1, "DROP TABLE t"), transaction(2, rows("c", (1, 1, "a")))])
     assert resolved(world)[-1].uncovered == ("shop.t",)
+
+
+def nameless(op: RowOp, *images: Any) -> Rows:
+    """Rows under a map as servers write it that say no more than types."""
+    said = replace(MAP, names=(), key=(), unsigned=frozenset(), charsets={})
+    return Rows(said, op, rows(op, *images).body)
+
+
+@pytest.mark.parametrize(("described_us", "again"), [(2_000_000, ("shop.t",)), (500_000, ()), (9_000_000, ("shop.t",))])
+def test_rows_read_as_the_table_was_after_its_alter_are_read_again(described_us: int, again: tuple[str, ...]) -> None:
+    world = World()
+    world.server_us = described_us
+    world.replicate([transaction(1, nameless("c", (1, 1, "a"))), transaction(2, "GRANT SELECT ON *.* TO somebody")])
+    # In another session, in which no row of it came before.
+    world.replicate([transaction(1), transaction(2), transaction(3, "ALTER TABLE t MODIFY part int FIRST")])
+    assert resolved(world)[-1].uncovered == again
+    assert resolved(world)[-1].state["nameless"] == {}
+
+
+def test_maps_that_name_their_columns_need_no_second_look() -> None:
+    world = World()
+    world.server_us = 9_000_000
+    world.replicate([transaction(1, rows("c", (1, 1, "a"))), transaction(3, "ALTER TABLE t MODIFY part int FIRST")])
+    assert resolved(world)[-1].uncovered == ()
 
 
 def test_a_transaction_that_was_had_already_stops_the_source() -> None:
