@@ -69,7 +69,8 @@ def test_a_server_that_dies_under_writers_and_recovers_loses_and_doubles_nothing
         world.stop(capture)
 
 
-@pytest.mark.parametrize("name", ["mariadb-10.2", "mysql-5.6", "mysql-9.7"])
+# MySQL 5.6 lets replicas of one id be, as long as they name no UUID: there is nothing to end for.
+@pytest.mark.parametrize("name", ["mariadb-10.2", "mysql-9.7"])
 def test_another_replica_with_its_server_id_ends_capture_and_costs_nothing(
     name: str, unique: str, tmp_path: Path, kafka: str, registry_url: str
 ) -> None:

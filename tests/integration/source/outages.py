@@ -143,12 +143,12 @@ def ends_where_another_has_its_id(world: World) -> None:
     )
     with Writers(world):
         goes_on(world)
-        world.running.remove(capture)
         stranger = dump(source, source.replica_id(world.name), world.end())
         try:
             said = capture.communicate(timeout=60)[1]
         finally:
             stranger.close()
+        world.running.remove(capture)
         assert capture.returncode == 3, said
         assert "another replica uses its server id" in said.splitlines()[-1]
         assert "declare another `server_id`" in said.splitlines()[-1]
