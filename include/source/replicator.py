@@ -10,9 +10,8 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
-from typing import Final
 
 from include.clock import Clock
 from include.errors import Terminal
@@ -22,7 +21,6 @@ from include.log.topics import control, source_answers
 from include.record.position import BinlogPosition, SourcePosition
 from include.record.schema import TableSchema
 from include.record.version import pack
-from include.source.ddl import Effect, effects
 from include.source.definition import SourceDefinition
 from include.source.encode import Encoders, Stamp, TableEncoder
 from include.source.events import Query, TableMap
@@ -32,15 +30,13 @@ from include.source.records import Encoded, RowRecords
 from include.source.seam import Seam
 from include.source.shape import Image
 from include.source.state import Aside, CaptureState
+from include.source.statements import Statements
 from include.source.tables import Catalog
 from include.source.transaction import Rows, SourceTransaction
 
 __all__ = ["Replicator"]
 
 log = logging.getLogger(__name__)
-
-# The server stamps a statement with the whole second of its start.
-_STAMP_US: Final = 1_000_000
 
 
 class Replicator:
@@ -62,9 +58,10 @@ class Replicator:
         drain: Callable[[Iterable[Output]], None] | None = None,
         server_now_us: Callable[[], int] = lambda: 0,
     ) -> None:
-        """`server_now_us` is the server's own clock. `drain` takes the records of a group that is not complete yet, whenever they come to `group_bytes`.
+        """`server_now_us` is the server's own clock.
 
-        They belong to the group all the same: so one huge transaction passes without lying in memory.
+        `drain` takes the records of a group that is not complete yet, whenever they come to `group_bytes`. They belong
+        to the group all the same: so one huge transaction passes without lying in memory.
         """
         self.name = name
         self.position = position
@@ -82,6 +79,7 @@ class Replicator:
         self._server_now_us = server_now_us
         self._snapshot_stamp: tuple[SourcePosition, Stamp] | None = None
         self.seam: Seam | None = None
+        self._statements = Statements(self, source, catalog)
         self.size_bytes = 0
 
     @property
@@ -118,7 +116,7 @@ class Replicator:
         )
         for step in transaction.steps:
             if isinstance(step, Query):
-                self._on_statement(step, name, transaction.commit_us)
+                self._forget(self._statements.on_statement(step, name, transaction.commit_us))
             else:
                 row = self._on_rows(step, transaction, stamp, row, counts)
         for orphan in transaction.orphans:
@@ -276,85 +274,11 @@ class Replicator:
         noted = Aside(transaction.gtid, str(transaction.end), cause, self._clock.now_us())
         self.state = self.state.with_orphan(table, noted)
 
-    def _on_statement(self, query: Query, gtid: str, commit_us: int) -> None:
-        catalog = self._catalog
-        found = effects(query.text, query.database, lower_names=catalog.lower_names, in_memory=catalog.in_memory)
-        mine = [effect for effect in found if self._concerns(effect)]
-        if not found or any(effect.kind == "drop_database" for effect in mine):
-            self._catalog.forget()
+    def _forget(self, names: Collection[tuple[str, str]] | None) -> None:
+        if names is None:
             self._tables.clear()
-        elif mine:
-            names = {(effect.database, effect.table) for effect in mine} | {effect.to for effect in mine if effect.to}
-            self._catalog.forget(names)
+        elif names:
             self._tables = {each: known for each, known in self._tables.items() if each.name not in names}
-        taken_over = {effect.to for effect in mine if effect.kind == "rename"}
-        for effect in mine:
-            self._tell_seam(effect)
-            self._on_effect(effect, gtid, taken_over)
-            if effect.kind == "alter":
-                self._on_alter(f"{effect.database}.{effect.table}", gtid, commit_us)
-
-    def _tell_seam(self, effect: Effect) -> None:
-        if self.seam is None:
-            return
-        if effect.kind == "drop_database":
-            gone = [table for table in self.seam.tables if table.startswith(f"{effect.database}.")]
-        else:
-            names = [(effect.database, effect.table), *([effect.to] if effect.to else [])]
-            gone = [".".join(name) for name in names]
-        for table in gone:
-            self.seam.on_alter(table)
-
-    def _concerns(self, effect: Effect) -> bool:
-        if effect.kind == "drop_database":
-            return effect.database in self._source.databases
-        captured = self._source.captures(effect.database, effect.table)
-        return captured or (effect.to is not None and self._source.captures(*effect.to))
-
-    def _on_effect(self, effect: Effect, gtid: str, taken_over: set[tuple[str, str] | None]) -> None:
-        table = f"{effect.database}.{effect.table}"
-        if effect.kind == "drop_database":
-            for name in [t for t in self.state.tables if t.startswith(f"{effect.database}.")]:
-                self._drop(name, gtid)
-        elif effect.kind == "drop":
-            self._drop(table, gtid)
-        elif effect.kind == "truncate":
-            self.on_control("truncate", table, gtid)
-        elif effect.kind == "create":
-            if table not in self.state.tables:
-                self.state = self.state.with_table(table, 0)
-        elif effect.kind == "alter":
-            self.on_control("schema", table, gtid, floor=0)
-        elif effect.kind == "reread":
-            self.state = self.state.with_gap(f"gap:{gtid}:{table}", [table])
-        elif effect.to is not None:
-            if (
-                self._source.captures(effect.database, effect.table)
-                and (effect.database, effect.table) not in taken_over
-            ):
-                self._drop(table, gtid)
-            if self._source.captures(*effect.to):
-                new = ".".join(effect.to)
-                self.state = self.state.with_table(new, self.state.tables.get(new, 0))
-                self.state = self.state.with_gap(f"gap:{gtid}:{new}", [new])
-
-    def _on_alter(self, table: str, gtid: str, commit_us: int) -> None:
-        """Rows of before it may have been read as the server described the table after it: then they are read again.
-
-        Maps that name no columns fit a table in which two of one type have changed places.
-        """
-        until_us = self.state.nameless.get(table)
-        if until_us is None:
-            return
-        self.state = self.state.without_nameless(table)
-        if commit_us <= until_us + _STAMP_US:
-            log.warning("table %s is read again: it was altered before it was described, at %s", table, gtid)
-            self.state = self.state.with_gap(f"gap:{gtid}:{table}", [table])
-
-    def _drop(self, table: str, gtid: str) -> None:
-        if table in self.state.tables:
-            self.on_control("drop", table, gtid)
-            self.state = self.state.without_table(table)
 
     def _encoder(self, schema: TableSchema) -> TableEncoder:
         table = schema.full_name

@@ -1,0 +1,120 @@
+"""What statements do to captured tables: control records, snapshots that are owed, descriptions that are old."""
+
+from __future__ import annotations
+
+import logging
+from typing import Final, Protocol
+
+from include.log.control import ControlKind
+from include.source.ddl import Effect, effects
+from include.source.definition import SourceDefinition
+from include.source.events import Query
+from include.source.seam import Seam
+from include.source.state import CaptureState
+from include.source.tables import Catalog
+
+__all__ = ["Statements"]
+
+log = logging.getLogger(__name__)
+
+# The server stamps a statement with the whole second of its start.
+_STAMP_US: Final = 1_000_000
+
+
+class _Core(Protocol):
+    """See `Replicator`."""
+
+    state: CaptureState
+    seam: Seam | None
+
+    def on_control(self, kind: ControlKind, table: str, gtid: str = "", floor: int | None = None) -> None: ...
+
+
+class Statements:
+    """Changes `core.state` and writes its control records."""
+
+    def __init__(self, core: _Core, source: SourceDefinition, catalog: Catalog) -> None:
+        self._core, self._source, self._catalog = core, source, catalog
+
+    def on_statement(self, query: Query, gtid: str, commit_us: int) -> frozenset[tuple[str, str]] | None:
+        """Carry its effects out; the tables whose descriptions it may have made old, None: all."""
+        catalog = self._catalog
+        found = effects(query.text, query.database, lower_names=catalog.lower_names, in_memory=catalog.in_memory)
+        mine = [effect for effect in found if self._concerns(effect)]
+        old: frozenset[tuple[str, str]] | None = frozenset()
+        if not found or any(effect.kind == "drop_database" for effect in mine):
+            old = None
+        elif mine:
+            names = [(effect.database, effect.table) for effect in mine]
+            old = frozenset([*names, *(effect.to for effect in mine if effect.to)])
+        if old is None or old:
+            catalog.forget(old)
+        taken_over = {effect.to for effect in mine if effect.kind == "rename"}
+        for effect in mine:
+            self._tell_seam(effect)
+            self._on_effect(effect, gtid, taken_over)
+            if effect.kind == "alter":
+                self._on_alter(f"{effect.database}.{effect.table}", gtid, commit_us)
+        return old
+
+    def _tell_seam(self, effect: Effect) -> None:
+        if self._core.seam is None:
+            return
+        if effect.kind == "drop_database":
+            gone = [table for table in self._core.seam.tables if table.startswith(f"{effect.database}.")]
+        else:
+            names = [(effect.database, effect.table), *([effect.to] if effect.to else [])]
+            gone = [".".join(name) for name in names]
+        for table in gone:
+            self._core.seam.on_alter(table)
+
+    def _concerns(self, effect: Effect) -> bool:
+        if effect.kind == "drop_database":
+            return effect.database in self._source.databases
+        captured = self._source.captures(effect.database, effect.table)
+        return captured or (effect.to is not None and self._source.captures(*effect.to))
+
+    def _on_effect(self, effect: Effect, gtid: str, taken_over: set[tuple[str, str] | None]) -> None:
+        table = f"{effect.database}.{effect.table}"
+        if effect.kind == "drop_database":
+            for name in [t for t in self._core.state.tables if t.startswith(f"{effect.database}.")]:
+                self._drop(name, gtid)
+        elif effect.kind == "drop":
+            self._drop(table, gtid)
+        elif effect.kind == "truncate":
+            self._core.on_control("truncate", table, gtid)
+        elif effect.kind == "create":
+            if table not in self._core.state.tables:
+                self._core.state = self._core.state.with_table(table, 0)
+        elif effect.kind == "alter":
+            self._core.on_control("schema", table, gtid, floor=0)
+        elif effect.kind == "reread":
+            self._core.state = self._core.state.with_gap(f"gap:{gtid}:{table}", [table])
+        elif effect.to is not None:
+            if (
+                self._source.captures(effect.database, effect.table)
+                and (effect.database, effect.table) not in taken_over
+            ):
+                self._drop(table, gtid)
+            if self._source.captures(*effect.to):
+                new = ".".join(effect.to)
+                self._core.state = self._core.state.with_table(new, self._core.state.tables.get(new, 0))
+                self._core.state = self._core.state.with_gap(f"gap:{gtid}:{new}", [new])
+
+    def _on_alter(self, table: str, gtid: str, commit_us: int) -> None:
+        """Rows of before it may have been read as the server described the table after it: then they are read again.
+
+        Maps that name no columns fit a table in which two of one type have changed places.
+        """
+        until_us = self._core.state.nameless.get(table)
+        if until_us is None:
+            return
+        self._core.state = self._core.state.without_nameless(table)
+        if commit_us <= until_us + _STAMP_US:
+            log.warning("table %s is read again: it was altered before it was described, at %s", table, gtid)
+            self._core.state = self._core.state.with_gap(f"gap:{gtid}:{table}", [table])
+
+    def _drop(self, table: str, gtid: str) -> None:
+        if table in self._core.state.tables:
+            self._core.on_control("drop", table, gtid)
+            self._core.state = self._core.state.without_table(table)
