@@ -7,8 +7,11 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partialmethod
 from pathlib import Path
+from unittest.mock import patch
 
+from include.local.site import Site
 from include.local.stack import Stack
 from tests.bench.binlog_table import CREATE, DATABASE, fill_table
 from tests.integration.source.world import World, opened
@@ -17,6 +20,8 @@ from tests.servers import Server, running
 __all__ = ["Place", "add_rows", "add_table", "on_cores", "placed"]
 
 _SEED_ROWS = 20_000
+# The broker of the one-machine stack spares memory and compiles little; this one is set up as where it has a host.
+_BROKER = "-Xms1g -Xmx1g -XX:TieredStopAtLevel=4"
 
 
 @dataclass(frozen=True)
@@ -55,7 +60,9 @@ def placed(apart: bool, options: Sequence[str] = (), folder: str | None = None) 
     with tempfile.TemporaryDirectory(dir=folder) as name:
         base = Path(name)
         stack = Stack(state=base / "stack", free_ports=True)
-        with on_cores(rest):
+        small = Site.server_environment
+        large = partialmethod(small, _JAVA_OPTIONS=_BROKER)
+        with on_cores(rest), patch.object(Site, "server_environment", large):
             env = stack.up(["kafka", "registry"])
         try:
             for each in ("db", "world"):
