@@ -12,6 +12,7 @@ from include.clock import Clock, SystemClock
 from include.errors import LyrebirdError, Restart, Terminal, Transient
 from include.log.kafka_errors import PURGED, Connection, Options
 from include.log.ports import Headers
+from include.log.topics import LARGEST_RECORD
 from include.record.key import partition_of
 
 __all__ = ["KafkaWriter"]
@@ -63,7 +64,7 @@ class KafkaWriter:
                 transaction_timeout_ms=round(transaction_timeout_s * 1000),
                 linger_ms=5,
                 compression_type="lz4",
-                message_max_bytes=16 << 20,
+                message_max_bytes=LARGEST_RECORD,
                 queue_buffering_max_kbytes=65536,
             )
         )

@@ -9,6 +9,7 @@ from include.errors import SettingsError
 from include.log.ports import TopicSpec
 
 __all__ = [
+    "LARGEST_RECORD",
     "answers",
     "change",
     "control",
@@ -29,6 +30,10 @@ _RESERVED: Final = ("resolved", "idle", "requests", "answers", "late", "dead", "
 _DAY_MS: Final = 86_400_000
 _WEEK_MS: Final = str(7 * _DAY_MS)
 _MONTH_MS: Final = str(30 * _DAY_MS)
+LARGEST_RECORD: Final = 16 << 20
+"""Bytes of the largest record that topics take; by itself Kafka takes one megabyte, which a BLOB soon has."""
+# As it is stored: with the head of its batch.
+_LARGEST_STORED: Final = str(LARGEST_RECORD + (1 << 16))
 
 
 def change(source: str, database: str, table: str) -> str:
@@ -96,9 +101,14 @@ def policy(name: str) -> dict[str, str]:
     if last in ("requests", "answers"):
         return {"cleanup.policy": "compact,delete", "retention.ms": _MONTH_MS}
     if last in ("dead", "late"):
-        return {"cleanup.policy": "delete", "retention.ms": str(365 * _DAY_MS)}
+        return {
+            "cleanup.policy": "delete",
+            "retention.ms": str(365 * _DAY_MS),
+            "max.message.bytes": _LARGEST_STORED,
+        }
     return {
         "cleanup.policy": "compact",
+        "max.message.bytes": _LARGEST_STORED,
         "retention.ms": "-1",
         "min.compaction.lag.ms": _WEEK_MS,
         "delete.retention.ms": _WEEK_MS,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import random
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, cast
@@ -16,6 +17,7 @@ from include.errors import Fenced, Terminal, Transient
 from include.log.kafka import KafkaAdmin, KafkaReader, KafkaWriter
 from include.log.memory import MemoryLog
 from include.log.ports import LogReader, LogWriter, Record, TopicAdmin, TopicSpec
+from include.log.topics import policy
 from include.record.key import partition_of
 
 COMPACTED = {"cleanup.policy": "compact"}
@@ -117,6 +119,12 @@ def test_records_come_back_as_they_were_written(log: Log) -> None:
     assert (record.key, record.value, record.timestamp_ms) == (b"key", b"value", 1_700_000_000_123)
     assert list(record.headers) == headers
     assert record.next_offset == 1
+
+
+def test_a_row_of_many_megabytes_passes_where_the_topic_has_our_policy(log: Log) -> None:
+    topic, value = log.topic(config=policy("cdc.s.d.pictures")), random.Random(1).randbytes(12 << 20)
+    write(log.writer(), topic, value)
+    assert [record.value == value for record in log.all(topic)] == [True]
 
 
 def test_a_tombstone_is_not_an_empty_value(log: Log) -> None:
