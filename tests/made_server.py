@@ -173,6 +173,9 @@ class _Reader:
     def end(self) -> None:
         self._open = None
 
+    def interrupt(self) -> None:
+        """It never waits."""
+
     def close(self) -> None:
         """SQLite's memory goes with the object: the thread that reads may be amid a query."""
 

@@ -116,7 +116,7 @@ class Crew:
         """End all threads; what they were reading is dropped. May be called twice."""
         self._stopped.set()
         for reader in list(self._readers):
-            reader.close()
+            reader.interrupt()
         for thread in self._threads:
             thread.join(timeout=10)
 

@@ -7,6 +7,8 @@ is that was not there after it (1,000 trials); the two are equal where nobody co
 
 from __future__ import annotations
 
+import contextlib
+import socket
 from collections.abc import Callable, Iterator
 from typing import Any, Final, NamedTuple
 
@@ -142,8 +144,16 @@ class SnapshotReader:
         """End the snapshot."""
         self.ask("ROLLBACK")
 
+    def interrupt(self) -> None:
+        """Let the thread that reads fail at once with `Transient`; for another thread to call, which does not wait."""
+        raw: socket.socket | None = self._connection._sock  # type: ignore[attr-defined]  # noqa: SLF001
+        if raw is not None:
+            # A close would wait for the reader, and would not wake it. Of TLS no goodbye: that is not for two threads.
+            with contextlib.suppress(OSError):
+                socket.socket.shutdown(raw, socket.SHUT_RDWR)
+
     def close(self) -> None:
-        """Hang up; may be called twice, and by another thread than the one that reads."""
+        """Hang up; may be called twice."""
         self._connection._force_close()  # type: ignore[attr-defined]  # noqa: SLF001 - a QUIT would not be read
 
     def _begin(self) -> Span:

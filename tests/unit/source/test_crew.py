@@ -72,6 +72,9 @@ class Reader:
         self.opened = False
         self.server.on_end(self.number)
 
+    def interrupt(self) -> None:
+        pass
+
     def close(self) -> None:
         pass
 
