@@ -37,5 +37,5 @@ class PlainGroups:
         `framed`: each event in a packet; `end`: the byte in `file` where the first event begins, 0 when not known.
         """
 
-def crc32(data: bytes, folds: bool = True) -> int:
-    """The checksum as zlib has it; `folds` False: by tables alone, as where the processor has no better way."""
+def crc32(data: bytes, ways: int = 2) -> int:
+    """The checksum as zlib has it; `ways` 1, 0: as on processors that multiply less at once, or not at all."""

@@ -70,7 +70,7 @@ cdef Found raw_event(Raw *event, In r, In stop, const Wire *wire) noexcept nogil
 cdef bint fits(const Raw *event, const Wire *wire) noexcept nogil:
     if not wire.checksum:
         return True
-    return crc_of(event.body - HEADER, event.end - event.body + HEADER) == <uint32_t> little(event.end, 4)
+    return crc_of(event.body - HEADER, event.end - event.body + HEADER, _ways) == <uint32_t> little(event.end, 4)
 
 
 cdef In query_text(const Raw *event) noexcept nogil:
