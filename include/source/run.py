@@ -126,7 +126,7 @@ class Capture:
         self._server = source
         if self._reached:
             self._require_ours()
-        upstream = LiveServer(self._name, source)
+        upstream = LiveServer(self._name, source, self._clock)
         session = Session(self._name, source, self._log, upstream, self._clock, self._reporter)
         self._reached = True
         try:

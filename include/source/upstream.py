@@ -5,7 +5,7 @@ from __future__ import annotations
 import queue
 import threading
 from collections.abc import Callable, Mapping
-from typing import Protocol
+from typing import Final, Protocol
 
 from include.clock import Clock
 from include.errors import LyrebirdError
@@ -24,6 +24,9 @@ from include.source.table_info import TableInfo, load_table, load_tables, table_
 from include.source.transaction import SourceTransaction
 
 __all__ = ["Flow", "LiveServer", "Upstream"]
+
+# By then what was committed while capture was away is on its way, and may have the processor for itself.
+_START_S: Final = 5.0
 
 
 class Flow(Protocol):
@@ -85,25 +88,23 @@ class Upstream(Protocol):
 class LiveServer:
     """The server that a source names."""
 
-    def __init__(self, name: str, source: SourceDefinition) -> None:
+    def __init__(self, name: str, source: SourceDefinition, clock: Clock) -> None:
         """Ask what it is."""
-        self._name, self._source = name, source
+        self._name, self._source, self._clock = name, source, clock
         self._server = server_of(source)
+        self._question: Callable[[], None] | None = None
+        self._due_s = 0.0
         self._found: queue.SimpleQueue[LyrebirdError] = queue.SimpleQueue()
 
     def look(self, question: Callable[[], None]) -> None:
-        """Ask something beside all else; what it raises, `check` raises."""
-
-        def ask() -> None:
-            try:
-                question()
-            except LyrebirdError as error:
-                self._found.put(error)
-
-        threading.Thread(target=ask, name="look", daemon=True).start()
+        """Ask something beside all else, once the start is over; what it raises, `check` raises."""
+        self._question, self._due_s = question, self._clock.monotonic_s() + _START_S
 
     def check(self) -> None:
         """See `Upstream`."""
+        if self._question is not None and self._clock.monotonic_s() >= self._due_s:
+            threading.Thread(target=self._ask, args=(self._question,), name="look", daemon=True).start()
+            self._question = None
         if not self._found.empty():
             raise self._found.get()
 
@@ -151,3 +152,9 @@ class LiveServer:
     def reader(self, source: SourceDefinition, clock: Clock) -> SnapshotReader:
         """See `Upstream`."""
         return SnapshotReader(source, clock)
+
+    def _ask(self, question: Callable[[], None]) -> None:
+        try:
+            question()
+        except LyrebirdError as error:
+            self._found.put(error)

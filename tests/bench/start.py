@@ -33,6 +33,7 @@ __all__ = ["main"]
 _DATABASE = "many"
 _PATIENCE_S = 120.0
 _WANTED_S = 2.0
+_IDLE_S = 10.0
 # More tables than the server keeps open, as anywhere with so many; and creating them should not take all day.
 _OPTIONS = (
     "--innodb-doublewrite=0",
@@ -102,7 +103,8 @@ def _start(world: World, tables: int, number: int) -> dict[str, float]:
             raise SystemExit(f"capture ended: {process.communicate()[1][-2000:]}")
         time.sleep(0.01)
     wall_s, spent = time.monotonic() - begun, seen.cpu_times()
-    time.sleep(3)
+    # By then it has looked at all tables.
+    time.sleep(_IDLE_S)
     idle = seen.memory_info().rss
     world.stop(process)
     world.running.remove(process)

@@ -236,7 +236,8 @@ def test_tables_are_looked_at_beside_the_stream_unless_a_column_must_not_leave(
 
 def test_what_was_found_out_about_the_server_meanwhile_ends_the_session(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("include.source.upstream.server_of", lambda _source: None)
-    server, asked = LiveServer("shop", SOURCE), threading.Event()
+    clock, asked = ManualClock(1), threading.Event()
+    server = LiveServer("shop", SOURCE, clock)
 
     def question() -> None:
         asked.wait(10)
@@ -248,8 +249,9 @@ def test_what_was_found_out_about_the_server_meanwhile_ends_the_session(monkeypa
             threading.Event().wait(0.01)
 
     server.check()
+    asked.set()
     server.look(question)
     server.check()
-    asked.set()
+    clock.advance(60)
     with pytest.raises(Terminal, match="odd"):
         check_for_a_while()
