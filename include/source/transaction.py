@@ -83,7 +83,7 @@ class TransactionBuilder:
         """Plain transactions right out of raw events, which `reader` and `on_event` then need not see.
 
         `data` holds events from `at` on, `framed` in packets as a server sends them. Returns the transactions, where
-        they end in `data`, and whether more bytes behind `data` may give more; else the next event is for `on_event`.
+        they end in `data`, and whether more bytes may give more; else the next event is for `on_event`.
         """
         if self._plain is None or self._open is not None:
             return [], at, False

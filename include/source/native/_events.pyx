@@ -9,5 +9,6 @@ first event of its group on, and never says what is wrong with it: that is the w
 include "bytes.pxi"
 include "crc.pxi"
 include "raw_event.pxi"
+include "slots.pxi"
 include "plain.pxi"
 include "gtid.pxi"
