@@ -12,12 +12,13 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
+from typing import Final
 
 from include.clock import Clock
 from include.errors import Terminal
 from include.log.control import Control, ControlKind
 from include.log.requests import Answer
-from include.log.topics import control, source_answers
+from include.log.topics import LARGEST_RECORD, control, source_answers
 from include.record.position import BinlogPosition, SourcePosition
 from include.record.schema import TableSchema
 from include.record.version import pack
@@ -37,6 +38,9 @@ from include.source.transaction import Rows, SourceTransaction
 __all__ = ["Replicator"]
 
 log = logging.getLogger(__name__)
+
+# Room for headers and the record's own head.
+_LARGEST: Final = LARGEST_RECORD - 4096
 
 
 class Replicator:
@@ -135,8 +139,9 @@ class Replicator:
     def on_snapshot_rows(self, schema: TableSchema, images: list[Image]) -> None:
         """Rows that a snapshot read, as they are at the present position."""
         encoder = self._encoder(schema)
+        outputs, size = self._made(schema.full_name, encoder.topic, encoder.snapshot(images, self._stamp_here()))
         self._ops["r"] += len(images)
-        self._put_all(encoder.topic, encoder.snapshot(images, self._stamp_here()))
+        self._put(outputs, size)
 
     def _stamp_here(self) -> Stamp:
         at = self.position
@@ -219,6 +224,7 @@ class Replicator:
             records = self._tables.get(step.table) or self._known(step.table)
             of_table = counts.get(table, 0)
             found, many = records.of(step, stamp, row, of_table + 1)
+            outputs, size = self._made(table, records.encoder.topic, found)
         except Terminal as error:
             self.set_aside(table, error, transaction)
             self._skipped[step.op] += 1
@@ -229,7 +235,7 @@ class Replicator:
             self.state = self.state.with_table(table, encoder.key_id).with_gap(
                 f"gap:{transaction.gtid or transaction.end}:{table}", [table]
             )
-        self._put_all(encoder.topic, found)
+        self._put(outputs, size)
         seam = self.seam
         if seam is not None and table in seam.tables:
             for _, key, _, _ in found:
@@ -239,15 +245,31 @@ class Replicator:
         self._past += records.past
         return row + many
 
-    def _put_all(self, topic: str, records: list[tuple[bytes, int, bytes]] | list[Encoded]) -> None:
-        """The way of every row."""
-        first = pack(self._source.epoch, self._number)
-        made, last, size = outputs_of(records, topic, first, Output)
-        self._number += last - first
-        # Raises when the numbers are at their end.
-        pack(self._source.epoch, self._number)
-        self._outputs += made
-        self._count(size)
+    def _made(
+        self, table: str, topic: str, records: list[tuple[bytes, int, bytes]] | list[Encoded]
+    ) -> tuple[list[Output], int]:
+        """Outputs under the next numbers, and bytes of all; raises `Terminal` for one that no topic takes."""
+        outputs, _, size = outputs_of(records, topic, pack(self._source.epoch, self._number), Output)
+        if size > _LARGEST:
+            largest = max(len(output.key) + len(output.value or b"") for output in outputs)
+            if largest > _LARGEST:
+                raise Terminal(
+                    "a row makes a record that is larger than topics take",
+                    table=table,
+                    bytes=largest,
+                    most=_LARGEST,
+                    fix="Ignore its large column in `filter`; then `lyrebird capture resume-table`.",
+                )
+        return outputs, size
+
+    def _put(self, outputs: list[Output], size: int) -> None:
+        """Into the open group; the way of every row."""
+        if outputs:
+            self._number += outputs[-1].version - pack(self._source.epoch, self._number)
+            # Raises when the numbers are at their end.
+            pack(self._source.epoch, self._number)
+            self._outputs += outputs
+            self._count(size)
 
     def _count(self, size: int) -> None:
         """So many bytes more wait; hand all over when that is a commit's share."""

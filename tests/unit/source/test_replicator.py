@@ -79,6 +79,7 @@ class World:
         self.cascades: set[tuple[str, str]] = set()
         self.groups: list[Group] = []
         self.server_us = 0
+        self.columns = SCHEMA.columns
         ensure_topics("s", self.log.admin())
 
     def replicate(
@@ -92,7 +93,7 @@ class World:
         log = DirectLog("s", LogPorts(writer, self.log.reader(), self.log.admin(), self.registry), self.clock)
         resume = log.open() or ResumePoint(START, CaptureState(tables={"shop.t": 0}, snapshot="done"))
         table = TableInfo("shop", "t")
-        table.columns, table.key = list(SCHEMA.columns), SCHEMA.key
+        table.columns, table.key = list(self.columns), SCHEMA.key
         catalog = Catalog(
             lambda: {("shop", "t"): table}, SERVER, self.source.policy, lambda *name: name in self.cascades
         )
@@ -269,6 +270,21 @@ def test_rows_read_as_the_table_was_after_its_alter_are_read_again(described_us:
     world.replicate([transaction(1), transaction(2), transaction(3, "ALTER TABLE t MODIFY part int FIRST")])
     assert resolved(world)[-1].uncovered == again
     assert resolved(world)[-1].state["nameless"] == {}
+
+
+def test_a_row_that_no_topic_takes_sets_its_table_aside_and_nothing_else() -> None:
+    world = World()
+    large = "x" * (17 << 20)
+    wide = replace(MAP, metas=(0, 0, 60000), types=bytes((3, 3, 252)))
+    body = rows("c", (1, 1, "a")).body[:-2]
+    text = large.encode()
+    found = Rows(replace(wide, metas=(0, 0, 4)), "c", body + len(text).to_bytes(4, "little") + text)
+    world.columns = (*SCHEMA.columns[:2], replace(SCHEMA.columns[2], type="longtext"))
+    world.replicate([transaction(1, found), transaction(2, rows("c", (2, 1, "b"))), transaction(3)])
+    last = resolved(world)[-1]
+    assert "larger than topics take" in last.state["aside"]["shop.t"]["cause"]
+    assert world.records(TOPIC) == []
+    assert str(last.position.gtids) == "0-1-3"
 
 
 def test_maps_that_name_their_columns_need_no_second_look() -> None:
