@@ -24,7 +24,7 @@ from include.log.dead_letter import DeadLetter
 from include.log.plan import BatchPlan, Cut, Partition
 from include.log.ports import Headers, LogReader, LogWriter, Record, TopicAdmin, TopicSpec
 from include.log.requests import Answer
-from include.log.resolved import Ends, Resolved, ResolvedWriter
+from include.log.resolved import Ends, Resolved, ResolvedView, ResolvedWriter
 from include.record import version as versions
 
 __all__ = ["Publisher"]
@@ -84,8 +84,11 @@ class Publisher:
         }
         self.answers = _all(self._reader, topics.answers(self.topic))
         tail = _tail(self._reader, topics.resolved(self.topic))
+        view = ResolvedView()
+        for record in tail:
+            view.on_record(record.value)
         held = [Resolved.parse(record.value) for record in tail if record.value is not None]
-        self.resolved = held[-1] if held else None
+        self.resolved = view.newest
         ends = {(self.topic, p): offset for p, offset in self._reader.end_offsets(self.topic).items()}
         deltas = [record.key for record in held if not record.full]
         self._resolver = ResolvedWriter(self._source, self.resolved, ends, deltas=deltas)

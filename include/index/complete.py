@@ -60,7 +60,7 @@ class Completeness:
         ends = self._view.ends()
         if record is None or ends is None:
             return
-        self._last = replace(record, next_offsets=ends, full=True, state={})
+        self._last = replace(record, next_offsets=ends, full=True, state={}, changes=None)
         self._waiting.append(({p: offset for (topic, p), offset in ends.items() if topic == self._topic}, record))
         if len(self._waiting) > _MOST_WAITING:
             # Far behind, every second position does: the last one always stays.
