@@ -13,7 +13,7 @@ from include.source.key_range import KeyOrder, quoted
 from include.source.snapshot_reader import Measure, SnapshotReader
 from include.source.tables import TableInfo, load_tables
 
-__all__ = ["Plan", "TablePlan", "planned", "read_plan"]
+__all__ = ["Plan", "TablePlan", "chunk_rows", "planned", "read_plan"]
 
 
 @dataclass(frozen=True, slots=True)
