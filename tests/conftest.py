@@ -13,7 +13,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import hypothesis
 import pytest
+
+# Machines are shared: how long an example takes says nothing. A test as a whole has its limit, below.
+hypothesis.settings.register_profile("shared", deadline=None)
+hypothesis.settings.load_profile("shared")
 
 TESTS = Path(__file__).parent
 FOLDERS = ("unit", "contract", "spark", "dags", "integration", "e2e", "prove")
