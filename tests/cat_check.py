@@ -14,9 +14,9 @@ from typing import Any
 
 from include.errors import Terminal
 from include.record.schema import GEOMETRIES
-from include.source.cat import Cat
-from include.source.files import BinlogFile, Source
-from include.source.schema_rows import described
+from include.source.binlog.files import BinlogFile, Source
+from include.source.cat.cat import Cat
+from include.source.cat.schema_rows import described
 from tests.golden.recording import Description, Recording, Row
 
 __all__ = ["differences", "printed", "prove", "told"]

@@ -21,12 +21,12 @@ from include.log.topics import change, control, source_answers, source_requests,
 from include.record.codec import Decoder
 from include.record.position import SourcePosition
 from include.record.version import from_headers, number_of
+from include.source.binlog.transaction import Rows
 from include.source.definition import SourceDefinition
 from include.source.direct_log import DirectLog, LogPorts, ensure_topics, transactional_id
 from include.source.group import Group
 from include.source.ports import Watcher
 from include.source.session import Session
-from include.source.transaction import Rows
 from tests.made_server import How, Killed, MadeUpstream, Steps, Story, position
 
 __all__ = ["CrashWorld", "crashed"]

@@ -12,19 +12,19 @@ from tempfile import gettempdir
 from typing import Any
 
 from include.record.schema import Column, TableSchema
-from include.source.binlog import EventReader
-from include.source.columns import column_of
-from include.source.files import BinlogFile, Source
-from include.source.images import Images
-from include.source.layout import layout
-from include.source.period import logged_columns, of_today, until_of
-from include.source.server import Server
-from include.source.shape import Shape
-from include.source.step import Rows
-from include.source.table_map import TableMap
-from include.source.tables import TableInfo, unlogged
-from include.source.text import row_reader
-from include.source.transaction import SourceTransaction, TransactionBuilder
+from include.source.binlog.files import BinlogFile, Source
+from include.source.binlog.reader import EventReader
+from include.source.binlog.step import Rows
+from include.source.binlog.table_map import TableMap
+from include.source.binlog.transaction import SourceTransaction, TransactionBuilder
+from include.source.database.server import Server
+from include.source.database.tables import TableInfo, unlogged
+from include.source.rows.columns import column_of
+from include.source.rows.images import Images
+from include.source.rows.layout import layout
+from include.source.rows.period import logged_columns, of_today, until_of
+from include.source.rows.shape import Shape
+from include.source.rows.text import row_reader
 from tests.golden.recording import Description, Recording, Row, Table
 
 __all__ = ["Decoded", "columns_of", "info_of", "selected", "server_of", "shape_of", "transactions"]

@@ -19,14 +19,14 @@ import fastavro
 import orjson
 
 from include.errors import Terminal
-from include.source.binlog import EventReader
-from include.source.cat_rows import RowTexts
-from include.source.decoder import NativeImages
-from include.source.files import read_events
-from include.source.images import Images, Pair
-from include.source.schema_rows import described
-from include.source.step import Rows, SourceTransaction
-from include.source.transaction import TransactionBuilder
+from include.source.binlog.files import read_events
+from include.source.binlog.reader import EventReader
+from include.source.binlog.step import Rows, SourceTransaction
+from include.source.binlog.transaction import TransactionBuilder
+from include.source.cat.rows import RowTexts
+from include.source.cat.schema_rows import described
+from include.source.rows.decoder import NativeImages
+from include.source.rows.images import Images, Pair
 from tests.golden.recording import Recording
 
 __all__ = ["Fuzz", "Mutant"]

@@ -10,8 +10,8 @@ from pathlib import Path
 from tempfile import gettempdir
 
 from include.record.gtid import Flavour
-from include.source.binlog import Event, EventType
-from include.source.transaction import SourceTransaction, TransactionBuilder
+from include.source.binlog.reader import Event, EventType
+from include.source.binlog.transaction import SourceTransaction, TransactionBuilder
 
 FILE = "bin.000001"
 SID = uuid.UUID("01234567-89ab-cdef-0123-456789abcdef")

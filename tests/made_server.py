@@ -17,16 +17,16 @@ from include.clock import Clock, ManualClock
 from include.errors import Transient
 from include.record.gtid import MariadbGtidSet
 from include.record.position import BinlogPosition, SourcePosition
+from include.source.binlog.transaction import Rows, SourceTransaction
+from include.source.database.inflow import Idle
+from include.source.database.server import Server
+from include.source.database.tables import TableInfo
 from include.source.definition import SourceDefinition
-from include.source.inflow import Idle
 from include.source.ports import Watcher
-from include.source.seam import Span
-from include.source.server import Server
-from include.source.shape import Image, Shape
-from include.source.snapshot_reader import Described, Measure
-from include.source.tables import TableInfo
-from include.source.text import row_reader
-from include.source.transaction import Rows, SourceTransaction
+from include.source.rows.shape import Image, Shape
+from include.source.rows.text import row_reader
+from include.source.snapshot.reader import Described, Measure
+from include.source.snapshot.seam import Span
 from tests.mariadb_golden import SCHEMA, Row, rows, transaction
 
 __all__ = ["How", "Killed", "MadeUpstream", "Steps", "Story", "position"]

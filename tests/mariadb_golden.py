@@ -11,10 +11,10 @@ from typing import Any
 
 from include.record.position import BinlogPosition
 from include.record.schema import Column, TableSchema
-from include.source.binlog import Event, EventReader, EventType
-from include.source.events import Query, RowOp, TableMap
-from include.source.tables import TableInfo
-from include.source.transaction import Rows, SourceTransaction
+from include.source.binlog.events import Query, RowOp, TableMap
+from include.source.binlog.reader import Event, EventReader, EventType
+from include.source.binlog.transaction import Rows, SourceTransaction
+from include.source.database.tables import TableInfo
 from tests.made_binlog import builder
 
 FOLDER = Path(__file__).parent / "golden"

@@ -9,10 +9,10 @@ from pathlib import Path
 
 from include.errors import Terminal
 from include.record.gtid import parse_gtid_set
-from include.source.binlog import EventReader
-from include.source.events import Query
-from include.source.files import read_events
-from include.source.transaction import Heartbeat, SourceTransaction
+from include.source.binlog.events import Query
+from include.source.binlog.files import read_events
+from include.source.binlog.reader import EventReader
+from include.source.binlog.transaction import Heartbeat, SourceTransaction
 from tests.made_binlog import builder
 from tests.mariadb_golden import sealed
 

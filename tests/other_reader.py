@@ -7,7 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from include.record.gtid import Flavour
-from include.source.binlog import EventType
+from include.source.binlog.reader import EventType
 
 __all__ = ["rows_of_mysql_replication"]
 

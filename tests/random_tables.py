@@ -12,14 +12,14 @@ from random import Random
 from tempfile import gettempdir
 from typing import Any
 
-from include.source.binlog import EventReader
-from include.source.decoder import NativeImages
-from include.source.files import read_events
-from include.source.images import Images
-from include.source.layout import layout
-from include.source.shape import Image, Shape
-from include.source.step import Rows, SourceTransaction
-from include.source.transaction import TransactionBuilder
+from include.source.binlog.files import read_events
+from include.source.binlog.reader import EventReader
+from include.source.binlog.step import Rows, SourceTransaction
+from include.source.binlog.transaction import TransactionBuilder
+from include.source.rows.decoder import NativeImages
+from include.source.rows.images import Images
+from include.source.rows.layout import layout
+from include.source.rows.shape import Image, Shape
 
 __all__ = ["columns", "literals", "streamed"]
 

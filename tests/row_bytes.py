@@ -8,9 +8,9 @@ from random import Random
 from typing import Final
 
 from include.record.schema import Column, TableSchema
-from include.source.charset import CHARSETS, max_bytes
-from include.source.layout import FIXED, FRACTION_BYTES, Field, Layout, decimal_groups
-from include.source.shape import Shape
+from include.source.rows.charset import CHARSETS, max_bytes
+from include.source.rows.layout import FIXED, FRACTION_BYTES, Field, Layout, decimal_groups
+from include.source.rows.shape import Shape
 
 __all__ = ["KINDS", "event", "field", "layout_of", "value"]
 

@@ -15,8 +15,8 @@ import orjson
 from include.errors import SettingsError, Terminal
 
 if TYPE_CHECKING:
-    from include.source.cat import Cat
-    from include.source.tables import TableInfo
+    from include.source.cat.cat import Cat
+    from include.source.database.tables import TableInfo
 
 __all__ = ["command"]
 
@@ -66,7 +66,7 @@ def cat(
     """
     import tempfile
 
-    from include.source.cat import Cat
+    from include.source.cat.cat import Cat
 
     for name in tables:
         if "." not in name:
@@ -95,7 +95,7 @@ def cat(
 
 def _print(reader: Cat, files: tuple[Path, ...], advance: Callable[[int], None]) -> bool:
     """All lines of all files; whether one was no binlog, or cut short."""
-    from include.source.files import BinlogFileError, binlog_files
+    from include.source.binlog.files import BinlogFileError, binlog_files
 
     cut = False
     write = sys.stdout.buffer.write
@@ -151,7 +151,7 @@ def _plain(path: Path) -> bool:
 
 
 def _described(path: Path | None) -> Mapping[tuple[str, str], TableInfo]:
-    from include.source.schema_rows import described
+    from include.source.cat.schema_rows import described
 
     if path is None:
         return {}

@@ -22,8 +22,8 @@ from include.errors import Fenced, LyrebirdError, Restart, SettingsError, Termin
 
 if TYPE_CHECKING:
     from include.record.position import BinlogPosition
+    from include.source.database.purge import Horizon
     from include.source.definition import SourceDefinition
-    from include.source.purge import Horizon
 
 __all__ = ["command"]
 
@@ -55,10 +55,10 @@ def run_capture(name: str, snapshot: bool, anew: bool, tables: str, as_json: boo
     from include.metrics.exporter import Metrics
     from include.metrics.progress import RunFolder, supervised
     from include.settings.environment import state_folder
-    from include.source.binlog_files import BinlogFiles
+    from include.source.database.binlog_files import BinlogFiles
+    from include.source.database.purge_watch import PurgeWatch
     from include.source.incident import Incidents
     from include.source.kafka_log import kafka_log
-    from include.source.purge_watch import PurgeWatch
     from include.source.reporter import Reporter
     from include.source.run import Capture, Mode
 
@@ -105,9 +105,9 @@ def run_capture(name: str, snapshot: bool, anew: bool, tables: str, as_json: boo
 @json_option
 def check_source(name: str, as_json: bool) -> None:
     """Say what on the server stands in capture's way, or needs care; exit code 1 when something refuses capture."""
-    from include.source.binlog_files import BinlogFiles
-    from include.source.preflight import preflight, short_horizon
-    from include.source.purge import Horizon
+    from include.source.database.binlog_files import BinlogFiles
+    from include.source.database.preflight import preflight, short_horizon
+    from include.source.database.purge import Horizon
 
     _, source = _source(name)
     found = preflight(source)

@@ -16,8 +16,8 @@ from include.errors import Terminal, Transient
 
 if TYPE_CHECKING:
     from include.source.definition import SourceDefinition
-    from include.source.policy_checks import TableColumns
-    from include.source.policy_report import TableReport
+    from include.source.policy.checks import TableColumns
+    from include.source.policy.report import TableReport
 
 __all__ = ["show_policy"]
 
@@ -34,8 +34,8 @@ def show_policy(name: str, explained: str | None, as_json: bool) -> None:
     """
     from include.settings.deployment import Deployment
     from include.source.definition import load_source
-    from include.source.policy_checks import findings
-    from include.source.policy_report import named_tables, report, tables_meant
+    from include.source.policy.checks import findings
+    from include.source.policy.report import named_tables, report, tables_meant
 
     source = load_source(Deployment.load(), name)
     policy = source.policy
@@ -78,9 +78,9 @@ def show_policy(name: str, explained: str | None, as_json: bool) -> None:
 
 def _tables(source: SourceDefinition) -> tuple[dict[tuple[str, str], TableColumns] | None, str]:
     """The tables of the captured databases; else None, and why the server did not tell."""
-    from include.source.connection import connect, query
-    from include.source.policy_checks import TableColumns
-    from include.source.tables import load_tables
+    from include.source.database.connection import connect, query
+    from include.source.database.tables import load_tables
+    from include.source.policy.checks import TableColumns
 
     try:
         connection = connect(source)

@@ -16,7 +16,7 @@ from include.errors import SettingsError
 
 if TYPE_CHECKING:
     from include.log.requests import Answer
-    from include.source.snapshot_plan import Plan
+    from include.source.snapshot.plan import Plan
 
 __all__ = ["show_plan", "waiting"]
 
@@ -27,7 +27,7 @@ def show_plan(name: str, tables: tuple[str, ...], where: str, rows_per_s: int | 
     """Print what a snapshot of these tables would read; raises for names that are not captured, and bad conditions."""
     from include.settings.deployment import Deployment
     from include.source.definition import load_source
-    from include.source.snapshot_plan import read_plan
+    from include.source.snapshot.plan import read_plan
 
     plan = read_plan(name, load_source(Deployment.load(), name), tables, where, rows_per_s, SystemClock())
     if plan.unknown:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from include.log.resolved import Resolved
     from include.record.position import BinlogPosition
     from include.settings.connections import Kafka
-    from include.source.binlog_files import BinlogLook
+    from include.source.database.binlog_files import BinlogLook
     from include.source.definition import SourceDefinition
 
 __all__ = ["show_status"]
@@ -61,7 +61,7 @@ def show_status(name: str, as_json: bool) -> None:
 
 def _read_from(source: SourceDefinition, place: object) -> SourceDefinition:
     """The server that capture on this host read from last, else the source's own."""
-    from include.source.failover import places
+    from include.source.database.failover import places
 
     return next((each for each in places(source) if each.place == place), source)
 
@@ -93,7 +93,7 @@ def _position(last: Resolved | None, told: dict[str, Any]) -> BinlogPosition | N
 
 
 def _look(source: SourceDefinition, position: BinlogPosition | None, clock: SystemClock) -> BinlogLook | str:
-    from include.source.binlog_files import BinlogFiles
+    from include.source.database.binlog_files import BinlogFiles
 
     if position is None:
         return "nothing was captured yet"

@@ -11,7 +11,7 @@ from pydantic import BeforeValidator, Field, PrivateAttr
 from include.errors import SettingsError
 from include.record.version import MAX_EPOCH
 from include.settings.deployment import Deployment, Strict
-from include.source.policy import Origin, Policy, TableFilter, Verdict
+from include.source.policy.policy import Origin, Policy, TableFilter, Verdict
 
 __all__ = ["SourceDefinition", "declared_sources", "load_source"]
 

@@ -13,8 +13,8 @@ from include.errors import InvalidRecord
 from include.log.ports import LogReader, Record
 from include.log.requests import Answer, Request
 from include.log.topics import source_answers
-from include.source.job import Job
 from include.source.ports import CaptureLog
+from include.source.snapshot.job import Job
 from include.source.state import CaptureState
 
 __all__ = ["Desk", "Taken", "answers_by_id", "full_names"]

@@ -18,10 +18,10 @@ from collections.abc import Iterable
 
 from include.errors import Terminal
 from include.record.schema import TableSchema
-from include.source.encode import Encoders
+from include.source.database.tables import Catalog
 from include.source.replicator import Replicator
+from include.source.rows.encode import Encoders
 from include.source.state import CaptureState
-from include.source.tables import Catalog
 
 __all__ = ["outgrown", "renew"]
 

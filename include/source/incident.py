@@ -15,7 +15,7 @@ from typing import Any, Final, Literal
 from include.clock import Clock, iso
 from include.errors import Fenced, LyrebirdError, Terminal
 from include.metrics.progress import RunFolder
-from include.source.purge import Horizon
+from include.source.database.purge import Horizon
 from include.source.state import Aside, CaptureState
 
 __all__ = ["Incident", "IncidentKind", "Incidents", "incidents_of", "next_command"]

@@ -22,18 +22,18 @@ from include.log.topics import LARGEST_RECORD, control, source_answers
 from include.record.position import BinlogPosition, SourcePosition
 from include.record.schema import TableSchema
 from include.record.version import pack
+from include.source.binlog.events import Query, TableMap
+from include.source.binlog.transaction import Rows, SourceTransaction
+from include.source.database.tables import Catalog
 from include.source.definition import SourceDefinition
-from include.source.encode import Encoders, Stamp, TableEncoder
-from include.source.events import Query, TableMap
 from include.source.group import Group, Output
-from include.source.outputs import outputs_of
-from include.source.records import Encoded, RowRecords
-from include.source.seam import Seam
-from include.source.shape import Image
+from include.source.rows.encode import Encoders, Stamp, TableEncoder
+from include.source.rows.outputs import outputs_of
+from include.source.rows.records import Encoded, RowRecords
+from include.source.rows.shape import Image
+from include.source.snapshot.seam import Seam
 from include.source.state import Aside, CaptureState
 from include.source.statements import Statements
-from include.source.tables import Catalog
-from include.source.transaction import Rows, SourceTransaction
 
 __all__ = ["Replicator"]
 

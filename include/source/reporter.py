@@ -11,11 +11,11 @@ from include.clock import Clock
 from include.errors import LyrebirdError, Terminal
 from include.metrics.exporter import Metrics
 from include.metrics.progress import RunFolder
+from include.source.database.purge_watch import PurgeWatch
 from include.source.definition import SourceDefinition
 from include.source.group import Group
 from include.source.incident import Incidents
 from include.source.ports import Watcher
-from include.source.purge_watch import PurgeWatch
 
 __all__ = ["Reporter"]
 

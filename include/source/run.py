@@ -9,17 +9,17 @@ from typing import Final, Literal
 from include.clock import Clock
 from include.errors import Fenced, LyrebirdError, Restart, SettingsError, Terminal, Transient
 from include.source.backoff import Between, next_pause
-from include.source.decoder import decoders_told
+from include.source.database.failover import chosen
+from include.source.database.preflight import first_look, refuse, second_look
+from include.source.database.server import Behind
+from include.source.database.takeover import taken_over
+from include.source.database.upstream import LiveServer
 from include.source.definition import SourceDefinition
-from include.source.failover import chosen
-from include.source.job import FIRST, Job
 from include.source.ports import CaptureLog
-from include.source.preflight import first_look, refuse, second_look
 from include.source.reporter import Reporter
-from include.source.server import Behind
+from include.source.rows.decoder import decoders_told
 from include.source.session import Session
-from include.source.takeover import taken_over
-from include.source.upstream import LiveServer
+from include.source.snapshot.job import FIRST, Job
 
 __all__ = ["Capture", "Mode"]
 

@@ -18,20 +18,20 @@ from typing import Final
 from include.clock import Clock
 from include.errors import SettingsError, Terminal
 from include.record.position import SourcePosition
-from include.source.copying import Copying
+from include.source.binlog.transaction import SourceTransaction
+from include.source.database.inflow import Idle
+from include.source.database.tables import Catalog
+from include.source.database.upstream import Flow, Upstream
 from include.source.definition import SourceDefinition
 from include.source.desk import Desk, full_names
-from include.source.encode import Encoders
 from include.source.generation import outgrown, renew
 from include.source.group import Output
-from include.source.inflow import Idle
-from include.source.job import FIRST, Job
 from include.source.ports import CaptureLog, Watcher
 from include.source.replicator import Replicator
+from include.source.rows.encode import Encoders
+from include.source.snapshot.copying import Copying
+from include.source.snapshot.job import FIRST, Job
 from include.source.state import CaptureState
-from include.source.tables import Catalog
-from include.source.transaction import SourceTransaction
-from include.source.upstream import Flow, Upstream
 
 __all__ = ["Session"]
 

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from include.errors import Terminal
 from include.record.position import SourcePosition
-from include.source.job import Job
+from include.source.snapshot.job import Job
 
 __all__ = ["Aside", "CaptureState", "Job", "Waiting"]
 

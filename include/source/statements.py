@@ -6,12 +6,12 @@ import logging
 from typing import Final, Protocol
 
 from include.log.control import ControlKind
-from include.source.ddl import Effect, effects
+from include.source.binlog.ddl import Effect, effects
+from include.source.binlog.events import Query
+from include.source.database.tables import Catalog
 from include.source.definition import SourceDefinition
-from include.source.events import Query
-from include.source.seam import Seam
+from include.source.snapshot.seam import Seam
 from include.source.state import CaptureState
-from include.source.tables import Catalog
 
 __all__ = ["Statements"]
 

@@ -10,7 +10,7 @@ from include.log.ports import LogReader
 from include.log.requests import Request
 from include.log.resolved import Resolved
 from include.log.topics import source_requests
-from include.source.binlog_files import BinlogLook
+from include.source.database.binlog_files import BinlogLook
 from include.source.desk import answers_by_id
 from include.source.phase import phase_of
 from include.source.state import Aside, CaptureState

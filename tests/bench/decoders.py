@@ -11,16 +11,16 @@ from collections.abc import Callable
 from random import Random
 
 from include.record.schema import Column, TableSchema
-from include.source.columns import column_of
-from include.source.decoder import NativeImages
-from include.source.encode import Stamp, TableEncoder
-from include.source.events import RowOp
-from include.source.images import Images
-from include.source.layout import Field, Layout
-from include.source.records import RowRecords, encoded
-from include.source.shape import Shape
-from include.source.step import Rows
-from include.source.table_map import TableMap
+from include.source.binlog.events import RowOp
+from include.source.binlog.step import Rows
+from include.source.binlog.table_map import TableMap
+from include.source.rows.columns import column_of
+from include.source.rows.decoder import NativeImages
+from include.source.rows.encode import Stamp, TableEncoder
+from include.source.rows.images import Images
+from include.source.rows.layout import Field, Layout
+from include.source.rows.records import RowRecords, encoded
+from include.source.rows.shape import Shape
 from tests.row_bytes import value
 
 LABELS = ("new", "paid", "packed", "sent", "done", "void")
@@ -85,7 +85,7 @@ def image(random: Random, layout: Layout, number: int) -> bytes:
 
 
 def _fits(field: Field, data: bytes) -> bool:
-    from include.source.number import number_writer
+    from include.source.rows.number import number_writer
 
     try:
         number_writer(field)(data)

@@ -20,16 +20,16 @@ __all__ = ["READERS", "main"]
 def lyrebird(path: str) -> tuple[int, int, float]:
     """A binlog file → Avro images, checksums on; `$LYREBIRD_NATIVE` chooses the back end."""
     from include.record.schema import TableSchema
-    from include.source.binlog import EventReader
-    from include.source.columns import mapped
-    from include.source.decoder import NativeImages, images_of
-    from include.source.files import binlog_files
-    from include.source.images import Images
-    from include.source.layout import layout
-    from include.source.shape import Shape
-    from include.source.step import Rows
-    from include.source.table_map import TableMap
-    from include.source.transaction import SourceTransaction, TransactionBuilder
+    from include.source.binlog.files import binlog_files
+    from include.source.binlog.reader import EventReader
+    from include.source.binlog.step import Rows
+    from include.source.binlog.table_map import TableMap
+    from include.source.binlog.transaction import SourceTransaction, TransactionBuilder
+    from include.source.rows.columns import mapped
+    from include.source.rows.decoder import NativeImages, images_of
+    from include.source.rows.images import Images
+    from include.source.rows.layout import layout
+    from include.source.rows.shape import Shape
 
     reader = EventReader()
     found: dict[TableMap, Images | NativeImages] = {}

@@ -10,11 +10,11 @@ from typing import Any
 
 import pymysql
 
-from include.source.binlog import EventReader, EventType, Packets
-from include.source.connection import connect, dump, query
+from include.source.binlog.reader import EventReader, EventType, Packets
+from include.source.database.connection import connect, dump, query
+from include.source.database.tables import load_tables
 from include.source.definition import SourceDefinition
-from include.source.tables import load_tables
-from include.source.text import select_list
+from include.source.rows.text import select_list
 
 DATABASE = "lyregold"
 TYPES = """CREATE TABLE types (

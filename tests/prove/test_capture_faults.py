@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from include.errors import Terminal
-from include.source.connection import asked
+from include.source.database.connection import asked
 from include.source.definition import SourceDefinition
 from tests.integration.source.proxy import Proxy
 from tests.integration.source.world import World, opened

@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 
 from include.errors import Terminal
-from include.source.decoder import NativeImages
+from include.source.database.server import read_server
+from include.source.database.tables import Catalog, load_tables
 from include.source.native import WHY_NOT
-from include.source.policy import Policy
-from include.source.server import read_server
-from include.source.tables import Catalog, load_tables
-from include.source.text import row_reader, select_list
-from include.source.text_rows import select_rows
+from include.source.policy.policy import Policy
+from include.source.rows.decoder import NativeImages
+from include.source.rows.text import row_reader, select_list
+from include.source.rows.text_rows import select_rows
 from tests.random_tables import columns, literals, streamed
 from tests.row_bytes import KINDS, event, layout_of
 from tests.servers.fixture import Give, server

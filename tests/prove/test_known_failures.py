@@ -8,12 +8,12 @@ from pathlib import Path
 import pymysql
 import pytest
 
-from include.source.binlog import EventReader
-from include.source.connection import connect, query
-from include.source.ddl import Effect, effects
+from include.source.binlog.ddl import Effect, effects
+from include.source.binlog.files import read_events
+from include.source.binlog.reader import EventReader
+from include.source.binlog.step import Rows, SourceTransaction
+from include.source.database.connection import connect, query
 from include.source.definition import SourceDefinition
-from include.source.files import read_events
-from include.source.step import Rows, SourceTransaction
 from tests.made_binlog import builder
 from tests.servers.fixture import Give, server
 

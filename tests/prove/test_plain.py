@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from include.errors import Terminal
+from include.source.binlog.step import SourceTransaction
 from include.source.native import WHY_NOT
-from include.source.step import SourceTransaction
 from tests.fuzz import Fuzz, Mutant
 from tests.golden.recording import load, names
 

@@ -13,10 +13,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from include.source.group import Output
-from include.source.layout import Layout
 from include.source.native.program import by_of, keys_of, ops_of
 from include.source.native.text_program import text_columns
-from include.source.shape import Image, Shape
+from include.source.rows.layout import Layout
+from include.source.rows.shape import Image, Shape
 
 if TYPE_CHECKING:
     from include.source.native import _decoder

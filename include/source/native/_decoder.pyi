@@ -12,10 +12,10 @@ None is also the answer to a call from within a call. Not for use from several t
 from collections.abc import Sequence
 
 from include.record.change import Op
-from include.source.events import RowOp
+from include.source.binlog.events import RowOp
 from include.source.group import Output
-from include.source.images import Pair
-from include.source.shape import Image
+from include.source.rows.images import Pair
+from include.source.rows.shape import Image
 
 Parts = tuple[bytes, bytes, bytes, bytes | None]
 

@@ -9,7 +9,7 @@ Not for use from several threads.
 from collections.abc import Mapping
 
 from include.record.position import BinlogPosition
-from include.source.step import LoggedText, Rows, SourceTransaction
+from include.source.binlog.step import LoggedText, Rows, SourceTransaction
 
 class PlainGroups:
     """`known`: what follows the id in a map's body → an object whose `table` is the map, None: nobody captures it.

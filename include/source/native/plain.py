@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from include.record.position import BinlogPosition
+from include.source.binlog.step import LoggedText, Rows, SourceTransaction
 from include.source.native import WHY_NOT
-from include.source.step import LoggedText, Rows, SourceTransaction
 
 if TYPE_CHECKING:
     from include.source.native._events import PlainGroups

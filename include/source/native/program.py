@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from include.source.avro import sized
-from include.source.charset import single_byte_table, text_decoder
-from include.source.json_binary import json_text
-from include.source.layout import FIXED, Field, Layout, decimal_groups
-from include.source.number import number_writer
-from include.source.rare import inet6_text, uncompressed
-from include.source.shape import Shape
-from include.source.temporal import moment_writer
+from include.source.rows.avro import sized
+from include.source.rows.charset import single_byte_table, text_decoder
+from include.source.rows.json_binary import json_text
+from include.source.rows.layout import FIXED, Field, Layout, decimal_groups
+from include.source.rows.number import number_writer
+from include.source.rows.rare import inet6_text, uncompressed
+from include.source.rows.shape import Shape
+from include.source.rows.temporal import moment_writer
 
 __all__ = ["Told", "by_of", "keys_of", "ops_of"]
 

@@ -6,8 +6,8 @@ from typing import Final
 
 from include.record.schema import Column
 from include.source.native.program import Told
-from include.source.shape import Shape
-from include.source.text import moment_reader, value_writer
+from include.source.rows.shape import Shape
+from include.source.rows.text import moment_reader, value_writer
 
 __all__ = ["Columns", "text_columns"]
 

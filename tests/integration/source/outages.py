@@ -9,7 +9,7 @@ from typing import Any
 
 import psutil
 
-from include.source.connection import dump
+from include.source.database.connection import dump
 from include.source.definition import SourceDefinition
 from tests.integration.source.broker import Broker
 from tests.integration.source.proxy import Proxy

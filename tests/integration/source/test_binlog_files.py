@@ -6,9 +6,9 @@ import pytest
 
 from include.clock import SystemClock
 from include.record.position import BinlogPosition
-from include.source.binlog_files import BinlogFiles
+from include.source.database.binlog_files import BinlogFiles
+from include.source.database.preflight import preflight
 from include.source.definition import SourceDefinition
-from include.source.preflight import preflight
 from tests.servers import SERVERS
 from tests.servers.fixture import Give, server
 

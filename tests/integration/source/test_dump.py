@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from include.errors import Transient
-from include.source.binlog import Event, EventReader, EventType, Packets
+from include.source.binlog.files import read_events
+from include.source.binlog.reader import Event, EventReader, EventType, Packets
+from include.source.binlog.transaction import SourceTransaction
 from include.source.definition import SourceDefinition
-from include.source.files import read_events
-from include.source.transaction import SourceTransaction
 from tests.made_binlog import builder
 from tests.servers import SERVERS
 from tests.servers.fixture import Give, server

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from include.clock import SystemClock
-from include.source.binlog_files import BinlogFiles
+from include.source.database.binlog_files import BinlogFiles
 from include.source.definition import SourceDefinition
 from tests.integration.source.world import World, opened
 

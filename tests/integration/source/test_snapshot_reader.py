@@ -13,8 +13,8 @@ from include.clock import SystemClock
 from include.errors import Transient
 from include.record.schema import Column, TableSchema
 from include.source.definition import SourceDefinition
-from include.source.shape import Shape
-from include.source.snapshot_reader import SnapshotReader
+from include.source.rows.shape import Shape
+from include.source.snapshot.reader import SnapshotReader
 from tests.servers.fixture import Give, server
 
 __all__ = ["server"]

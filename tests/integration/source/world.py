@@ -23,7 +23,7 @@ from include.record.codec import Decoder
 from include.record.gtid import parse_gtid_set
 from include.record.position import BinlogPosition, SourcePosition
 from include.record.version import from_headers
-from include.source.server import read_server
+from include.source.database.server import read_server
 
 __all__ = ["Database", "Rows", "World", "opened"]
 

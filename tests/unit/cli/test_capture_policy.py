@@ -13,8 +13,8 @@ from include.cli import capture_policy
 from include.cli.capture import command
 from include.errors import SettingsError, Terminal, Transient
 from include.record.schema import Column
-from include.source import connection
-from include.source.policy_checks import TableColumns
+from include.source.database import connection
+from include.source.policy.checks import TableColumns
 
 SOURCES = """\
 sources:

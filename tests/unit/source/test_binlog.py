@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from include.errors import Fenced, Terminal, Transient
-from include.source.binlog import EventReader, EventType, Packets
+from include.source.binlog.reader import EventReader, EventType, Packets
 from include.source.definition import SourceDefinition
 from tests.made_binlog import description, query_body, raw, rotate
 from tests.mariadb_golden import raw_events, sealed

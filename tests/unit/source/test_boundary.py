@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from include.errors import Terminal
-from include.source.boundary import Boundary, boundary
-from include.source.gtid_event import Xid
+from include.source.binlog.boundary import Boundary, boundary
+from include.source.binlog.gtid_event import Xid
 
 
 @pytest.mark.parametrize(

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from include.record.schema import Column
-from include.source.care import needs_care
-from include.source.columns import column_of
+from include.source.database.care import needs_care
+from include.source.database.preflight import short_horizon
+from include.source.database.purge import Horizon
+from include.source.database.server import Server
+from include.source.database.tables import TableInfo
 from include.source.definition import SourceDefinition
-from include.source.preflight import short_horizon
-from include.source.purge import Horizon
-from include.source.server import Server
-from include.source.tables import TableInfo
+from include.source.rows.columns import column_of
 
 MARIADB = Server("mariadb", (11, 4, 5), "11.4.5-MariaDB-log", gtids=True)
 MYSQL = Server("mysql", (9, 7, 0), "9.7.0", gtids=True)

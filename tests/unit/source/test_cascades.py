@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from include.errors import Terminal
-from include.source.cascades import cascades_into
+from include.source.database.cascades import cascades_into
 
 BEFORE = "CREATE TABLE `c` (\n  `id` int(11) NOT NULL COMMENT 'FOREIGN KEY ON DELETE CASCADE',\n  KEY `p` (`p`),\n"
 AFTER = "\n) ENGINE=InnoDB COMMENT='  FOREIGN KEY x ON DELETE CASCADE'"

@@ -12,9 +12,9 @@ import fastavro
 import pytest
 
 from include.errors import Terminal
-from include.source.cat import Cat
-from include.source.event_type import EventType
-from include.source.schema_rows import described
+from include.source.binlog.event_type import EventType
+from include.source.cat.cat import Cat
+from include.source.cat.schema_rows import described
 from tests.cat_check import printed, prove, told
 from tests.golden.recording import load, names
 from tests.made_binlog import description, query_body, raw, rows_body, table_map_body, xid_body
@@ -225,7 +225,7 @@ def test_a_prepared_transaction_waits_over_the_end_of_its_file() -> None:
 
 
 def _events(data: bytes) -> list[bytes]:
-    from include.source.files import read_events
+    from include.source.binlog.files import read_events
 
     return list(read_events(io.BytesIO(data)))
 

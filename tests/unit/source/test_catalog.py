@@ -8,10 +8,10 @@ import pytest
 
 from include.errors import Terminal
 from include.record.schema import Column
-from include.source.policy import Policy
-from include.source.server import Server
-from include.source.table_info import TableInfo
-from include.source.tables import Catalog
+from include.source.database.server import Server
+from include.source.database.table_info import TableInfo
+from include.source.database.tables import Catalog
+from include.source.policy.policy import Policy
 from tests.mariadb_golden import MAP, SCHEMA
 
 SERVER = Server("mariadb", (11, 4, 5), "11.4.5-MariaDB-log", gtids=True)

@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from include.errors import Terminal
-from include.source.binlog import Event, EventType
-from include.source.body import BodyReader
-from include.source.compression import inflate, payload_events
-from include.source.events import parse_query, parse_rows_head
+from include.source.binlog.body import BodyReader
+from include.source.binlog.compression import inflate, payload_events
+from include.source.binlog.events import parse_query, parse_rows_head
+from include.source.binlog.reader import Event, EventType
 from tests.made_binlog import image, query_body, raw, rows_body
 
 

@@ -10,15 +10,15 @@ from include.clock import SystemClock
 from include.record.gtid import MariadbGtidSet
 from include.record.position import BinlogPosition, SourcePosition
 from include.record.schema import Column, TableSchema
-from include.source.chunk import Failed, Piece
-from include.source.crew import Crew
+from include.source.database.tables import TableInfo
 from include.source.definition import SourceDefinition
-from include.source.key_range import WHOLE
-from include.source.seam import Now, Span
-from include.source.shape import Image, Shape
-from include.source.snapshot_reader import Described, Measure
-from include.source.table_reading import TableReading
-from include.source.tables import TableInfo
+from include.source.rows.shape import Image, Shape
+from include.source.snapshot.chunk import Failed, Piece
+from include.source.snapshot.crew import Crew
+from include.source.snapshot.key_range import WHOLE
+from include.source.snapshot.reader import Described, Measure
+from include.source.snapshot.seam import Now, Span
+from include.source.snapshot.table_reading import TableReading
 
 COLUMNS = (Column("id", "int"), Column("other", "int"))
 SHAPE = Shape(COLUMNS, TableSchema("s", "t", COLUMNS, ("id",)))

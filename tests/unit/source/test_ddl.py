@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from include.errors import Terminal
-from include.source.ddl import Effect, effects
+from include.source.binlog.ddl import Effect, effects
 
 
 @pytest.mark.parametrize(

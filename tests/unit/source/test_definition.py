@@ -8,10 +8,10 @@ import pytest
 from include.errors import SettingsError, Terminal
 from include.record.gtid import MariadbGtidSet
 from include.settings.deployment import Deployment
-from include.source.connection import error_of
+from include.source.database.connection import error_of
 from include.source.definition import SourceDefinition, load_source
-from include.source.job import FIRST, Job
-from include.source.key_range import WHOLE, KeyRange
+from include.source.snapshot.job import FIRST, Job
+from include.source.snapshot.key_range import WHOLE, KeyRange
 from include.source.state import CaptureState
 
 SHOP = {

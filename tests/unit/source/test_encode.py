@@ -10,9 +10,9 @@ from include.record.change import Change, SourceBlock, TransactionBlock
 from include.record.codec import Decoder
 from include.record.key import partition_of
 from include.record.schema import Column, TableSchema
-from include.source.avro import long_piece, sized
-from include.source.encode import Stamp, TableEncoder
-from include.source.shape import Image
+from include.source.rows.avro import long_piece, sized
+from include.source.rows.encode import Stamp, TableEncoder
+from include.source.rows.shape import Image
 
 SCHEMA = TableSchema("shop", "t", (Column("id", "int"), Column("v", "varchar")), ("id",))
 ENVELOPE = SCHEMA.envelope_avro("s")

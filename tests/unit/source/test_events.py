@@ -11,15 +11,15 @@ from hypothesis import strategies as st
 from include.errors import Terminal
 from include.record.gtid import Flavour, MariadbGtidSet, MysqlGtidSet
 from include.record.position import BinlogPosition
-from include.source.binlog import Event, EventType
-from include.source.events import (
+from include.source.binlog.events import (
     Query,
     parse_heartbeat,
     parse_prepare,
     parse_query,
     parse_rows_head,
 )
-from include.source.gtid_event import Xid, parse_gtid
+from include.source.binlog.gtid_event import Xid, parse_gtid
+from include.source.binlog.reader import Event, EventType
 from tests.made_binlog import SID, image, query_body, rows_body, xid_body
 
 US = 1_795_000_000_123_456

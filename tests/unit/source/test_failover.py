@@ -9,10 +9,10 @@ import pytest
 from include.errors import LyrebirdError, Terminal, Transient
 from include.record.gtid import MysqlGtidSet, parse_gtid_set
 from include.record.position import BinlogPosition, SourcePosition
-from include.source import failover
+from include.source.database import failover
+from include.source.database.failover import chosen, places, there
+from include.source.database.server import Behind, Server
 from include.source.definition import SourceDefinition
-from include.source.failover import chosen, places, there
-from include.source.server import Behind, Server
 from tests.made_binlog import SID
 
 SOURCE = SourceDefinition(

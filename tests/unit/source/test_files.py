@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 import zstandard
 
-from include.source.files import BinlogFileError, binlog_files, read_events
+from include.source.binlog.files import BinlogFileError, binlog_files, read_events
 from tests.made_binlog import description, query_body, raw
 
 EVENTS = [description(end=120), *(raw(2, query_body(f"statement {n}" * n)) for n in range(30)), raw(3, b"")]

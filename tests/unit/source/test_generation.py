@@ -12,16 +12,16 @@ from include.log.memory import MemoryLog, MemoryRegistry
 from include.log.topics import change, source_resolved
 from include.record.gtid import MariadbGtidSet
 from include.record.position import BinlogPosition, SourcePosition
+from include.source.binlog.transaction import Rows
+from include.source.database.server import Server
+from include.source.database.table_info import TableInfo
+from include.source.database.tables import Catalog
 from include.source.definition import SourceDefinition
 from include.source.direct_log import memory_log
-from include.source.encode import Encoders
 from include.source.generation import outgrown, renew
 from include.source.replicator import Replicator
-from include.source.server import Server
+from include.source.rows.encode import Encoders
 from include.source.state import CaptureState, Job
-from include.source.table_info import TableInfo
-from include.source.tables import Catalog
-from include.source.transaction import Rows
 from tests.mariadb_golden import MAP, SCHEMA, rows, transaction
 
 TOPIC = change("s", "shop", "t")

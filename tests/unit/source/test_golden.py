@@ -10,10 +10,10 @@ from collections import Counter
 import pytest
 
 from include.errors import Terminal
-from include.source.ddl import effects
-from include.source.events import Query
-from include.source.shape import Shape
-from include.source.step import Rows
+from include.source.binlog.ddl import effects
+from include.source.binlog.events import Query
+from include.source.binlog.step import Rows
+from include.source.rows.shape import Shape
 from tests.decoding import Decoded, selected, shape_of, transactions
 from tests.golden.recording import Recording, Table, load, names
 

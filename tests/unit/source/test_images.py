@@ -13,13 +13,13 @@ import pytest
 
 from include.errors import Terminal
 from include.record.schema import Column, TableSchema
-from include.source.columns import column_of
-from include.source.images import Images
-from include.source.layout import layout
-from include.source.render import json_row
-from include.source.shape import Image, Shape
-from include.source.table_map import TableMap
-from include.source.text import row_reader
+from include.source.binlog.table_map import TableMap
+from include.source.rows.columns import column_of
+from include.source.rows.images import Images
+from include.source.rows.layout import layout
+from include.source.rows.render import json_row
+from include.source.rows.shape import Image, Shape
+from include.source.rows.text import row_reader
 
 I = Column("id", "int")  # noqa: E741 - the key of every table here
 

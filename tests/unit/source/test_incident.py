@@ -8,8 +8,8 @@ import pytest
 
 from include.clock import ManualClock
 from include.errors import Fenced, Terminal, Transient
+from include.source.database.purge import Horizon
 from include.source.incident import Incidents, incidents_of, next_command
-from include.source.purge import Horizon
 from include.source.state import Aside, CaptureState
 
 WHY = Aside("0-1-7", "bin.000001:9", "a row cannot be read", 1)

@@ -11,12 +11,12 @@ from include.clock import ManualClock
 from include.errors import Transient
 from include.record.gtid import MariadbGtidSet, MysqlGtidSet
 from include.record.position import BinlogPosition, SourcePosition
-from include.source import inflow as subject
-from include.source.binlog import Event, EventType
+from include.source.binlog.reader import Event, EventType
+from include.source.binlog.transaction import SourceTransaction
+from include.source.database import inflow as subject
+from include.source.database.inflow import Idle, Inflow
 from include.source.definition import SourceDefinition
-from include.source.inflow import Idle, Inflow
 from include.source.state import CaptureState, Waiting
-from include.source.transaction import SourceTransaction
 from tests.made_binlog import FILE, SID, Log, xid_body
 
 SOURCE = SourceDefinition(host="db", port=1, user="u", password="p", databases=["shop"], silence_s=2)

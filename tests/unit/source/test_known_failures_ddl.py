@@ -13,9 +13,9 @@ import pytest
 
 from include.errors import Terminal
 from include.record.gtid import Flavour
-from include.source.ddl import Effect, effects
-from include.source.events import Query
-from include.source.step import Rows
+from include.source.binlog.ddl import Effect, effects
+from include.source.binlog.events import Query
+from include.source.binlog.step import Rows
 from tests.made_binlog import Log, transactions
 
 A = "alter shop.t"

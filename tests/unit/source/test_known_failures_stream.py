@@ -16,19 +16,19 @@ from include.log.memory import MemoryLog, MemoryRegistry
 from include.record.gtid import MariadbGtidSet, MysqlGtidSet
 from include.record.position import BinlogPosition, SourcePosition
 from include.record.schema import Column
-from include.source.binlog import Event, EventReader
+from include.source.binlog.files import BinlogFile, Source
+from include.source.binlog.reader import Event, EventReader
+from include.source.binlog.step import Rows, SourceTransaction
+from include.source.database.server import Server
+from include.source.database.tables import Catalog, TableInfo
 from include.source.definition import SourceDefinition
 from include.source.direct_log import memory_log
-from include.source.encode import Encoders
-from include.source.files import BinlogFile, Source
-from include.source.images import Images
-from include.source.policy import Policy
-from include.source.render import json_row
+from include.source.policy.policy import Policy
 from include.source.replicator import Replicator
-from include.source.server import Server
+from include.source.rows.encode import Encoders
+from include.source.rows.images import Images
+from include.source.rows.render import json_row
 from include.source.state import CaptureState
-from include.source.step import Rows, SourceTransaction
-from include.source.tables import Catalog, TableInfo
 from tests.golden.recording import load
 from tests.made_binlog import SID, Log, builder, transactions
 from tests.mariadb_golden import MAP, SCHEMA, rows, transaction

@@ -20,13 +20,13 @@ import pytest
 from include.errors import Terminal
 from include.record.gtid import Flavour
 from include.record.schema import Column, TableSchema
-from include.source.cat import Cat
-from include.source.files import BinlogFile, Source
-from include.source.images import Images
-from include.source.layout import layout
-from include.source.schema_rows import described
-from include.source.shape import Shape
-from include.source.table_map import TableMap
+from include.source.binlog.files import BinlogFile, Source
+from include.source.binlog.table_map import TableMap
+from include.source.cat.cat import Cat
+from include.source.cat.schema_rows import described
+from include.source.rows.images import Images
+from include.source.rows.layout import layout
+from include.source.rows.shape import Shape
 from tests.golden.recording import load
 from tests.made_binlog import description, image, optional, query_body, raw, rows_body, table_map_body
 from tests.other_reader import rows_of_mysql_replication

@@ -7,17 +7,17 @@ import struct
 import pytest
 
 from include.record.schema import Column
-from include.source.avro import NULL, sized
-from include.source.decoder import NativeImages
-from include.source.images import Images
-from include.source.layout import layout
-from include.source.masks import Hash, Mask, Null
+from include.source.binlog.table_map import TableMap
+from include.source.database.tables import shape_of
 from include.source.native import WHY_NOT, text_rows_of
-from include.source.policy import TablePolicy
-from include.source.shape import Image, Shape
-from include.source.table_map import TableMap
-from include.source.tables import shape_of
-from include.source.text import row_reader
+from include.source.policy.masks import Hash, Mask, Null
+from include.source.policy.policy import TablePolicy
+from include.source.rows.avro import NULL, sized
+from include.source.rows.decoder import NativeImages
+from include.source.rows.images import Images
+from include.source.rows.layout import layout
+from include.source.rows.shape import Image, Shape
+from include.source.rows.text import row_reader
 
 SALT = "0123456789abcdef"
 COLUMNS = (Column("id", "int"), Column("born", "date"), Column("seen", "datetime"), Column("on", "date"))

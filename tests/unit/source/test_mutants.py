@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from include.errors import Terminal
-from include.source.binlog import EventReader
-from include.source.files import read_events
+from include.source.binlog.files import read_events
+from include.source.binlog.reader import EventReader
 from tests.mutants import cut, flipped, outcome, recordings
 
 NAMES = sorted(recordings())

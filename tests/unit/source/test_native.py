@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 
 from include.errors import Terminal
 from include.record.schema import DATES, Column
-from include.source import layout as layouts
-from include.source.charset import CHARSETS
-from include.source.decoder import NativeImages, images_of
-from include.source.images import Images, Pair
-from include.source.layout import Field, Layout, mismatch
+from include.source.binlog.step import Rows
 from include.source.native import WHY_NOT, decoder_of
-from include.source.step import Rows
+from include.source.rows import layout as layouts
+from include.source.rows.charset import CHARSETS
+from include.source.rows.decoder import NativeImages, images_of
+from include.source.rows.images import Images, Pair
+from include.source.rows.layout import Field, Layout, mismatch
 from tests.decoding import shape_of, transactions
 from tests.golden.recording import load, names
 from tests.row_bytes import KINDS, event, layout_of

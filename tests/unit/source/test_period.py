@@ -12,18 +12,18 @@ from include.log.memory import MemoryLog, MemoryRegistry
 from include.log.topics import change
 from include.record.gtid import MariadbGtidSet
 from include.record.position import BinlogPosition, SourcePosition
+from include.source.binlog.step import Rows
+from include.source.database.table_info import TableInfo
+from include.source.database.tables import Catalog
 from include.source.definition import SourceDefinition
 from include.source.direct_log import memory_log
-from include.source.encode import Encoders
-from include.source.images import Images
-from include.source.period import altered_until, of_today
-from include.source.policy import Policy
+from include.source.policy.policy import Policy
 from include.source.replicator import Replicator
-from include.source.shape import Image
+from include.source.rows.encode import Encoders
+from include.source.rows.images import Images
+from include.source.rows.period import altered_until, of_today
+from include.source.rows.shape import Image
 from include.source.state import CaptureState
-from include.source.step import Rows
-from include.source.table_info import TableInfo
-from include.source.tables import Catalog
 from tests.decoding import info_of, selected, server_of, transactions
 from tests.golden.recording import Recording, Table, load, names
 from tests.mariadb_golden import MAP

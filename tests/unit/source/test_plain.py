@@ -18,16 +18,16 @@ from include.clock import ManualClock
 from include.errors import LyrebirdError
 from include.record.gtid import MariadbGtidSet
 from include.record.position import BinlogPosition, SourcePosition
-from include.source import inflow as subject
-from include.source.binlog import EventReader
+from include.source.binlog.files import BinlogFile
+from include.source.binlog.reader import EventReader
+from include.source.binlog.step import Rows, SourceTransaction
+from include.source.binlog.transaction import TransactionBuilder
+from include.source.binlog.unpack import Source
+from include.source.database import inflow as subject
+from include.source.database.inflow import Inflow
 from include.source.definition import SourceDefinition
-from include.source.files import BinlogFile
-from include.source.inflow import Inflow
 from include.source.native import WHY_NOT
 from include.source.native.plain import plain_groups
-from include.source.step import Rows, SourceTransaction
-from include.source.transaction import TransactionBuilder
-from include.source.unpack import Source
 from tests.made_binlog import builder, description, image, query_body, raw, rows_body, table_map_body
 from tests.mutants import cut, flipped, recordings
 

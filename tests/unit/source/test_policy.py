@@ -19,9 +19,9 @@ from include.record.schema import Column
 from include.settings.deployment import Deployment
 from include.settings.environment import PROJECT_ROOT
 from include.source.definition import SourceDefinition, load_source
-from include.source.masks import Hash, KeepLast, Mask, Null
-from include.source.policy import Policy, TableFilter, Verdict
-from include.source.policy_checks import TableColumns, check_columns, check_key, findings
+from include.source.policy.checks import TableColumns, check_columns, check_key, findings
+from include.source.policy.masks import Hash, KeepLast, Mask, Null
+from include.source.policy.policy import Policy, TableFilter, Verdict
 
 SALT = "0123456789abcdef"
 DATABASES = ("x", "y")

@@ -8,10 +8,10 @@ import pytest
 
 from include.errors import Terminal
 from include.record.schema import Column
+from include.source.database.preflight import _cascades, _grants, _policy, _variables, refuse
+from include.source.database.server import Server
+from include.source.database.tables import TableInfo
 from include.source.definition import SourceDefinition
-from include.source.preflight import _cascades, _grants, _policy, _variables, refuse
-from include.source.server import Server
-from include.source.tables import TableInfo
 
 SOURCE = SourceDefinition.model_validate(
     {"host": "127.0.0.1", "port": 3306, "user": "capture", "password": "secret", "databases": ["shop"]}

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from include.record.position import BinlogPosition
-from include.source.binlog_files import read_retention
-from include.source.purge import BinlogFile, Horizon, Retention, horizon, lag_bytes
-from include.source.server import Server
+from include.source.database.binlog_files import read_retention
+from include.source.database.purge import BinlogFile, Horizon, Retention, horizon, lag_bytes
+from include.source.database.server import Server
 
 HOUR_US = 3_600_000_000
 NOW_US = 1_000 * HOUR_US

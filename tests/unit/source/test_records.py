@@ -12,16 +12,16 @@ from hypothesis import strategies as st
 
 from include.errors import Terminal
 from include.record.schema import Column, TableSchema
-from include.source import encode
-from include.source.decoder import NativeImages
-from include.source.encode import Stamp, TableEncoder
-from include.source.images import Images
-from include.source.layout import Field, Layout
+from include.source.binlog.step import Rows
+from include.source.binlog.table_map import TableMap
 from include.source.native import WHY_NOT
-from include.source.records import Encoded, RowRecords, encoded
-from include.source.shape import Shape
-from include.source.step import Rows
-from include.source.table_map import TableMap
+from include.source.rows import encode
+from include.source.rows.decoder import NativeImages
+from include.source.rows.encode import Stamp, TableEncoder
+from include.source.rows.images import Images
+from include.source.rows.layout import Field, Layout
+from include.source.rows.records import Encoded, RowRecords, encoded
+from include.source.rows.shape import Shape
 from tests.row_bytes import KINDS, event, layout_of
 
 MAP = TableMap(7, "d", "t", b"\x03", (0,), (False,), (), signs_known=False)

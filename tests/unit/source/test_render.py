@@ -11,11 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from include.record.schema import Column, TableSchema
-from include.source.avro import NULL, decimal, long_piece
-from include.source.columns import column_of
-from include.source.rare import vector_piece
-from include.source.render import Renderer, shortest, text_of
-from include.source.shape import Shape
+from include.source.rows.avro import NULL, decimal, long_piece
+from include.source.rows.columns import column_of
+from include.source.rows.rare import vector_piece
+from include.source.rows.render import Renderer, shortest, text_of
+from include.source.rows.shape import Shape
 
 
 def shape(*columns: Column) -> Shape:

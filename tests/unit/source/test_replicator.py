@@ -21,17 +21,17 @@ from include.record.codec import Decoder
 from include.record.gtid import MariadbGtidSet
 from include.record.position import BinlogPosition, SourcePosition
 from include.record.version import from_headers, number_of
+from include.source.binlog.events import RowOp
+from include.source.binlog.transaction import Rows, SourceTransaction
+from include.source.database.server import Server
+from include.source.database.tables import Catalog, TableInfo
 from include.source.definition import SourceDefinition
 from include.source.direct_log import DirectLog, LogPorts, ensure_topics, memory_log, transactional_id
-from include.source.encode import Encoders
-from include.source.events import RowOp
 from include.source.group import Group
 from include.source.ports import ResumePoint
 from include.source.replicator import Replicator
-from include.source.server import Server
+from include.source.rows.encode import Encoders
 from include.source.state import CaptureState
-from include.source.tables import Catalog, TableInfo
-from include.source.transaction import Rows, SourceTransaction
 from tests.mariadb_golden import MAP, SCHEMA, rows, transaction
 
 TOPIC = change("s", "shop", "t")

@@ -11,11 +11,11 @@ from include.errors import Fenced, Transient
 from include.metrics.exporter import Metrics
 from include.record.gtid import MariadbGtidSet
 from include.record.position import BinlogPosition, SourcePosition
+from include.source.database.purge import Horizon
+from include.source.database.purge_watch import PurgeWatch
 from include.source.definition import SourceDefinition
 from include.source.group import Group
 from include.source.incident import Incidents
-from include.source.purge import Horizon
-from include.source.purge_watch import PurgeWatch
 from include.source.reporter import Reporter
 from include.source.state import Aside, CaptureState
 

@@ -13,13 +13,13 @@ from include.clock import ManualClock
 from include.errors import Fenced, LyrebirdError, Restart, SettingsError, Terminal, Transient
 from include.record.gtid import MariadbGtidSet
 from include.record.position import BinlogPosition, SourcePosition
+from include.source.database.preflight import Finding
+from include.source.database.upstream import LiveServer
 from include.source.definition import SourceDefinition
-from include.source.policy import TableFilter
+from include.source.policy.policy import TableFilter
 from include.source.ports import ResumePoint
-from include.source.preflight import Finding
 from include.source.run import Capture, Mode
 from include.source.state import CaptureState
-from include.source.upstream import LiveServer
 
 SOURCE = SourceDefinition(host="h", port=1, user="u", password="p", databases=["shop"])
 START = SourcePosition("mariadb", MariadbGtidSet(), BinlogPosition("bin.000001", 4), 0)
@@ -140,7 +140,7 @@ def test_a_capture_that_was_fenced_says_who_reads_now(
         asked.append(source)
         return (1, "10.0.0.9:4711") if len(asked) < 3 else (2, "10.0.0.8:5000")
 
-    monkeypatch.setattr("include.source.takeover.asked", dumps)
+    monkeypatch.setattr("include.source.database.takeover.asked", dumps)
     one = scene((5, Fenced("another process has taken over (commit)", system="kafka", reason="PRODUCER_FENCED")))
     with pytest.raises(Fenced, match=r"newest_reader='10.0.0.8:5000'.*start this one again"):
         one.capture.run()
@@ -148,7 +148,7 @@ def test_a_capture_that_was_fenced_says_who_reads_now(
 
 
 def test_the_newest_of_our_dumps_is_the_newcomers() -> None:
-    from include.source.takeover import newest_dump
+    from include.source.database.takeover import newest_dump
 
     rows = [
         (9, "u", "h:9", None, "Query", 0, "", ""),
@@ -195,7 +195,7 @@ def test_a_capture_that_was_away_does_not_fence_one_that_has_written_meanwhile(
     monkeypatch.setattr("include.source.run.second_look", lambda _source: [])
     monkeypatch.setattr("include.source.run.LiveServer", lambda *_: SimpleNamespace(look=lambda _question: None))
     monkeypatch.setattr("include.source.run.Session", session)
-    monkeypatch.setattr("include.source.takeover.asked", lambda *_: (0, ""))
+    monkeypatch.setattr("include.source.database.takeover.asked", lambda *_: (0, ""))
     reporter = Reporter()
     capture = Capture("shop", SOURCE, Log(), ManualClock(1), reporter, between=lambda a, _b: a)  # type: ignore[arg-type]
     with pytest.raises(Fenced if sessions == 1 else SettingsError):
@@ -235,7 +235,7 @@ def test_tables_are_looked_at_beside_the_stream_unless_a_column_must_not_leave(
 
 
 def test_what_was_found_out_about_the_server_meanwhile_ends_the_session(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("include.source.upstream.server_of", lambda _source: None)
+    monkeypatch.setattr("include.source.database.upstream.server_of", lambda _source: None)
     clock, asked = ManualClock(1), threading.Event()
     server = LiveServer("shop", SOURCE, clock)
 

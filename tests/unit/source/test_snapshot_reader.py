@@ -10,9 +10,9 @@ from include.clock import ManualClock
 from include.errors import Transient
 from include.record.gtid import parse_gtid_set
 from include.record.position import BinlogPosition, SourcePosition
-from include.source import snapshot_reader
 from include.source.definition import SourceDefinition
-from include.source.snapshot_reader import SnapshotReader
+from include.source.snapshot import reader as snapshot_reader
+from include.source.snapshot.reader import SnapshotReader
 
 UUID = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
 

@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from include.errors import Terminal, Transient
-from include.source.events import Query
-from include.source.spill import Spill
-from include.source.step import Rows, Step
-from include.source.table_map import TableMap
+from include.source.binlog.events import Query
+from include.source.binlog.spill import Spill
+from include.source.binlog.step import Rows, Step
+from include.source.binlog.table_map import TableMap
 
 FOLDER = Path(gettempdir())
 TABLES = [TableMap(n, "shop", f"t{n}", b"\x03", (0,), (False,)) for n in range(3)]

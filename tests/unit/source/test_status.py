@@ -10,9 +10,9 @@ from include.log.resolved import Resolved
 from include.log.topics import source_answers, source_requests
 from include.record.gtid import MariadbGtidSet
 from include.record.position import BinlogPosition, SourcePosition
-from include.source.binlog_files import BinlogLook
+from include.source.database.binlog_files import BinlogLook
+from include.source.database.purge import Horizon
 from include.source.direct_log import ensure_topics
-from include.source.purge import Horizon
 from include.source.state import Aside, CaptureState, Job, Waiting
 from include.source.status import lines_of, open_requests, status_of
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from include.source.table_info import load_table, load_tables, table_names
+from include.source.database.table_info import load_table, load_tables, table_names
 
 Answer = list[tuple[Any, ...]]
 

@@ -6,8 +6,8 @@ import pytest
 
 from include.errors import Terminal
 from include.record.gtid import Flavour
-from include.source.binlog import Event, EventType
-from include.source.table_map import TableMap, parse_table_map, table_name
+from include.source.binlog.reader import Event, EventType
+from include.source.binlog.table_map import TableMap, parse_table_map, table_name
 from tests.made_binlog import optional, table_map_body
 
 # int, varchar(10), geometry, enum, set, decimal(12,2), text, bigint

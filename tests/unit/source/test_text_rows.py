@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 
 from include.errors import Terminal
 from include.record.schema import Column, TableSchema
-from include.source import text_rows
-from include.source.avro import NULL
 from include.source.native import WHY_NOT
-from include.source.shape import Image, Shape
-from include.source.text import row_reader
-from include.source.text_rows import select_rows
+from include.source.rows import text_rows
+from include.source.rows.avro import NULL
+from include.source.rows.shape import Image, Shape
+from include.source.rows.text import row_reader
+from include.source.rows.text_rows import select_rows
 from tests.decoding import shape_of
 from tests.golden.recording import load, names
 

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from include.errors import Terminal
 from include.record.gtid import Flavour
 from include.record.position import BinlogPosition
-from include.source.binlog import EventType
-from include.source.events import Query
-from include.source.gtid_event import Xid
-from include.source.transaction import Heartbeat, Rows, SourceTransaction
+from include.source.binlog.events import Query
+from include.source.binlog.gtid_event import Xid
+from include.source.binlog.reader import EventType
+from include.source.binlog.transaction import Heartbeat, Rows, SourceTransaction
 from tests.made_binlog import (
     FILE,
     SID,

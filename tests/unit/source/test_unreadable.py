@@ -10,15 +10,15 @@ from include.log.memory import MemoryLog, MemoryRegistry
 from include.record.gtid import MariadbGtidSet
 from include.record.position import BinlogPosition, SourcePosition
 from include.record.schema import Column
-from include.source.binlog import EventType
+from include.source.binlog.reader import EventType
+from include.source.database.server import Server
+from include.source.database.table_info import TableInfo
+from include.source.database.tables import Catalog
 from include.source.definition import SourceDefinition
 from include.source.direct_log import memory_log
-from include.source.encode import Encoders
 from include.source.replicator import Replicator
-from include.source.server import Server
+from include.source.rows.encode import Encoders
 from include.source.state import CaptureState
-from include.source.table_info import TableInfo
-from include.source.tables import Catalog
 from tests.made_binlog import Log, table_map_body, transactions
 
 START = SourcePosition("mariadb", MariadbGtidSet(), BinlogPosition("bin.000001", 4), 0)

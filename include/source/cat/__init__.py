@@ -1,0 +1,1 @@
+"""`lyrebird binlog cat`: row changes as people read them."""

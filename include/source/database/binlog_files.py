@@ -1,0 +1,131 @@
+"""What a server says of its binlog files: names and sizes, limits, when it began one."""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from typing import Final
+
+import pymysql
+from pymysql.constants import COMMAND
+
+from include.clock import Clock
+from include.errors import Terminal
+from include.record.position import BinlogPosition
+from include.source.binlog.event_type import EventType
+from include.source.binlog.reader import EventReader, Packets
+from include.source.database.connection import Dump, asked, connect, error_of, query
+from include.source.database.purge import BinlogFile, Horizon, Retention, horizon, lag_bytes
+from include.source.database.server import Ask, Server, read_server
+from include.source.definition import SourceDefinition
+
+__all__ = ["BinlogFiles", "BinlogLook", "read_files", "read_retention"]
+
+_NON_BLOCKING: Final = 1
+_NOBODY: Final = 0
+_ANSWER_WITHIN_S: Final = 5.0
+_DAY_S: Final = 86_400
+
+
+@dataclass(frozen=True, slots=True)
+class BinlogLook:
+    """How the server's binlog stands to a position; `oldest_age_h` None when there is no file or it has no date."""
+
+    lag_bytes: int | None
+    horizon: Horizon
+    oldest_age_h: float | None
+
+
+def read_files(ask: Ask) -> tuple[BinlogFile, ...]:
+    """All files, the oldest first."""
+    return tuple(BinlogFile(str(row[0]), int(row[1])) for row in ask("SHOW BINARY LOGS"))
+
+
+def read_retention(ask: Ask, server: Server) -> Retention:
+    """The limits at which the server purges by itself; each server has some of these variables."""
+
+    def of(name: str) -> float | None:
+        value = server.variable(ask, name)
+        try:
+            return None if value is None else float(value)
+        except ValueError:
+            return None
+
+    seconds, days = of("binlog_expire_logs_seconds"), of("expire_logs_days")
+    age_s = seconds or (None if days is None else days * _DAY_S)
+    if age_s is None:
+        age_s = seconds
+    if (server.variable(ask, "binlog_expire_logs_auto_purge") or "").upper() in ("OFF", "0"):
+        age_s = 0.0
+    return Retention(age_s, int(of("max_binlog_total_size") or 0))
+
+
+def _answers(ask: Ask) -> tuple[tuple[BinlogFile, ...], Retention]:
+    return read_files(ask), read_retention(ask, read_server(ask))
+
+
+class BinlogFiles:
+    """Asks one source's server; remembers when files began, which never changes."""
+
+    def __init__(self, source: SourceDefinition, clock: Clock) -> None:
+        self._source, self._clock = source, clock
+        self._began: dict[str, int] = {}
+
+    def look(self, position: BinlogPosition) -> BinlogLook:
+        """Ask now. May block for seconds; raises `Transient`, `Terminal` as `connect` does."""
+        return self._look(*asked(self._source, _answers), position)
+
+    def look_at_end(self) -> BinlogLook:
+        """As for a capture that has all; raises as `look` does, and `Terminal` for a server without a binlog."""
+        files, retention = asked(self._source, _answers)
+        if not files:
+            raise Terminal("the server has no binlog", server=self._source.place, fix="Start it with --log-bin.")
+        return self._look(files, retention, BinlogPosition(files[-1].name, files[-1].size_bytes))
+
+    def _look(self, files: tuple[BinlogFile, ...], retention: Retention, position: BinlogPosition) -> BinlogLook:
+        names = {file.name for file in files}
+        self._began = {name: us for name, us in self._began.items() if name in names}
+        now_us = self._clock.now_us()
+        oldest_us = self.started(files[0].name) if files else None
+        return BinlogLook(
+            lag_bytes(files, position),
+            horizon(files, retention, position, self.started, now_us),
+            None if oldest_us is None else max(0.0, (now_us - oldest_us) / 3.6e9),
+        )
+
+    def started(self, file: str) -> int | None:
+        """When the server began the file, µs UTC: the stamp of its format description. None when it has none."""
+        found = self._began.get(file)
+        if found is None:
+            found = self._read_start(file)
+            if found:
+                self._began[file] = found
+        return found or None
+
+    def _read_start(self, file: str) -> int:
+        """The file is asked for as by a replica without an id, which ends no other dump, and given up at once."""
+        connection = connect(self._source)
+        try:
+            checksum = "@@global.binlog_checksum"
+            query(
+                connection,
+                self._source,
+                f"SET @master_binlog_checksum = {checksum}, @source_binlog_checksum = {checksum}",
+            )
+            body = struct.pack("<IHI", 4, _NON_BLOCKING, _NOBODY) + file.encode()
+            try:
+                connection._execute_command(COMMAND.COM_BINLOG_DUMP, body)  # type: ignore[attr-defined]  # noqa: SLF001
+            except pymysql.err.MySQLError as refusal:
+                raise error_of(refusal, self._source) from refusal
+            dump = Dump(connection)
+            packets, events = Packets(dump, self._source), EventReader()
+            while (data := packets.next(_ANSWER_WITHIN_S)) is not None:
+                event = events.parse(data)
+                if event.type is EventType.FORMAT_DESCRIPTION:
+                    return event.timestamp * 1_000_000
+        except Terminal:
+            # Purged since it was listed, or not readable from here: its age is not known, nothing rests on it.
+            return 0
+        finally:
+            connection._force_close()  # type: ignore[attr-defined]  # noqa: SLF001 - a QUIT would not be read
+        return 0

@@ -1,0 +1,280 @@
+"""Connections to the server: SQL for questions and snapshots, and the dump of its binlog.
+
+Protocol: https://mariadb.com/kb/en/com_binlog_dump/ and facts of the servers themselves. The handshake is pymysql's;
+after the dump command the socket is ours (`binlog.Packets`).
+"""
+
+from __future__ import annotations
+
+import socket
+import ssl
+import struct
+from collections.abc import Callable
+from functools import cache
+from typing import Any, TypeVar
+
+import pymysql
+from pymysql.connections import Connection
+from pymysql.constants import COMMAND
+from pymysql.cursors import Cursor
+
+from include.errors import Fenced, LyrebirdError, SettingsError, Terminal, Transient
+from include.record.gtid import MysqlGtidSet
+from include.record.position import SourcePosition
+from include.source.database.server import Ask, Server, read_server
+from include.source.definition import SourceDefinition
+
+__all__ = ["Dump", "asked", "connect", "dump", "error_of", "query", "server_of"]
+
+T = TypeVar("T")
+
+_DENIED = frozenset({1044, 1045, 1698})
+_NO_PRIVILEGE = frozenset({1142, 1143, 1227})
+_MASTER_FATAL = 1236
+_TABLE_CHANGED = 1412
+# What pymysql takes for a trouble of the server's, and is one of the statement's: unknown columns and functions, …
+_NOT_UNDERSTOOD = frozenset({1054, 1064, 1111, 1241, 1242, 1267, 1292, 1305, 1411, 1525, 1582, 1583, 1584, 1630, 1690})
+_BY_GTID = 4
+# Whatever a server or its init_connect sets for all: no SELECT is cut short, padded, or ended by a limit of time. Each
+# of the last two is known to one family alone, and to it from these versions on.
+_SESSION = (
+    "SET time_zone = '+00:00', sql_mode = '', sql_select_limit = 18446744073709551615"
+    " /*!50708 , max_execution_time = 0 */ /*M!100101 , max_statement_time = 0 */"
+)
+# What pymysql raises where bytes are not what its protocol says.
+_GARBAGE = (ValueError, IndexError, struct.error, AssertionError, TypeError, OverflowError, MemoryError)
+
+
+class _Connection(Connection):
+    """Pymysql's, without its reading all the host's certificates anew for each connection that verifies none."""
+
+    def _create_ssl_ctx(self, options: Any) -> ssl.SSLContext:
+        return _unverified() if options == {} else super()._create_ssl_ctx(options)  # type: ignore[misc]
+
+
+@cache
+def _unverified() -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    return context
+
+
+def connect(source: SourceDefinition, read_timeout_s: float = 60) -> Connection[Cursor]:
+    """A connection in UTC and utf8mb4; raises `Terminal` for a refused account, `Transient` for no answer.
+
+    Every wait for the server's next bytes ends after `read_timeout_s`, during the handshake after 10 s.
+    """
+    try:
+        connection: Connection[Cursor] = _Connection(
+            host=source.host,
+            port=source.port,
+            user=source.user,
+            password=source.password,
+            charset="utf8mb4",
+            autocommit=True,
+            connect_timeout=5,
+            read_timeout=10,
+            init_command=_SESSION,
+            **_tls(source),
+        )
+    except pymysql.err.MySQLError as refusal:
+        cause = getattr(refusal, "original_exception", None)
+        if isinstance(cause, ssl.SSLCertVerificationError):
+            raise Terminal(
+                "the server's certificate is not good for its address",
+                server=source.place,
+                cause=cause.verify_message,
+                fix="Correct `tls_ca`, `host` or the certificate; or let `tls` be required, which verifies nothing.",
+            ) from refusal
+        raise error_of(refusal, source) from refusal
+    except _GARBAGE as refusal:
+        raise Transient(
+            "what answers there does not speak MySQL's protocol",
+            system="mysql",
+            server=source.place,
+            answer=repr(refusal)[:200],
+            fix="Check `host` and `port` of the source.",
+        ) from refusal
+    connection._read_timeout = read_timeout_s  # type: ignore[attr-defined]  # noqa: SLF001 - has no setter
+    return connection
+
+
+def _tls(source: SourceDefinition) -> dict[str, Any]:
+    """Pymysql's options; by default it takes TLS where the server has it, and asks for no certificate."""
+    if source.tls == "off":
+        return {"ssl_disabled": True}
+    if source.tls == "preferred":
+        return {}
+    if source.tls == "required":
+        return {"ssl": _unverified()}
+    try:
+        context = ssl.create_default_context(cafile=source.tls_ca or None)
+    except OSError as missing:
+        raise SettingsError(
+            "`tls_ca` cannot be read", path="tls_ca", file=source.tls_ca, cause=str(missing), fix="Correct it."
+        ) from missing
+    return {"ssl": context}
+
+
+def query(connection: Connection[Cursor], source: SourceDefinition, sql: str, *values: Any) -> list[tuple[Any, ...]]:
+    """All rows of one statement, errors as ours."""
+    try:
+        with connection.cursor() as cursor:
+            cursor.execute(sql, values or None)
+            return list(cursor.fetchall())
+    except pymysql.err.MySQLError as refusal:
+        raise error_of(refusal, source) from refusal
+    except _GARBAGE as refusal:
+        raise Transient(
+            "the server's answer is not understood",
+            system="mysql",
+            server=source.place,
+            answer=repr(refusal)[:200],
+            fix="Is there a proxy, or something else than a database, at that place?",
+        ) from refusal
+
+
+def server_of(source: SourceDefinition) -> Server:
+    """What kind of server answers there; raises as `connect` does."""
+    return asked(source, read_server)
+
+
+def asked(source: SourceDefinition, question: Callable[[Ask], T]) -> T:
+    """The answer to `question` on a connection of its own; raises as `connect` does."""
+    connection = connect(source)
+    try:
+        return question(lambda sql, *values: query(connection, source, sql, *values))
+    finally:
+        connection.close()
+
+
+class Dump:
+    """A running dump: bytes of packets, nothing else is ever said on this connection."""
+
+    def __init__(self, connection: Connection[Cursor]) -> None:
+        self._connection = connection
+        # The dump goes on where the handshake ended, possibly inside TLS.
+        self._socket: socket.socket = connection._sock  # type: ignore[attr-defined]  # noqa: SLF001
+
+    def recv(self, size: int) -> bytes:
+        """As a socket's: blocks up to the timeout, then raises `TimeoutError`; b"" at the end."""
+        return self._socket.recv(size)
+
+    def settimeout(self, seconds: float | None) -> None:
+        """As a socket's."""
+        self._socket.settimeout(seconds)
+
+    def close(self) -> None:
+        """Hang up; may be called twice."""
+        self._connection._force_close()  # type: ignore[attr-defined]  # noqa: SLF001 - a QUIT would not be read
+
+
+def dump(source: SourceDefinition, replica_id: int, position: SourcePosition) -> Dump:
+    """Ask for the binlog after `position`: by GTIDs where it has them, else by file and byte. Packets of events follow.
+
+    A second dump under the same replica id ends the first one with error 1236. May block while connecting.
+    """
+    connection = connect(source)
+
+    def ask(sql: str, *values: Any) -> list[tuple[Any, ...]]:
+        return query(connection, source, sql, *values)
+
+    try:
+        server = read_server(ask)
+        by_gtid = server.gtids and (str(position.gtids) != "" or not position.binlog.file)
+        if by_gtid and not str(position.gtids):
+            _refuse_purged_start(ask, source)
+        if by_gtid:
+            server.require(ask, position.gtids, source.place)
+        period = round(source.heartbeat_s * 1e9)
+        for setting in (
+            "@master_binlog_checksum = @@global.binlog_checksum, @source_binlog_checksum = @@global.binlog_checksum",
+            f"@master_heartbeat_period = {period}, @source_heartbeat_period = {period}",
+            # A long snapshot keeps us from reading for minutes; the server must not give us up meanwhile.
+            "SESSION net_write_timeout = 3600",
+        ):
+            ask(f"SET {setting}")
+        if server.flavour == "mariadb":
+            ask("SET @mariadb_slave_capability = 4, @slave_gtid_strict_mode = 1, @slave_gtid_ignore_duplicates = 0")
+            if by_gtid:
+                ask("SET @slave_connect_state = %s", str(position.gtids))
+        command, body = COMMAND.COM_BINLOG_DUMP, struct.pack("<IHI", 4, 0, replica_id)
+        if by_gtid and isinstance(position.gtids, MysqlGtidSet):
+            command, encoded = COMMAND.COM_BINLOG_DUMP_GTID, position.gtids.encode()
+            body = struct.pack("<HIIQI", _BY_GTID, replica_id, 0, 4, len(encoded)) + encoded
+        elif not by_gtid:
+            at = position.binlog
+            body = struct.pack("<IHI", at.pos, 0, replica_id) + at.file.encode()
+        connection._execute_command(command, body)  # type: ignore[attr-defined]  # noqa: SLF001
+    except pymysql.err.MySQLError as refusal:
+        connection.close()
+        raise error_of(refusal, source) from refusal
+    except LyrebirdError:
+        connection.close()
+        raise
+    return Dump(connection)
+
+
+def _refuse_purged_start(ask: Ask, source: SourceDefinition) -> None:
+    """Reading from the very beginning is right only while the first binlog file is there."""
+    first = str(ask("SHOW BINARY LOGS")[0][0])
+    if not first.endswith(".000001"):
+        raise Terminal(
+            "the binlog from which capture has to go on was purged",
+            server=source.place,
+            first=first,
+            fix="Read everything anew: `lyrebird capture run --source … --snapshot --anew`.",
+        )
+
+
+def error_of(refusal: BaseException, source: SourceDefinition) -> LyrebirdError:
+    """The server's or the network's refusal as the error that says how to react to it."""
+    code = refusal.args[0] if refusal.args and isinstance(refusal.args[0], int) else 0
+    answer = str(refusal.args[-1]) if refusal.args else repr(refusal)
+    place = source.place
+    if code in _DENIED:
+        return Terminal(
+            "the server refuses the account",
+            server=place,
+            user=source.user,
+            fix="Check `user` and `password` of the source (LYREBIRD_MYSQL_USER, LYREBIRD_MYSQL_PASSWORD).",
+        )
+    if code in _NO_PRIVILEGE:
+        return Terminal(
+            "the account lacks a privilege",
+            server=place,
+            user=source.user,
+            answer=answer,
+            fix="GRANT REPLICATION SLAVE, BINLOG MONITOR (MySQL: REPLICATION CLIENT), SELECT ON *.* to it.",
+        )
+    if "same server_uuid/server_id" in answer:
+        return Fenced(
+            "another replica with this server id has taken over the dump",
+            server=place,
+            fix="Is it another capture of this source? If not, declare another `server_id`.",
+        )
+    if code == _MASTER_FATAL:
+        return Terminal(
+            "the server cannot go on from capture's position",
+            server=place,
+            answer=answer,
+            fix="Read everything anew: `lyrebird capture run --source … --snapshot --anew`.",
+        )
+    if code == _TABLE_CHANGED:
+        return Transient("a table was altered while its snapshot was read", system="mysql", server=place, answer=answer)
+    if isinstance(refusal, pymysql.err.ProgrammingError) or code in _NOT_UNDERSTOOD:
+        return Terminal(
+            "the server refuses a statement",
+            server=place,
+            answer=answer,
+            code=code,
+            fix="`lyrebird capture check` tells what the account and the server lack.",
+        )
+    return Transient(
+        "the server does not answer",
+        system="mysql",
+        server=place,
+        answer=answer,
+        fix="Is it up? See `lyrebird status`.",
+    )

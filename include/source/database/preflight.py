@@ -1,0 +1,223 @@
+"""What must be right on the server before capture may trust its binlog; asked at every start and by `check`.
+
+What takes a server with thousands of tables long is asked beside the stream where a capture goes on (`second_look`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from include.errors import SettingsError, Terminal
+from include.source.database.care import needs_care
+from include.source.database.cascades import cascading_keys
+from include.source.database.connection import asked
+from include.source.database.purge import WARN_HOURS, Horizon
+from include.source.database.server import Ask, Server, read_server
+from include.source.database.tables import TableInfo, load_tables, shape_of, unlogged
+from include.source.definition import SourceDefinition
+from include.source.policy.checks import TableColumns, findings
+
+__all__ = ["Finding", "Level", "first_look", "preflight", "refuse", "second_look", "short_horizon"]
+
+Level = Literal["refuse", "warn"]
+"""refuse: capture does not start; warn: it does, with what the finding says."""
+
+# As newer MariaDBs say it, and as all others do.
+_GRANTS: Final = (
+    ("REPLICATION SLAVE", "REPLICATION SLAVE", "REPLICATION REPLICA"),
+    ("BINLOG MONITOR", "REPLICATION CLIENT"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something that a person should know; `place` is a variable, a grant or `table.column`."""
+
+    place: str
+    problem: str
+    fix: str
+    level: Level = "refuse"
+
+
+def preflight(source: SourceDefinition) -> list[Finding]:
+    """What is wrong. Raises `Transient`, `Terminal` when the server cannot be asked."""
+    return [*first_look(source), *second_look(source)]
+
+
+def first_look(source: SourceDefinition) -> list[Finding]:
+    """What is wrong with settings and privileges; raises as `preflight`."""
+
+    def found(ask: Ask) -> list[Finding]:
+        server = read_server(ask)
+        return [*_variables(ask, server), *_grants(ask, server), *_databases(ask, source)]
+
+    return asked(source, found)
+
+
+def second_look(source: SourceDefinition) -> list[Finding]:
+    """What is wrong with tables; raises as `preflight`."""
+
+    def found(ask: Ask) -> list[Finding]:
+        server = read_server(ask)
+        tables = load_tables(ask, source.databases, source.captures)
+        return [*_tables(tables, source, server), *_policy(tables, source), *_cascades(ask, source, server)]
+
+    return asked(source, found)
+
+
+def short_horizon(horizon: Horizon) -> list[Finding]:
+    """A warning where the server keeps less binlog than a capture needs that is away for a day."""
+    if not horizon.short:
+        return []
+    problem = f"purges what is written now after {horizon.hours:.1f} h, by {horizon.basis}"
+    fix = f"Keep {WARN_HOURS:.0f} h at least, by expire_logs_days, binlog_expire_logs_seconds or max_binlog_total_size."
+    return [Finding("binlog", f"{problem}: a capture that is away for longer has to read all anew", fix, "warn")]
+
+
+def refuse(source: SourceDefinition, findings: Iterable[Finding]) -> None:
+    """Raise `Terminal` with the first finding that refuses, if any, and the number of the others."""
+    found = [finding for finding in findings if finding.level == "refuse"]
+    if found:
+        first = found[0]
+        more = f" ({len(found) - 1} more: `lyrebird capture check`)" if len(found) > 1 else ""
+        raise Terminal(
+            f"the server cannot be captured as it is: {first.place} {first.problem}{more}",
+            server=source.place,
+            fix=first.fix,
+        )
+
+
+def _variables(ask: Ask, server: Server) -> Iterator[Finding]:
+    """Settings; a variable that an old server lacks says nothing."""
+
+    def of(name: str) -> str:
+        return (server.variable(ask, name) or "").upper()
+
+    if of("log_bin") != "ON":
+        yield Finding("log_bin", "is off", "Start the server with --log-bin.")
+    if of("binlog_format") not in ("ROW", ""):
+        yield Finding("binlog_format", f"is {of('binlog_format')}, not ROW", "SET GLOBAL binlog_format = ROW.")
+    if of("binlog_row_image") not in ("FULL", "FULL_NODUP", ""):
+        yield Finding("binlog_row_image", f"is {of('binlog_row_image')}", "SET GLOBAL binlog_row_image = FULL.")
+    if of("encrypt_binlog") == "ON":
+        yield Finding("encrypt_binlog", "is ON", "Start the server with --encrypt-binlog=OFF.")
+    metadata = of("binlog_row_metadata")
+    if metadata != "FULL":
+        costs = (
+            "each statement logs a name and a byte for each column of its tables then, and the labels of ENUM and SET"
+        )
+        fix = f"SET GLOBAL binlog_row_metadata = FULL; {costs}."
+        fix = fix if metadata else "Stop writes, or resume the table, at an ALTER."
+        problem = "the binlog does not name columns: information_schema does, as long as nobody alters a table"
+        yield Finding("binlog_row_metadata", f"is {metadata or 'not known here'}; {problem}", fix, "warn")
+    if server.flavour == "mariadb" and of("gtid_strict_mode") == "OFF":
+        problem = "is off: a write that numbers transactions anew stops the source"
+        yield Finding("gtid_strict_mode", problem, "SET GLOBAL gtid_strict_mode = 1.", "warn")
+    if (server.variable(ask, "system_versioning_asof") or "DEFAULT").upper() != "DEFAULT":
+        problem = "is set: a snapshot would read rows of the past"
+        yield Finding("system_versioning_asof", problem, "SET GLOBAL system_versioning_asof = DEFAULT.")
+    if not server.gtids:
+        problem = "is off: positions are bytes of this server's files, and capture cannot move to another server"
+        yield Finding("gtid_mode", problem, "Turn GTIDs on if the server can.", "warn")
+
+
+def _grants(ask: Ask, server: Server) -> list[Finding]:
+    text = " ".join(str(row[0]).upper() for row in ask("SHOW GRANTS"))
+    if "ALL PRIVILEGES ON *.*" in text:
+        return []
+    old = server.flavour == "mysql" or server.version < (10, 5, 2)
+    return [
+        *_blind(text, server),
+        *(
+            Finding("account", f"lacks {spellings[old]}", f"GRANT {spellings[old]} ON *.* to it.")
+            for spellings in _GRANTS
+            if not any(spelling in text for spelling in spellings)
+        ),
+    ]
+
+
+def _blind(grants: str, server: Server) -> Iterator[Finding]:
+    """What an account that may only read is not shown, and nobody tells it so."""
+    if "REFERENCES" not in grants and (server.flavour == "mariadb" or server.version < (9, 6, 0)):
+        problem = "lacks REFERENCES, which shows foreign keys: those that change rows by cascade are not noticed"
+        yield Finding("account", problem, "GRANT REFERENCES ON *.* to it.", "warn")
+    if server.flavour == "mysql" and server.version >= (8, 0, 0) and "XA_RECOVER_ADMIN" not in grants:
+        problem = "lacks XA_RECOVER_ADMIN: a snapshot beside a prepared XA transaction stops the source at its commit"
+        yield Finding("account", problem, "GRANT XA_RECOVER_ADMIN ON *.* to it.", "warn")
+
+
+def _cascades(ask: Ask, source: SourceDefinition, server: Server) -> Iterator[Finding]:
+    """Keys whose changes InnoDB makes by itself; MySQL logs them since 9.6, MariaDB leaves a trace since 10.2."""
+    if server.flavour == "mysql" and server.version >= (9, 6, 0):
+        return
+    traced = server.flavour == "mariadb" and server.version >= (10, 2, 0)
+    for database, table, constraint, referenced in cascading_keys(ask, source.databases):
+        if not source.captures(database, table):
+            continue
+        shown = traced and referenced != table
+        what = "a mail says when it happens" if shown else "nothing in the binlog tells that it happened"
+        yield Finding(
+            f"{database}.{table}",
+            f"foreign key {constraint} changes rows by cascade, which this server does not log: {what}",
+            "Make it RESTRICT, or drop the table in the source's `filter`.",
+            "warn" if shown else "refuse",
+        )
+
+
+def _databases(ask: Ask, source: SourceDefinition) -> list[Finding]:
+    there = {str(row[0]) for row in ask("SHOW DATABASES")}
+    return [
+        Finding(f"database {name}", "is not there, or the account may not read it", "Create it, or GRANT SELECT on it.")
+        for name in source.databases
+        if name not in there
+    ]
+
+
+def _policy(tables: Mapping[tuple[str, str], TableInfo], source: SourceDefinition) -> list[Finding]:
+    found: list[Finding] = []
+    asked = {name: TableColumns(tuple(info.columns), info.key) for name, info in tables.items()}
+    for error in findings(source.policy, asked):
+        problem = str(SettingsError(error.message, **{k: v for k, v in error.details.items() if k != "path"}))
+        found.append(Finding(error.details["path"], problem, error.fix))
+    for rule in source.policy.rules:
+        if rule.passes and rule.pattern.exact and not any(rule.pattern.matches(*name) for name in tables):
+            at = source.policy.origin.place(("filter", rule.pattern.text))
+            found.append(Finding(at, "names no table that the server has", "Correct it, or make the table.", "warn"))
+    return found
+
+
+def _tables(tables: Mapping[tuple[str, str], TableInfo], source: SourceDefinition, server: Server) -> list[Finding]:
+    found: list[Finding] = []
+    aside = "Drop the table in the source's `filter`, or change it."
+    for name, info in tables.items():
+        table = ".".join(name)
+        if not info.transactional:
+            problem = f"is a table of {info.engine or 'no engine'}: snapshots see it while it changes"
+            found.append(Finding(table, problem, "Snapshot it while nobody writes, or change its engine.", "warn"))
+        found += [Finding(*each, "warn") for each in needs_care(info, source, server)]
+        if info.by_transactions:
+            problem = "is system-versioned by transactions, whose changes MariaDB logs as text"
+            found.append(Finding(table, problem, aside))
+        try:
+            shape_of(
+                name,
+                tuple(info.columns),
+                info.key,
+                frozenset(info.nullable),
+                unlogged(info, server),
+                source.policy.of(*name),
+            )
+        except Terminal as refused:
+            column = str(refused.details.get("column", ""))
+            found.append(Finding(f"{table}.{column}" if column else table, refused.message, refused.fix or aside))
+        missing = [c for c in source.partition_columns(*name) if c not in {x.name for x in info.columns}]
+        nullable = [c for c in source.partition_columns(*name) if c in info.nullable]
+        found += [
+            Finding(
+                f"{table}.{column}", "chooses the partition, but is missing or may be null", "Correct `partition_by`."
+            )
+            for column in (*missing, *nullable)
+        ]
+    return found

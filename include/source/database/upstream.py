@@ -1,0 +1,160 @@
+"""The server of a session: what it tells of its tables, its transactions after a position, its rows in a snapshot."""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Callable, Mapping
+from typing import Final, Protocol
+
+from include.clock import Clock
+from include.errors import LyrebirdError
+from include.record.position import SourcePosition
+from include.source.binlog.open_group import SurvivesRollback
+from include.source.binlog.transaction import SourceTransaction
+from include.source.database.cascades import cascades_into
+from include.source.database.connection import asked, server_of
+from include.source.database.failover import there
+from include.source.database.inflow import Idle, Inflow
+from include.source.database.server import Server
+from include.source.database.table_info import TableInfo, load_table, load_tables, table_names
+from include.source.definition import SourceDefinition
+from include.source.ports import Watcher
+from include.source.snapshot.reader import SnapshotReader, first_position
+from include.source.state import Waiting
+
+__all__ = ["Flow", "LiveServer", "Upstream"]
+
+# By then what was committed while capture was away is on its way, and may have the processor for itself.
+_START_S: Final = 5.0
+
+
+class Flow(Protocol):
+    """See `Inflow`."""
+
+    def next(self, timeout_s: float) -> SourceTransaction | Idle | None:
+        """What at most one event completes; None, too, when there was none within `timeout_s`."""
+
+    def waiting(self, known: tuple[Waiting, ...], position: SourcePosition) -> tuple[Waiting, ...]:
+        """`known`, less what the last transaction ended, with what it prepared; `position` is the one before it."""
+
+    def heard(self) -> None:
+        """The server's silence counts from now."""
+
+    def close(self) -> None:
+        """Hang up; may be called twice."""
+
+
+class Upstream(Protocol):
+    """Every call may ask the server, and raises `Transient` when it does not answer."""
+
+    @property
+    def server(self) -> Server:
+        """What it is."""
+
+    def tables(self) -> Mapping[tuple[str, str], TableInfo]:
+        """Captured tables by (database, name), as they are at the call."""
+
+    def check(self) -> None:
+        """Raise what was found out about the server meanwhile; cheap, asked often."""
+
+    def names(self) -> list[tuple[str, str]]:
+        """Names of the captured tables, as they are at the call."""
+
+    def table(self, database: str, table: str) -> TableInfo | None:
+        """That table, as it is at the call; None where there is none."""
+
+    def cascades_into(self, database: str, table: str) -> bool:
+        """Whether a foreign key cascades into the table."""
+
+    def now_us(self) -> int:
+        """Its clock, µs UTC."""
+
+    def there(self, position: SourcePosition) -> SourcePosition:
+        """`position` with a place in this server's own files."""
+
+    def flow(
+        self, position: SourcePosition, waiting: tuple[Waiting, ...], survives: SurvivesRollback, clock: Clock
+    ) -> Flow:
+        """Its transactions after `position`; `waiting` are the XA transactions that were prepared there."""
+
+    def first_position(self, clock: Clock, watcher: Watcher) -> SourcePosition | None:
+        """Where a stream may begin that is to see whole transactions; None when asked to stop."""
+
+    def reader(self, source: SourceDefinition, clock: Clock) -> SnapshotReader:
+        """One more connection that reads tables; called by several threads."""
+
+
+class LiveServer:
+    """The server that a source names."""
+
+    def __init__(self, name: str, source: SourceDefinition, clock: Clock) -> None:
+        """Ask what it is."""
+        self._name, self._source, self._clock = name, source, clock
+        self._server = server_of(source)
+        self._question: Callable[[], None] | None = None
+        self._due_s = 0.0
+        self._found: queue.SimpleQueue[LyrebirdError] = queue.SimpleQueue()
+
+    def look(self, question: Callable[[], None]) -> None:
+        """Ask something beside all else, once the start is over; what it raises, `check` raises."""
+        self._question, self._due_s = question, self._clock.monotonic_s() + _START_S
+
+    def check(self) -> None:
+        """See `Upstream`."""
+        if self._question is not None and self._clock.monotonic_s() >= self._due_s:
+            threading.Thread(target=self._ask, args=(self._question,), name="look", daemon=True).start()
+            self._question = None
+        if not self._found.empty():
+            raise self._found.get()
+
+    @property
+    def server(self) -> Server:
+        """See `Upstream`."""
+        return self._server
+
+    def tables(self) -> Mapping[tuple[str, str], TableInfo]:
+        """See `Upstream`."""
+        source = self._source
+        return asked(source, lambda ask: load_tables(ask, source.databases, source.captures))
+
+    def names(self) -> list[tuple[str, str]]:
+        """See `Upstream`."""
+        source = self._source
+        return asked(source, lambda ask: table_names(ask, source.databases, source.captures))
+
+    def table(self, database: str, table: str) -> TableInfo | None:
+        """See `Upstream`."""
+        return asked(self._source, lambda ask: load_table(ask, database, table))
+
+    def cascades_into(self, database: str, table: str) -> bool:
+        """See `Upstream`."""
+        return asked(self._source, lambda ask: cascades_into(ask, database, table))
+
+    def now_us(self) -> int:
+        """See `Upstream`."""
+        return asked(self._source, lambda ask: round(float(ask("SELECT UNIX_TIMESTAMP(NOW(6))")[0][0]) * 1_000_000))
+
+    def there(self, position: SourcePosition) -> SourcePosition:
+        """See `Upstream`."""
+        return asked(self._source, lambda ask: there(ask, self._server, position))
+
+    def flow(
+        self, position: SourcePosition, waiting: tuple[Waiting, ...], survives: SurvivesRollback, clock: Clock
+    ) -> Flow:
+        """See `Upstream`."""
+        return Inflow(self._source, self._source.replica_id(self._name), position, waiting, survives, clock)
+
+    def first_position(self, clock: Clock, watcher: Watcher) -> SourcePosition | None:
+        """See `Upstream`."""
+        return first_position(self._source, clock, watcher)
+
+    def reader(self, source: SourceDefinition, clock: Clock) -> SnapshotReader:
+        """See `Upstream`."""
+        return SnapshotReader(source, clock)
+
+    def _ask(self, question: Callable[[], None]) -> None:
+        try:
+            question()
+        except LyrebirdError as error:
+            self._found.put(error)

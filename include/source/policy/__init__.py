@@ -1,0 +1,1 @@
+"""Which tables, columns and values may leave."""

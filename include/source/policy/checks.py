@@ -1,0 +1,166 @@
+"""The filter policy held against the tables that there are: what a deployment file alone cannot tell.
+
+To be asked at the start, of all tables, and of a table whenever its columns change: a masked column that was renamed
+would leave in the clear under its new name, and is refused here as one that the table does not have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from include.errors import SettingsError
+from include.record.schema import Column
+from include.source.policy.masks import MASKS, Null
+from include.source.policy.patterns import TablePattern
+from include.source.policy.policy import Policy
+
+__all__ = ["TableColumns", "check_columns", "check_key", "findings", "table_findings"]
+
+
+@dataclass(frozen=True, slots=True)
+class TableColumns:
+    """What is asked about a table: its columns, and its primary or unique key, () when it has none."""
+
+    columns: tuple[Column, ...]
+    key: tuple[str, ...]
+
+
+def check_key(policy: Policy, table: tuple[str, str], key_columns: Sequence[str]) -> None:
+    """Raise `SettingsError` when the records of `(database, table)` would lose what they are told apart by.
+
+    Key columns must be there as they are: hashed ones are refused too. Columns of `partition_by` must leave values
+    to choose by, so they are neither ignored nor null. A table that is dropped has nothing to lose.
+    """
+    found = policy.of(*table)
+    if not found.passes:
+        return
+    name, at = ".".join(table), ("filter", found.entry)
+    for column in key_columns:
+        if found.ignores(column) or found.mask(column) is not None:
+            raise policy.origin.error(
+                (*at, "ignored_columns" if found.ignores(column) else "masks"),
+                f"a key column cannot be {'ignored' if found.ignores(column) else 'masked'}",
+                table=name,
+                column=column,
+                key=list(key_columns),
+                fix="Take it out of the list, or drop the table.",
+            )
+    for column in policy.partition_columns(*table):
+        if found.ignores(column) or isinstance(found.mask(column), Null):
+            raise policy.origin.error(
+                (*at, "ignored_columns" if found.ignores(column) else "masks"),
+                f"a column of `partition_by` cannot be {'ignored' if found.ignores(column) else 'null'}",
+                table=name,
+                column=column,
+                partition_by=list(policy.partition_columns(*table)),
+                fix="Take it out of the list, or choose the partition by another column.",
+            )
+
+
+def check_columns(policy: Policy, table: tuple[str, str], columns: Sequence[Column]) -> None:
+    """Raise `SettingsError` when the deciding entry does not fit the table's columns.
+
+    An entry that names the table may name its columns only. One with wildcards may name columns that just some of
+    its tables have. A mask must give values of the column's type.
+    """
+    found = policy.of(*table)
+    if not found.passes or found.whole:
+        return
+    there = {column.name.lower() for column in columns}
+    if TablePattern.parse(found.entry).exact:
+        for column, at in _named(policy, found.entry):
+            if column.lower() not in there:
+                raise policy.origin.error(
+                    at,
+                    "no such column",
+                    table=".".join(table),
+                    got=column,
+                    allowed=sorted(c.name for c in columns),
+                    fix="Correct the name; if the column was renamed, name it as it is called now.",
+                )
+    for each in columns:
+        mask = found.mask(each.name)
+        if mask is not None and not mask.fits(each):
+            raise policy.origin.error(
+                ("filter", found.entry, "masks", _as_listed(each.name, found.masks)),
+                "the mask does not fit the column's type",
+                table=".".join(table),
+                column=each.name,
+                type=each.type,
+                got=str(mask),
+                allowed=list(MASKS[:2]),
+                fix="keep_last is for columns of text.",
+            )
+
+
+def table_findings(policy: Policy, name: tuple[str, str], table: TableColumns) -> list[SettingsError]:
+    """What `check_columns` and `check_key` refuse of one table."""
+    found = []
+    try:
+        check_columns(policy, name, table.columns)
+    except SettingsError as refused:
+        found.append(refused)
+    try:
+        check_key(policy, name, table.key)
+    except SettingsError as refused:
+        found.append(refused)
+    return found
+
+
+def findings(policy: Policy, tables: Mapping[tuple[str, str], TableColumns]) -> list[SettingsError]:
+    """Everything wrong with the policy on a server with these tables.
+
+    Beside `table_findings` of each: an entry with wildcards that names a column which none of its tables has, and one
+    that names a table in other letters than the server: what it should have held back would leave.
+    """
+    found: list[SettingsError] = []
+    there: dict[str, set[str]] = {}
+    for name, table in tables.items():
+        entry = policy.of(*name).entry
+        there.setdefault(entry, set()).update(column.name for column in table.columns)
+        found += table_findings(policy, name, table)
+    for rule in policy.rules:
+        entry = rule.pattern.text
+        if rule.pattern.exact:
+            found += _in_other_letters(policy, rule.pattern, tables)
+        if rule.pattern.exact or entry not in there:
+            continue
+        lower = {column.lower() for column in there[entry]}
+        found += [
+            policy.origin.error(
+                at,
+                "no table of this entry has such a column",
+                got=column,
+                allowed=sorted(there[entry]),
+                fix="Correct the name, or leave it out.",
+            )
+            for column, at in _named(policy, entry)
+            if column.lower() not in lower
+        ]
+    return found
+
+
+def _in_other_letters(
+    policy: Policy, pattern: TablePattern, tables: Iterable[tuple[str, str]]
+) -> Iterator[SettingsError]:
+    names = [name for name in tables if name[1].lower() == pattern.table.lower() and pattern.matches_database(name[0])]
+    if names and not any(pattern.matches(*name) for name in names):
+        yield policy.origin.error(
+            ("filter", pattern.text),
+            "no table has this name, but one has it in other letters",
+            got=pattern.text,
+            allowed=sorted(".".join(name) for name in names),
+            fix="Write it as the server does.",
+        )
+
+
+def _named(policy: Policy, entry: str) -> list[tuple[str, tuple[str, ...]]]:
+    """Columns that an entry names, each with its place."""
+    rule = next(rule for rule in policy.rules if rule.pattern.text == entry)
+    ignored = [(column, ("filter", entry, "ignored_columns")) for column in sorted(rule.ignored)]
+    return [*ignored, *((column, ("filter", entry, "masks", column)) for column in rule.masks)]
+
+
+def _as_listed(column: str, names: Iterable[str]) -> str:
+    return next(name for name in names if name.lower() == column.lower())

@@ -1,0 +1,74 @@
+"""Rows events → records of their table's topic: decoding and envelopes, in one where they are compiled."""
+
+from __future__ import annotations
+
+from include.record.change import Op
+from include.source.binlog.step import Rows
+from include.source.native import envelope_of
+from include.source.rows.decoder import NativeImages, images_of
+from include.source.rows.encode import Stamp, TableEncoder
+from include.source.rows.images import Pair
+from include.source.rows.layout import Layout
+from include.source.rows.period import of_today
+
+__all__ = ["Encoded", "RowRecords", "encoded"]
+
+Encoded = tuple[Op, bytes, int, bytes]
+"""(op, key, partition, value) of one record; the tombstone that follows a delete is not among them."""
+
+
+class RowRecords:
+    """The records of one table map's rows. Not for use from several threads.
+
+    `past`: rows of a system-versioned table's past that the last event had; they have no records.
+    """
+
+    def __init__(self, layout: Layout, encoder: TableEncoder) -> None:
+        self.encoder = encoder
+        self.images = images_of(layout)
+        self.past = 0
+        self._versioned = layout.shape.until is not None
+        heads = encoder.key_head, encoder.value_head, encoder.partitions
+        self._envelope = None if self._versioned else envelope_of(*heads)
+
+    def of(self, step: Rows, stamp: Stamp, row: int = 0, of_table: int = 1) -> tuple[list[Encoded], int]:
+        """The records of an event, and how many rows they are of; raises `Terminal` as `Images.rows` does.
+
+        `row` and `of_table` are those of the event's first row, as `TableEncoder.value` has them.
+        """
+        images = self.images
+        if self._envelope is not None and isinstance(images, NativeImages):
+            if not step.partial:
+                parts = self.encoder.parts(stamp, step.query)
+                found = images.decoder.records(step.op, step.body, self._envelope, parts, row, of_table)
+                if found is not None:
+                    return found
+            images = images.plain
+        pairs = images.rows(step.op, step.body, step.partial)
+        if self._versioned:
+            today = of_today(pairs)
+            self.past = len(pairs) - len(today)
+            pairs = today
+        return encoded(pairs, self.encoder, stamp, row, of_table, step.query), len(pairs)
+
+
+def encoded(
+    pairs: list[Pair], encoder: TableEncoder, stamp: Stamp, row: int, of_table: int, query: str | None
+) -> list[Encoded]:
+    """The records of images; a row whose key or partition changes is deleted and created."""
+    found: list[Encoded] = []
+    for number, (before, after) in enumerate(pairs):
+        sides: tuple[Op, ...] = ("u",)
+        if before is None:
+            sides = ("c",)
+        elif after is None:
+            sides = ("d",)
+        elif encoder.moved(before, after):
+            sides = ("d", "c")
+        for op in sides:
+            old, new = None if op == "c" else before, None if op == "d" else after
+            image = new or old
+            assert image is not None  # noqa: S101 - every operation has a side
+            value = encoder.value(op, old, new, stamp, row + number, of_table + number, query)
+            found.append((op, encoder.key(image), encoder.partition(image), value))
+    return found

@@ -1,0 +1,211 @@
+"""Avro pieces → what `SELECT` shows: texts and JSON values of single columns, of whole rows.
+
+Reads what the decoders write, so what is printed is what was sent. Integers, YEAR and BIT are numbers; DECIMAL and
+temporals strings at their declared precision; FLOAT and DOUBLE numbers of the shortest text that reads back (`"NaN"`
+and infinities, which no server stores, strings); binary values `{"hex": …}`; VECTOR a list.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+import struct
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
+from typing import Any, Final
+
+from include.record.schema import Column
+from include.source.policy.masks import Mask
+from include.source.rows.avro import NULL, sized
+from include.source.rows.shape import Invalid, Shape
+
+__all__ = ["Renderer", "json_row", "masked", "masked_text", "text_of"]
+
+_EPOCH: Final = dt.datetime(1970, 1, 1)  # noqa: DTZ001 - arithmetic alone
+_DAY: Final = dt.date(1970, 1, 1)
+_LEAST_NORMAL: Final = 2.0**-126
+
+_Read = Callable[[bytes, int], tuple[Any, int]]
+"""(data, at) → (JSON value, end) of a value whose branch of the union has been read."""
+
+
+class Renderer:
+    """JSON values of the rows of one shape, by column, in the table's order; dates of no calendar as their text."""
+
+    def __init__(self, shape: Shape) -> None:
+        self._dates = shape.dates
+        self._fields = [(column.name, _reader(column)) for column in shape.schema.columns]
+        self._places = [
+            (i, column.name, _reader(column)) for i, column in enumerate(shape.columns) if i not in shape.skipped
+        ]
+
+    def row(self, row: bytes) -> dict[str, Any]:
+        """Of a row's record."""
+        at = 0
+        found: dict[str, Any] = {}
+        for name, read in self._fields:
+            if row[at]:
+                found[name], at = read(row, at + 1)
+            else:
+                found[name] = None
+                at += 1
+        if self._dates and row[at]:
+            count, at = _long(row, at + 1)
+            for _ in range(count):
+                raw, at = _bytes(row, at)
+                text, at = _bytes(row, at)
+                found[raw.decode()] = text.decode()
+        return found
+
+    def cells(self, pieces: Sequence[bytes | None], invalid: Invalid) -> dict[str, Any]:
+        """Of the pieces of all columns; those that are None are left out."""
+        found: dict[str, Any] = {}
+        for i, name, read in self._places:
+            piece = pieces[i]
+            if piece is not None:
+                found[name] = read(piece, 1)[0] if piece[0] else None
+        found.update((name, text) for name, text in invalid if name in found)
+        return found
+
+
+def json_row(shape: Shape, row: bytes) -> dict[str, Any]:
+    """A row's record as `Renderer.row` gives it."""
+    return Renderer(shape).row(row)
+
+
+def text_of(column: Column, piece: bytes) -> bytes | None:
+    """The canonical text of a piece (of binary columns the bytes themselves), None for null."""
+    if not piece[0]:
+        return None
+    value, _ = _reader(column)(piece, 1)
+    if isinstance(value, Mapping):
+        return bytes.fromhex(value["hex"])
+    return str(value).encode()
+
+
+@lru_cache(maxsize=4096)
+def _reader(column: Column) -> _Read:
+    avro = column.avro()
+    kind = avro if isinstance(avro, str) else avro["type"]
+    if kind in ("int", "long"):
+        show = _temporal(column)
+        return _long if show is None else lambda data, at: _through(show, _long(data, at))
+    if isinstance(avro, dict) and avro.get("logicalType") == "decimal":
+        scale = int(avro["scale"])
+        if column.type == "decimal":
+            return lambda data, at: _through(lambda raw: _decimal(_signed(raw), scale), _bytes(data, at))
+        return lambda data, at: _through(_signed, _bytes(data, at))
+    return _SIMPLE[kind]
+
+
+def _through(change: Callable[[Any], Any], found: tuple[Any, int]) -> tuple[Any, int]:
+    return change(found[0]), found[1]
+
+
+def _signed(raw: bytes) -> int:
+    return int.from_bytes(raw, "big", signed=True)
+
+
+def _long(data: bytes, at: int) -> tuple[int, int]:
+    z = shift = 0
+    while True:
+        byte = data[at]
+        at += 1
+        z |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return (z >> 1) ^ -(z & 1), at
+        shift += 7
+
+
+def _bytes(data: bytes, at: int) -> tuple[bytes, int]:
+    size, at = _long(data, at)
+    return data[at : at + size], at + size
+
+
+def _vector(data: bytes, at: int) -> tuple[list[float | str], int]:
+    found: list[float | str] = []
+    count, at = _long(data, at)
+    while count:
+        found += [_finite(shortest(data[at + 4 * i : at + 4 * i + 4])) for i in range(count)]
+        count, at = _long(data, at + 4 * count)
+    return found, at
+
+
+_SIMPLE: Final[dict[str, _Read]] = {
+    "float": lambda data, at: (_finite(shortest(data[at : at + 4])), at + 4),
+    "double": lambda data, at: (_finite(struct.unpack_from("<d", data, at)[0]), at + 8),
+    "array": _vector,
+    "string": lambda data, at: _through(bytes.decode, _bytes(data, at)),
+    "bytes": lambda data, at: _through(lambda raw: {"hex": raw.hex()}, _bytes(data, at)),
+}
+
+
+def _finite(value: float) -> float | str:
+    """JSON has no number for the others."""
+    if math.isfinite(value):
+        return value
+    return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+
+
+def shortest(data: bytes) -> float:
+    """The number whose shortest text reads back to this float32."""
+    value: float = struct.unpack("<f", data)[0]
+    if not math.isfinite(value):
+        return value
+    # Six digits are always told apart, but by those too small to have all their bits.
+    for digits in range(1 if abs(value) < _LEAST_NORMAL else 6, 10):
+        text = float(f"{value:.{digits}g}")
+        if struct.pack("<f", text) == data:
+            return text
+    return value
+
+
+def _decimal(number: int, scale: int) -> str:
+    digits = f"{abs(number):0{scale + 1}}"
+    text = f"{digits[:-scale]}.{digits[-scale:]}" if scale else digits
+    return f"-{text}" if number < 0 else text
+
+
+def _temporal(column: Column) -> Callable[[int], str] | None:
+    digits = column.digits
+    if column.type == "date":
+        return lambda days: (_DAY + dt.timedelta(days=days)).isoformat()
+    if column.type in ("datetime", "timestamp"):
+
+        def moment(us: int) -> str:
+            at = _EPOCH + dt.timedelta(microseconds=us)
+            return _cut(f"{at.year:04}-{at:%m-%d %H:%M:%S}.{at.microsecond:06}", digits)
+
+        return moment
+    if column.type == "time":
+
+        def clock(us: int) -> str:
+            seconds, micros = divmod(abs(us), 1_000_000)
+            text = f"{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}.{micros:06}"
+            return ("-" if us < 0 else "") + _cut(text, digits)
+
+        return clock
+    return None
+
+
+def _cut(text: str, digits: int) -> str:
+    """A text with six digits of a fraction, down to `digits`."""
+    return text[: len(text) - (6 - digits)] if digits else text[:-7]
+
+
+def masked(column: Column, mask: Mask) -> Callable[[bytes], bytes]:
+    """A mask as pieces want it: of a column's piece the piece that leaves (masks make texts or nulls alone)."""
+
+    def of(piece: bytes) -> bytes:
+        return _piece(mask.of(text_of(column, piece)))
+
+    return of
+
+
+def masked_text(mask: Mask) -> Callable[[str], bytes]:
+    """A mask of texts that stand for values which have no piece: dates of no calendar."""
+    return lambda text: _piece(mask.of(text.encode()))
+
+
+def _piece(value: bytes | None) -> bytes:
+    return NULL if value is None else b"\x02" + sized(value)

@@ -1,0 +1,1 @@
+"""Tables read in chunks beside the stream."""

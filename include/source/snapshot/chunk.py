@@ -1,0 +1,57 @@
+"""What a snapshot's workers hand over: rows of a range of keys, in pieces, with the place in the binlog they are of."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from include.errors import LyrebirdError
+from include.record.position import SourcePosition
+from include.source.rows.shape import Image, Shape
+from include.source.snapshot.key_range import KeyRange
+from include.source.snapshot.seam import Now, Span
+
+__all__ = ["Chunk", "Failed", "Left", "Piece"]
+
+
+@dataclass(eq=False, slots=True)
+class Chunk:
+    """A range of a table's rows, read in one snapshot; `since`: the stream's place before that was opened.
+
+    `sorted_by`: the key that it was cut by. `read` counts its rows. `given_up`: nothing more of it is wanted.
+    """
+
+    table: str
+    rows: KeyRange
+    since: Now
+    sorted_by: str = ""
+    span: Span | None = None
+    shape: Shape | None = None
+    given_up: bool = False
+    read: int = 0
+
+
+@dataclass(slots=True)
+class Piece:
+    """Some rows of a chunk; `high`: nothing beyond it shows in them. `last`: there are no more; `gone`: no table."""
+
+    chunk: Chunk
+    images: list[Image]
+    high: SourcePosition
+    last: bool = False
+    gone: bool = False
+
+
+@dataclass(slots=True)
+class Failed:
+    """A worker could not go on with that table; "": with none."""
+
+    error: LyrebirdError
+    table: str = ""
+
+
+class Left(NamedTuple):
+    """What is left of a table, and the key that its ranges were cut by."""
+
+    ranges: tuple[KeyRange, ...]
+    sorted_by: str

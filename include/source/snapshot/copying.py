@@ -1,0 +1,254 @@
+"""A job at work: what its crew reads goes into the stream's groups, as the seam allows.
+
+Steps of a chunk, each in the Kafka transaction of the rows that it speaks of:
+ 1. its pieces, once the stream has passed the chunk's place; less the rows that the stream has changed since
+ 2. with the last piece: what is left of the table's keys
+ 3. with a table's last chunk: its floor, where rows were missed before; the table is owed no more
+ 4. with the last table: the job is owed no more, and answered
+After a crash a chunk of which not all is in the log is read again, from a newer snapshot.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Final
+
+from include.clock import Clock
+from include.errors import LyrebirdError, SettingsError, Terminal, Transient
+from include.log.requests import Answer
+from include.source.database.tables import TableInfo
+from include.source.definition import SourceDefinition
+from include.source.ports import Watcher
+from include.source.replicator import Replicator
+from include.source.rows.shape import Shape
+from include.source.snapshot.chunk import Chunk, Failed, Piece
+from include.source.snapshot.crew import Crew, OpenReader
+from include.source.snapshot.job import FIRST, Job
+from include.source.snapshot.reader import SnapshotReader
+from include.source.snapshot.seam import Now, Seam, Span, Verdict
+from include.source.snapshot.table_reading import TableReading
+
+__all__ = ["Copying"]
+
+_BUSY_S: Final = 0.0
+_IDLE_S: Final = 0.005
+_MOST_HELD: Final = 8
+_ANSWER_EVERY_S: Final = 1.0
+_MOST_AGAIN: Final = 20
+
+
+class Copying:
+    """Carries one job of `core.state` out; `close` it in every case."""
+
+    def __init__(
+        self,
+        job: Job,
+        core: Replicator,
+        source: SourceDefinition,
+        shape: Callable[[TableInfo], Shape],
+        clock: Clock,
+        watcher: Watcher,
+        reader: OpenReader = SnapshotReader,
+    ) -> None:
+        self.id = job.id
+        self._core, self._clock, self._watcher = core, clock, watcher
+        self._held: list[Piece] = []
+        self._moved = False
+        self._again: dict[str, int] = {}
+        self._rows: dict[str, int] = {}
+        self._answered_s = clock.monotonic_s()
+        self._seam = core.seam = Seam(job.tables)
+        job = job.begun(core.floor)
+        core.state = core.state.with_job(job)
+        self._tables = frozenset(job.tables)
+        self._looked_at: tuple[object, object] = (None, None)
+        if job.asked:
+            core.on_answer(Answer(job.id, "running", clock.now_us(), done=job.done, total=job.total))
+        self._crew = Crew(
+            source,
+            clock,
+            [
+                TableReading(
+                    table,
+                    job.ranges(table),
+                    job.sorted_by.get(table, ""),
+                    job.where,
+                    source.snapshot_chunk_rows,
+                    source.snapshot_chunk_bytes,
+                )
+                for table in job.tables
+            ],
+            source.snapshot_rows_per_s if job.rows_per_s is None else job.rows_per_s,
+            shape,
+            Now(0, core.position),
+            reader,
+        )
+
+    @property
+    def patience_s(self) -> float:
+        """How long the stream may wait for its next event: not at all while rows lie ready."""
+        return _BUSY_S if self._moved else _IDLE_S
+
+    @property
+    def done(self) -> bool:
+        """Whether the job is owed no more."""
+        return self._core.state.job(self.id) is None
+
+    def close(self) -> None:
+        """End the crew; what is not in the log is dropped. May be called twice."""
+        self._core.seam = None
+        self._crew.stop()
+
+    def step(self) -> None:
+        """Take in what the crew has, one piece at most. Call it between transactions."""
+        core, job = self._core, self._core.state.job(self.id)
+        self._crew.now = Now(self._seam.number, core.position)
+        self._seam.prune(self._crew.oldest())
+        if job is None:
+            return
+        self._leave_out_gone(job)
+        job = core.state.job(self.id) or job
+        if job.total is None and not job.where and self._crew.expected is not None:
+            core.state = core.state.with_job(replace(job, total=job.done + self._crew.expected))
+        self._receive()
+        self._moved = self._emit()
+        job = core.state.job(self.id)
+        if job is not None and not job.tables:
+            self._end(job)
+        elif job is not None and job.asked and self._clock.monotonic_s() - self._answered_s >= _ANSWER_EVERY_S:
+            self._answered_s = self._clock.monotonic_s()
+            core.on_answer(Answer(job.id, "running", self._clock.now_us(), done=job.done, total=job.total))
+
+    def _leave_out_gone(self, job: Job) -> None:
+        """Tables that were dropped or set aside meanwhile; looked for only where something changed."""
+        looked_at = job.tables, self._core.state.aside
+        if looked_at[0] is self._looked_at[0] and looked_at[1] is self._looked_at[1]:
+            return
+        self._looked_at = looked_at
+        tables = frozenset(job.tables)
+        for table in self._tables - tables:
+            self._crew.leave_out(table)
+        self._tables = tables
+        for table in tables.intersection(self._core.state.aside):
+            self._leave(table)
+
+    def _receive(self) -> None:
+        while len(self._held) < _MOST_HELD:
+            item = self._crew.take()
+            if item is None:
+                return
+            if isinstance(item, Failed):
+                self._on_failure(item.error, item.table)
+            else:
+                self._held.append(item)
+
+    def _on_failure(self, error: LyrebirdError, table: str) -> None:
+        if not table or isinstance(error, (SettingsError, Transient)) or not isinstance(error, Terminal):
+            raise error
+        job = self._core.state.job(self.id)
+        if job is None or table not in job.tables:
+            return
+        if job.where and "code" in error.details:
+            # It is the condition that the server does not understand: nothing is wrong with the table.
+            self._refuse(job, str(error))
+            return
+        self._core.set_aside(table, error)
+        self._leave(table)
+
+    def _emit(self) -> bool:
+        """Put the first piece that may go out into the group; pieces of one chunk keep their order."""
+        waiting: set[Chunk] = set()
+        for place, piece in enumerate(self._held):
+            chunk = piece.chunk
+            if chunk.given_up or chunk in waiting:
+                continue
+            verdict = self._verdict(piece)
+            if verdict == "go":
+                del self._held[place]
+                self._put(piece)
+                return True
+            if verdict == "wait":
+                waiting.add(chunk)
+            else:
+                self._read_again(chunk)
+        self._held = [piece for piece in self._held if not piece.chunk.given_up]
+        return False
+
+    def _verdict(self, piece: Piece) -> Verdict:
+        chunk = piece.chunk
+        assert chunk.span is not None  # noqa: S101 - set before its first piece
+        span = Span(chunk.span.low, piece.high)
+        return self._seam.verdict(chunk.table, chunk.since, span, self._core.position)
+
+    def _read_again(self, chunk: Chunk) -> None:
+        self._crew.again(chunk)
+        self._again[chunk.table] = self._again.get(chunk.table, 0) + 1
+        if self._again[chunk.table] > _MOST_AGAIN:
+            self._on_failure(
+                Terminal(
+                    "a table changes faster than a chunk of it can be read",
+                    table=chunk.table,
+                    tries=_MOST_AGAIN,
+                    fix="Give it a primary key, lower `snapshot_chunk_rows`, or read it at a quiet hour: "
+                    "`lyrebird capture resume-table`.",
+                ),
+                chunk.table,
+            )
+
+    def _put(self, piece: Piece) -> None:
+        """Steps 1 to 3."""
+        core, chunk = self._core, piece.chunk
+        if piece.gone:
+            # Its drop went by, or will: that takes its rows away.
+            self._leave(chunk.table)
+            return
+        if piece.images:
+            assert chunk.shape is not None and chunk.span is not None  # noqa: S101, PT018 - set before its first piece
+            fresh = self._seam.fresh(chunk.table, chunk.since, chunk.span.low, piece.images)
+            try:
+                core.on_snapshot_rows(chunk.shape.schema, fresh)
+            except Terminal as error:
+                # Its key changed, and nobody asked for its topic anew.
+                self._on_failure(error, chunk.table)
+                return
+            chunk.read += len(piece.images)
+        if piece.last:
+            left = self._crew.finish(chunk)
+            job = core.state.job(self.id)
+            if left is not None and job is not None:
+                self._again.pop(chunk.table, None)
+                self._finished(job.read(chunk.table, left.ranges, left.sorted_by, chunk.read), chunk)
+
+    def _finished(self, job: Job, chunk: Chunk) -> None:
+        core, table = self._core, chunk.table
+        self._rows[table] = self._rows.get(table, 0) + chunk.read
+        self._watcher.on_snapshot(table, self._rows[table], job.done, job.total)
+        if not job.left[table]:
+            if job.gap:
+                core.on_control("gap", table, floor=job.floors[table])
+            job = job.without(table)
+        core.state = core.state.with_job(job)
+
+    def _leave(self, table: str) -> None:
+        self._crew.leave_out(table)
+        job = self._core.state.job(self.id)
+        if job is not None:
+            self._core.state = self._core.state.with_job(job.without(table))
+
+    def _refuse(self, job: Job, note: str) -> None:
+        for table in job.tables:
+            self._crew.leave_out(table)
+        self._core.state = self._core.state.without_job(job.id)
+        self._core.on_answer(Answer(job.id, "refused", self._clock.now_us(), done=job.done, note=note))
+        self._watcher.on_snapshot_end()
+
+    def _end(self, job: Job) -> None:
+        """Step 4."""
+        core = self._core
+        core.state = core.state.without_job(job.id)
+        if job.id == FIRST:
+            core.state = replace(core.state, snapshot="done")
+        if job.asked:
+            core.on_answer(Answer(job.id, "done", self._clock.now_us(), done=job.done, total=job.done))
+        self._watcher.on_snapshot_end()

@@ -1,0 +1,107 @@
+"""What a snapshot would read: each table's size, key and chunks, and the least time at the declared limit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from include.clock import Clock
+from include.source.database.tables import TableInfo, load_tables
+from include.source.definition import SourceDefinition
+from include.source.desk import full_names
+from include.source.snapshot.key_range import KeyOrder, quoted
+from include.source.snapshot.reader import Measure, SnapshotReader
+
+__all__ = ["Plan", "TablePlan", "chunk_rows", "planned", "read_plan"]
+
+
+@dataclass(frozen=True, slots=True)
+class TablePlan:
+    """One table; `rows` and `bytes` by the server's estimate, `key` empty where it has none."""
+
+    table: str
+    rows: int
+    bytes: int
+    key: tuple[str, ...]
+    chunks: int
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """All tables of a snapshot; `rows_per_s` 0: no limit; `unknown`: names asked for that are not captured."""
+
+    source: str
+    workers: int
+    rows_per_s: int
+    tables: tuple[TablePlan, ...]
+    unknown: tuple[str, ...] = ()
+
+    @property
+    def rows(self) -> int:
+        """Of all tables."""
+        return sum(each.rows for each in self.tables)
+
+    @property
+    def least_s(self) -> float | None:
+        """The limit alone makes it take so long; None without one."""
+        return self.rows / self.rows_per_s if self.rows_per_s else None
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values."""
+        return {
+            "source": self.source,
+            "workers": self.workers,
+            "rows_per_s": self.rows_per_s,
+            "rows": self.rows,
+            "bytes": sum(each.bytes for each in self.tables),
+            "least_s": None if self.least_s is None else round(self.least_s, 1),
+            "tables": [asdict(each) for each in self.tables],
+        }
+
+
+def planned(info: TableInfo, measure: Measure, source: SourceDefinition) -> TablePlan:
+    """The plan of one table."""
+    divides = KeyOrder(info.columns, info.key, prefixed=info.key_prefixed).divides
+    rows = chunk_rows(source.snapshot_chunk_rows, source.snapshot_chunk_bytes, measure)
+    note = ""
+    if not divides:
+        why = "its key does not bound chunks" if info.key else "it has no key"
+        note = f"read whole in one snapshot, as {why}"
+    elif not info.transactional:
+        note = f"{info.engine} has no snapshots: each row is of the moment at which it is read"
+    chunks = max(1, -(-measure.rows // rows)) if divides else 1
+    return TablePlan(".".join(info.name), measure.rows, measure.size_bytes, info.key, chunks, note)
+
+
+def chunk_rows(most_rows: int, most_bytes: int, measure: Measure) -> int:
+    """Rows of a chunk that is to hold neither more rows nor, by the server's estimate, more bytes; 100 at least."""
+    return max(min(most_rows, most_bytes // measure.row_bytes), min(most_rows, 100))
+
+
+def read_plan(
+    name: str,
+    source: SourceDefinition,
+    tables: Iterable[str],
+    where: str,
+    rows_per_s: int | None,
+    clock: Clock,
+) -> Plan:
+    """Ask the server; raises `Terminal` for a condition that it does not understand, and as `connect` does."""
+    reader = SnapshotReader(source, clock)
+    try:
+        infos = {
+            ".".join(name): info for name, info in load_tables(reader.ask, source.databases, source.captures).items()
+        }
+        chosen, unknown = full_names(tuple(tables), infos)
+        found = []
+        for table in chosen:
+            database, _, own = table.partition(".")
+            if where:
+                reader.ask(f"SELECT 1 FROM {quoted(database)}.{quoted(own)} WHERE ({where}) LIMIT 0")  # noqa: S608
+            found.append(planned(infos[table], reader.measure(database, own), source))
+    finally:
+        reader.close()
+    limit = source.snapshot_rows_per_s if rows_per_s is None else rows_per_s
+    return Plan(name, source.snapshot_workers, limit, tuple(found), tuple(unknown))
