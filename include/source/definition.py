@@ -59,6 +59,10 @@ class SourceDefinition(Strict):
         default=67_108_864, ge=1, description="a source transaction beyond this waits for its commit on disk"
     )
     spill_folder: str = Field(default="", description="where it waits; default: the system's folder for such files")
+    queries: bool = Field(
+        default=False,
+        description="the statement's text, where the server logs it; it may hold what `filter` keeps back",
+    )
     unreadable: Literal["table", "source"] = Field(
         default="table", description="what stops when rows cannot be read: their table (set aside), or the source"
     )

@@ -35,6 +35,8 @@ _TABLE_CHANGED = 1412
 # What pymysql takes for a trouble of the server's, and is one of the statement's: unknown columns and functions, …
 _NOT_UNDERSTOOD = frozenset({1054, 1064, 1111, 1241, 1242, 1267, 1292, 1305, 1411, 1525, 1582, 1583, 1584, 1630, 1690})
 _BY_GTID = 4
+# MariaDB sends statements' texts to those alone who ask for them; MySQL to all, where it logs them.
+_WITH_TEXTS = 2
 # Whatever a server or its init_connect sets for all: no SELECT is cut short, padded, or ended by a limit of time. Each
 # of the last two is known to one family alone, and to it from these versions on.
 _SESSION = (
@@ -173,6 +175,7 @@ class Dump:
 def dump(source: SourceDefinition, replica_id: int, position: SourcePosition) -> Dump:
     """Ask for the binlog after `position`: by GTIDs where it has them, else by file and byte. Packets of events follow.
 
+    Statements' texts come where `source.queries` asks for them, from MySQL in any case.
     A second dump under the same replica id ends the first one with error 1236. May block while connecting.
     """
     connection = connect(source)
@@ -199,13 +202,14 @@ def dump(source: SourceDefinition, replica_id: int, position: SourcePosition) ->
             ask("SET @mariadb_slave_capability = 4, @slave_gtid_strict_mode = 1, @slave_gtid_ignore_duplicates = 0")
             if by_gtid:
                 ask("SET @slave_connect_state = %s", str(position.gtids))
-        command, body = COMMAND.COM_BINLOG_DUMP, struct.pack("<IHI", 4, 0, replica_id)
+        flags = _WITH_TEXTS if source.queries and server.flavour == "mariadb" else 0
+        command, body = COMMAND.COM_BINLOG_DUMP, struct.pack("<IHI", 4, flags, replica_id)
         if by_gtid and isinstance(position.gtids, MysqlGtidSet):
             command, encoded = COMMAND.COM_BINLOG_DUMP_GTID, position.gtids.encode()
             body = struct.pack("<HIIQI", _BY_GTID, replica_id, 0, 4, len(encoded)) + encoded
         elif not by_gtid:
             at = position.binlog
-            body = struct.pack("<IHI", at.pos, 0, replica_id) + at.file.encode()
+            body = struct.pack("<IHI", at.pos, flags, replica_id) + at.file.encode()
         connection._execute_command(command, body)  # type: ignore[attr-defined]  # noqa: SLF001
     except pymysql.err.MySQLError as refusal:
         connection.close()

@@ -20,11 +20,13 @@ Encoded = tuple[Op, bytes, int, bytes]
 class RowRecords:
     """The records of one table map's rows. Not for use from several threads.
 
-    `past`: rows of a system-versioned table's past that the last event had; they have no records.
+    `queries`: whether a statement's text leaves with its rows. `past`: rows of a system-versioned table's past that the
+    last event had; they have no records.
     """
 
-    def __init__(self, layout: Layout, encoder: TableEncoder) -> None:
+    def __init__(self, layout: Layout, encoder: TableEncoder, queries: bool = False) -> None:
         self.encoder = encoder
+        self._queries = queries
         self.images = images_of(layout)
         self.past = 0
         self._versioned = layout.shape.until is not None
@@ -37,9 +39,10 @@ class RowRecords:
         `row` and `of_table` are those of the event's first row, as `TableEncoder.value` has them.
         """
         images = self.images
+        query = step.query if self._queries else None
         if self._envelope is not None and isinstance(images, NativeImages):
             if not step.partial:
-                parts = self.encoder.parts(stamp, step.query)
+                parts = self.encoder.parts(stamp, query)
                 found = images.decoder.records(step.op, step.body, self._envelope, parts, row, of_table)
                 if found is not None:
                     return found
@@ -49,7 +52,7 @@ class RowRecords:
             today = of_today(pairs)
             self.past = len(pairs) - len(today)
             pairs = today
-        return encoded(pairs, self.encoder, stamp, row, of_table, step.query), len(pairs)
+        return encoded(pairs, self.encoder, stamp, row, of_table, query), len(pairs)
 
 
 def encoded(

@@ -15,6 +15,7 @@ import pytest
 
 from include.cli.main import EXIT_TRANSIENT
 from include.log.topics import change
+from tests.integration.source.queries import texts_leave_only_when_asked_for
 from tests.integration.source.world import World, opened
 from tests.integration.source.writers import Writers
 
@@ -51,6 +52,10 @@ def test_kills_while_rows_are_written_lose_and_double_nothing(world: World) -> N
     assert (status["snapshot"], status["uncovered"], status["requests"]) == ("done", [], [])
     capture.send_signal(signal.SIGTERM)
     assert capture.wait(30) == 0
+
+
+def test_statements_leave_only_where_the_source_asks_for_them(world: World) -> None:
+    texts_leave_only_when_asked_for(world, "SET binlog_annotate_row_events = ON")
 
 
 def test_an_idle_source_says_every_second_that_it_is_complete(world: World) -> None:

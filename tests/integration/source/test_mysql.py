@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
+from tests.integration.source.queries import texts_leave_only_when_asked_for
 from tests.integration.source.world import opened
 from tests.integration.source.writers import Writers
 from tests.servers.fixture import Give, server
@@ -29,3 +30,10 @@ def test_a_killed_capture_of_mysql_loses_and_doubles_nothing(
         world.is_whole()
         assert len(world.changes()) > 20
         world.stop(capture)
+
+
+def test_statements_that_mysql_sends_unasked_leave_only_where_the_source_says_so(
+    server: Give, unique: str, tmp_path: Path, kafka: str, registry_url: str
+) -> None:
+    with opened(unique, tmp_path, server("mysql-9.7"), kafka, registry_url) as world:
+        texts_leave_only_when_asked_for(world, "SET binlog_rows_query_log_events = ON")

@@ -221,6 +221,12 @@ class World:
         assert all(row.pop("_invalid", None) is None for row in found)
         return {row["id"]: tuple(row.values()) for row in found}
 
+    def queries(self, table: str = "a") -> list[str | None]:
+        """The statement's text of each change of that table, as its partitions have them."""
+        decode = Decoder(ConfluentRegistry(self.registry).schema)
+        records = self.records(change(self.name, self.name, table))
+        return [decode(record.value)["source"]["query"] for record in records if record.value]
+
     def rows_read(self, table: str = "a") -> int:
         """Records of that table that a snapshot made."""
         topic = change(self.name, self.name, table)

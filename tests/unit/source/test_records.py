@@ -31,12 +31,16 @@ FIELDS = (Field(Column("id", "int"), "int", 4), Field(Column("v", "tinyint"), "i
 
 
 def records(layout: Layout, partitions: int = 7) -> RowRecords:
-    return RowRecords(layout, TableEncoder("s", layout.shape.schema, 5, 6, partitions))
+    return RowRecords(layout, TableEncoder("s", layout.shape.schema, 5, 6, partitions), queries=True)
+
+
+def two_columns(by: tuple[str, ...] = ()) -> Layout:
+    columns = tuple(field.column for field in FIELDS)
+    return Layout(Shape(columns, TableSchema("d", "t", columns, ("id",)), by), FIELDS)
 
 
 def small(by: tuple[str, ...] = ()) -> RowRecords:
-    columns = tuple(field.column for field in FIELDS)
-    return records(Layout(Shape(columns, TableSchema("d", "t", columns, ("id",)), by), FIELDS))
+    return records(two_columns(by))
 
 
 def update(*rows: tuple[int, int, int, int]) -> Rows:
@@ -58,6 +62,16 @@ def test_an_update_is_one_record_unless_its_key_or_partition_changes() -> None:
 
 def test_rows_without_images_give_no_records() -> None:
     assert small().of(Rows(MAP, "c", b"\x02\xff"), STAMP) == ([], 0)
+
+
+@pytest.mark.parametrize("by", [(), ("v",)], ids=["together", "moved"])
+def test_a_statement_s_text_leaves_only_where_the_source_asks_for_it(by: tuple[str, ...]) -> None:
+    silent = update((1, 1, 1, 2))
+    told = Rows(MAP, silent.op, silent.body, query="UPDATE t SET secret = 1")
+    layout = two_columns(by)
+    quiet = RowRecords(layout, TableEncoder("s", layout.shape.schema, 5, 6, 7))
+    assert quiet.of(told, STAMP) == small(by).of(silent, STAMP) != small(by).of(told, STAMP)
+    assert all(b"secret" in value for *_, value in small(by).of(told, STAMP)[0])
 
 
 def test_an_event_that_cannot_be_read_is_refused_by_name() -> None:
