@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from confluent_kafka import KafkaError, KafkaException, TopicCollection
-from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin import AdminClient, ConfigResource  # type: ignore[attr-defined]
 from confluent_kafka.cimpl import NewTopic
 
 from include.clock import Clock, SystemClock
@@ -17,6 +17,7 @@ from include.log.ports import TopicInfo, TopicSpec
 __all__ = ["KafkaAdmin"]
 
 _TOGETHER: Final = 200
+_NOT_TOLD: Final = {KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.CLUSTER_AUTHORIZATION_FAILED}
 
 
 class KafkaAdmin:
@@ -74,6 +75,19 @@ class KafkaAdmin:
                 return None
             raise
         return TopicInfo(topic, str(found.topic_id), len(found.partitions))
+
+    def largest(self, topic: str) -> int | None:
+        """See `TopicAdmin`."""
+        resource = ConfigResource(ConfigResource.Type.TOPIC, topic)
+        try:
+            with self._connection.asking("ask what a topic takes", topic=topic):
+                futures = self._client.describe_configs([resource], request_timeout=self._timeout_s)
+                found = futures[resource].result(self._timeout_s + 1)
+        except Terminal as error:
+            if _code(error) in _NOT_TOLD:
+                return None
+            raise
+        return int(found["max.message.bytes"].value)
 
     def names(self) -> list[str]:
         """See `TopicAdmin`."""

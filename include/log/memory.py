@@ -10,6 +10,7 @@ import threading
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Final
 
 from include.clock import Clock, ManualClock
 from include.errors import Fenced, Terminal, Transient
@@ -18,6 +19,8 @@ from include.log.ports import Headers, LogReader, LogWriter, Record, TopicAdmin,
 from include.record.key import partition_of
 
 __all__ = ["MemoryLog", "MemoryRegistry"]
+
+_LARGEST_BY_DEFAULT: Final = 1_048_588
 
 
 @dataclass(eq=False)
@@ -262,6 +265,10 @@ class _Admin:
         with self._log.lock:
             found = self._log.topics.get(topic)
             return TopicInfo(topic, found.id, len(found.partitions)) if found else None
+
+    def largest(self, topic: str) -> int | None:
+        with self._log.lock:
+            return int(self._log.topic(topic).config.get("max.message.bytes", _LARGEST_BY_DEFAULT))
 
     def names(self) -> list[str]:
         with self._log.lock:

@@ -141,6 +141,9 @@ class TopicAdmin(Protocol):
     def describe(self, topic: str) -> TopicInfo | None:
         """The topic, or None when there is none of that name."""
 
+    def largest(self, topic: str) -> int | None:
+        """Its `max.message.bytes`, own or by default; None where that may not be seen; `Terminal` without a topic."""
+
     def names(self) -> list[str]:
         """All topics that are not internal to Kafka, sorted."""
 

@@ -10,6 +10,8 @@ from include.log.ports import TopicSpec
 
 __all__ = [
     "LARGEST_RECORD",
+    "LARGEST_STORED",
+    "RECORD_HEADS",
     "answers",
     "change",
     "control",
@@ -32,8 +34,10 @@ _WEEK_MS: Final = str(7 * _DAY_MS)
 _MONTH_MS: Final = str(30 * _DAY_MS)
 LARGEST_RECORD: Final = 16 << 20
 """Bytes of the largest record that topics take; by itself Kafka takes one megabyte, which a BLOB soon has."""
-# As it is stored: with the head of its batch.
-_LARGEST_STORED: Final = str(LARGEST_RECORD + (1 << 16))
+RECORD_HEADS: Final = 4096
+"""Bytes of such a record that are kept for its headers and its own head; the rest is for key and value."""
+LARGEST_STORED: Final = str(LARGEST_RECORD + (1 << 16))
+"""`max.message.bytes` of such topics: the largest record with the head of its batch."""
 
 
 def change(source: str, database: str, table: str) -> str:
@@ -104,11 +108,11 @@ def policy(name: str) -> dict[str, str]:
         return {
             "cleanup.policy": "delete",
             "retention.ms": str(365 * _DAY_MS),
-            "max.message.bytes": _LARGEST_STORED,
+            "max.message.bytes": LARGEST_STORED,
         }
     return {
         "cleanup.policy": "compact",
-        "max.message.bytes": _LARGEST_STORED,
+        "max.message.bytes": LARGEST_STORED,
         "retention.ms": "-1",
         "min.compaction.lag.ms": _WEEK_MS,
         "delete.retention.ms": _WEEK_MS,

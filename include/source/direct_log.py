@@ -12,16 +12,26 @@ happened.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final
 
 from include.clock import Clock
-from include.errors import Terminal
+from include.errors import Fenced, Terminal
 from include.log.memory import MemoryLog
 from include.log.ports import LogReader, LogWriter, Record, SchemaRegistry, TopicAdmin, TopicInfo, TopicSpec
 from include.log.resolved import Resolved, ResolvedWriter
-from include.log.topics import control, policy, source_answers, source_requests, source_resolved
+from include.log.topics import (
+    LARGEST_RECORD,
+    RECORD_HEADS,
+    control,
+    policy,
+    source_answers,
+    source_requests,
+    source_resolved,
+)
+from include.record.position import SourcePosition
 from include.record.version import to_header
 from include.source.checkpoint import read_checkpoint
 from include.source.desk import answers_by_id
@@ -32,6 +42,9 @@ from include.source.state import CaptureState
 __all__ = ["DirectLog", "LogPorts", "ensure_topics", "memory_log", "transactional_id"]
 
 _FULL_EVERY_US: Final = 300_000_000
+# Brokers take transactions up to so long by default.
+_LONGEST_S: Final = 900.0
+_LATE: Final = 0.95
 
 
 @dataclass(frozen=True)
@@ -56,10 +69,13 @@ def ensure_topics(name: str, admin: TopicAdmin) -> None:
 
 
 class DirectLog:
-    """See `CaptureLog`. Errors are those of the ports."""
+    """See `CaptureLog`. Errors are those of the ports; a `Terminal` for what does not end within `longest_s`."""
 
-    def __init__(self, name: str, ports: LogPorts, clock: Clock) -> None:
-        self._name, self._ports, self._clock = name, ports, clock
+    def __init__(self, name: str, ports: LogPorts, clock: Clock, *, longest_s: float = _LONGEST_S) -> None:
+        """`longest_s`: so long after a transaction's begin the log aborts it by itself."""
+        self._name, self._ports, self._clock, self._longest_s = name, ports, clock, longest_s
+        self._begun_s = 0.0
+        self._after = "the beginning"
         self._topic, self._asked = source_resolved(name), source_requests(name)
         self._writer: LogWriter | None = None
         self._resolved: ResolvedWriter | None = None
@@ -84,6 +100,8 @@ class DirectLog:
         except BaseException:
             self.close()
             raise
+        if point is not None:
+            self._after = _place(point.position)
         self._resolved = ResolvedWriter(
             self._name, found.last, found.ends, deltas=found.deltas, full_every_us=_FULL_EVERY_US
         )
@@ -101,6 +119,11 @@ class DirectLog:
         """See `CaptureLog`."""
         self._ports.admin.ensure_all(topics)
 
+    def largest(self, topic: str) -> int:
+        """See `CaptureLog`; where Kafka may not tell, what topics are made with."""
+        told = self._ports.admin.largest(topic)
+        return min(LARGEST_RECORD, LARGEST_RECORD if told is None else told) - RECORD_HEADS
+
     def remake(self, topic: TopicSpec) -> TopicInfo:
         """See `CaptureLog`."""
         if self._begun:
@@ -113,10 +136,16 @@ class DirectLog:
 
     def write(self, outputs: Iterable[Output]) -> None:
         """See `CaptureLog`; steps 1 and 2."""
+        if self._begun and self._age_s() >= _LATE * self._longest_s:
+            raise self._too_long()
+        with self._within_time():
+            self._append(outputs)
+
+    def _append(self, outputs: Iterable[Output]) -> None:
         writer, _ = self._opened()
         if not self._begun:
             writer.begin()
-            self._begun = True
+            self._begun, self._begun_s = True, self._clock.monotonic_s()
         append = writer.append
         for topic, key, value, version, partition in outputs:
             self._appended = True
@@ -124,7 +153,12 @@ class DirectLog:
 
     def commit(self, group: Group) -> None:
         """See `CaptureLog`; all steps."""
-        self.write(group.outputs)
+        with self._within_time():
+            self._commit(group)
+        self._after = _place(group.position)
+
+    def _commit(self, group: Group) -> None:
+        self._append(group.outputs)
         writer, resolved = self._opened()
         ends = self._remade | (writer.next_offsets() if self._appended else {})
         _, appended = resolved.records(
@@ -163,6 +197,30 @@ class DirectLog:
         if writer is not None:
             writer.close()
 
+    def _age_s(self) -> float:
+        return self._clock.monotonic_s() - self._begun_s
+
+    @contextmanager
+    def _within_time(self) -> Iterator[None]:
+        """Whoever is fenced after the log's own time was fenced by the log, which says of it what it says of others."""
+        try:
+            yield
+        except Fenced as error:
+            if self._begun and self._age_s() >= self._longest_s:
+                raise self._too_long() from error
+            raise
+
+    def _too_long(self) -> Terminal:
+        return Terminal(
+            "a source transaction takes longer than one of Kafka's may",
+            source=self._name,
+            after=self._after,
+            seconds=round(self._age_s()),
+            most=round(self._longest_s),
+            fix="Raise `transaction.max.timeout.ms` of the brokers, and to as much `transaction.timeout.ms` in "
+            "`options` of the deployment's section `kafka`; then start capture again.",
+        )
+
     def _opened(self) -> tuple[LogWriter, ResolvedWriter]:
         if self._writer is None or self._resolved is None:
             raise Terminal("the log is not open", source=self._name)
@@ -173,6 +231,11 @@ def memory_log(name: str, log: MemoryLog, registry: SchemaRegistry, clock: Clock
     """That log in memory."""
     ports = LogPorts(lambda: log.writer(transactional_id(name)), log.reader(), log.admin(), registry)
     return DirectLog(name, ports, clock)
+
+
+def _place(position: SourcePosition) -> str:
+    gtids = str(position.gtids)
+    return f"{gtids} ({position.binlog})" if gtids else str(position.binlog)
 
 
 def _resume_point(last: Resolved | None) -> ResumePoint | None:

@@ -17,13 +17,17 @@ __all__ = ["kafka_log"]
 
 _TIMEOUT_S: Final = 20.0
 # A huge source transaction is one of Kafka's too; brokers take up to 15 minutes by default.
-_LONGEST_TRANSACTION_S: Final = 900.0
+_LONGEST_MS: Final = 900_000
 
 
 def kafka_log(deployment: Deployment, name: str, clock: Clock) -> DirectLog:
-    """Connects at the first need; a call that gets no answer gives up after 20 s."""
+    """Connects at the first need; a call that gets no answer gives up after 20 s.
+
+    `transaction.timeout.ms` among the deployment's options is how long a source transaction may take.
+    """
     kafka = deployment.one("kafka", Kafka)
     bootstrap, options = kafka.bootstrap, kafka.options
+    longest_s = int(options.get("transaction.timeout.ms", _LONGEST_MS)) / 1000
 
     def writer() -> LogWriter:
         return KafkaWriter(
@@ -31,10 +35,11 @@ def kafka_log(deployment: Deployment, name: str, clock: Clock) -> DirectLog:
             transactional_id(name),
             options,
             timeout_s=_TIMEOUT_S,
-            transaction_timeout_s=_LONGEST_TRANSACTION_S,
+            transaction_timeout_s=longest_s,
             clock=clock,
         )
 
     reader = KafkaReader(bootstrap, options, timeout_s=_TIMEOUT_S, clock=clock)
     registry = ConfluentRegistry(deployment.one("registry", Registry).url)
-    return DirectLog(name, LogPorts(writer, reader, KafkaAdmin(bootstrap, options), registry), clock)
+    ports = LogPorts(writer, reader, KafkaAdmin(bootstrap, options), registry)
+    return DirectLog(name, ports, clock, longest_s=longest_s)

@@ -50,6 +50,9 @@ class CaptureLog(Protocol):
     def ensure_all(self, topics: Iterable[TopicSpec]) -> None:
         """`ensure` for each, asked for together: of thousands of topics, too."""
 
+    def largest(self, topic: str) -> int:
+        """Bytes of the largest record, key and value, that the topic takes now."""
+
     def remake(self, topic: TopicSpec) -> TopicInfo:
         """Make the topic anew, empty, whatever was in it; only while nothing is written. Not undone by a crash."""
 

@@ -12,13 +12,12 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
-from typing import Final
 
 from include.clock import Clock
 from include.errors import Terminal
 from include.log.control import Control, ControlKind
 from include.log.requests import Answer
-from include.log.topics import LARGEST_RECORD, control, source_answers
+from include.log.topics import control, source_answers
 from include.record.position import BinlogPosition, SourcePosition
 from include.record.schema import TableSchema
 from include.record.version import pack
@@ -38,9 +37,6 @@ from include.source.statements import Statements
 __all__ = ["Replicator"]
 
 log = logging.getLogger(__name__)
-
-# Room for headers and the record's own head.
-_LARGEST: Final = LARGEST_RECORD - 4096
 
 
 class Replicator:
@@ -139,7 +135,7 @@ class Replicator:
     def on_snapshot_rows(self, schema: TableSchema, images: list[Image]) -> None:
         """Rows that a snapshot read, as they are at the present position."""
         encoder = self._encoder(schema)
-        outputs, size = self._made(schema.full_name, encoder.topic, encoder.snapshot(images, self._stamp_here()))
+        outputs, size = self._made(encoder, encoder.snapshot(images, self._stamp_here()))
         self._ops["r"] += len(images)
         self._put(outputs, size)
 
@@ -224,7 +220,7 @@ class Replicator:
             records = self._tables.get(step.table) or self._known(step.table)
             of_table = counts.get(table, 0)
             found, many = records.of(step, stamp, row, of_table + 1)
-            outputs, size = self._made(table, records.encoder.topic, found)
+            outputs, size = self._made(records.encoder, found)
         except Terminal as error:
             self.set_aside(table, error, transaction)
             self._skipped[step.op] += 1
@@ -246,20 +242,13 @@ class Replicator:
         return row + many
 
     def _made(
-        self, table: str, topic: str, records: list[tuple[bytes, int, bytes]] | list[Encoded]
+        self, encoder: TableEncoder, records: list[tuple[bytes, int, bytes]] | list[Encoded]
     ) -> tuple[list[Output], int]:
-        """Outputs under the next numbers, and bytes of all; raises `Terminal` for one that no topic takes."""
-        outputs, _, size = outputs_of(records, topic, pack(self._source.epoch, self._number), Output)
-        if size > _LARGEST:
-            largest = max(len(output.key) + len(output.value or b"") for output in outputs)
-            if largest > _LARGEST:
-                raise Terminal(
-                    "a row makes a record that is larger than topics take",
-                    table=table,
-                    bytes=largest,
-                    most=_LARGEST,
-                    fix="Ignore its large column in `filter`; then `lyrebird capture resume-table`.",
-                )
+        """Outputs under the next numbers, and bytes of all values; `Terminal` for one that the topic does not take."""
+        outputs, _, size = outputs_of(records, encoder.topic, pack(self._source.epoch, self._number), Output)
+        # A key is in its value too, at about the same length.
+        if 2 * size > encoder.most:
+            self._encoders.require_room(encoder, max(len(record[-3]) + len(record[-1]) for record in records))
         return outputs, size
 
     def _put(self, outputs: list[Output], size: int) -> None:

@@ -350,6 +350,15 @@ def test_a_topic_is_made_once_and_keeps_its_id(log: Log) -> None:
     assert topic in log.admin.names()
 
 
+def test_a_topic_tells_what_it_takes_at_most(log: Log, unique: str) -> None:
+    for name, config, most in (("own", {"max.message.bytes": "2000"}, 2000), ("default", {}, 1_048_588)):
+        log.admin.ensure(TopicSpec(f"{unique}-{name}", 1, config))
+        assert log.admin.largest(f"{unique}-{name}") == most
+        log.admin.delete(f"{unique}-{name}")
+    with pytest.raises(Terminal, match=f"does not exist.*{unique}-gone"):
+        log.admin.largest(f"{unique}-gone")
+
+
 def test_a_topic_made_anew_has_another_id_and_starts_at_zero(log: Log) -> None:
     topic = log.topic()
     before = log.admin.ensure(TopicSpec(topic, 1))

@@ -12,7 +12,7 @@ from typing import Final
 
 from include.errors import Terminal
 from include.log.ports import TopicSpec
-from include.log.topics import change, document_spec
+from include.log.topics import LARGEST_RECORD, LARGEST_STORED, RECORD_HEADS, change, document_spec
 from include.record.change import Op
 from include.record.codec import frame
 from include.record.key import partition_of
@@ -76,6 +76,9 @@ Parts = tuple[bytes, bytes, bytes, bytes | None]
 
 class TableEncoder:
     """Encodes rows of one table; the partition is a pure function of an image and the topic's partitions."""
+
+    most = 1_000_000
+    """Bytes of the largest record that its topic is known to take; Kafka's own limit is a little more."""
 
     def __init__(self, source: str, schema: TableSchema, key_id: int, value_id: int, partitions: int) -> None:
         self.schema = schema
@@ -182,6 +185,27 @@ class Encoders:
         encoder = TableEncoder(self._name, schema, key_id, value_id, made.partitions)
         self._known[schema.full_name, schema.fingerprint] = encoder
         return encoder
+
+    def require_room(self, encoder: TableEncoder, size: int) -> None:
+        """Raises `Terminal` for a record of `size` bytes that the encoder's topic does not take."""
+        if size <= encoder.most:
+            return
+        # Asked for again each time: somebody may have raised it.
+        encoder.most = self._log.largest(encoder.topic)
+        if size > encoder.most:
+            # Topics that were made before, or by others, may take less than ours.
+            command = (
+                f"--entity-type topics --entity-name {encoder.topic} --add-config max.message.bytes={LARGEST_STORED}"
+            )
+            raised = f"Raise what it takes, `kafka-configs --alter {command}`, or ignore"
+            ignore = raised if size <= LARGEST_RECORD - RECORD_HEADS else "Ignore"
+            raise Terminal(
+                "a row makes a record that is larger than its topic takes",
+                table=encoder.schema.full_name,
+                bytes=size,
+                most=encoder.most,
+                fix=f"{ignore} its large column in `filter`; then `lyrebird capture resume-table`.",
+            )
 
     def key_id(self, schema: TableSchema) -> int:
         """The id of the table's key schema, which is registered for that."""

@@ -272,21 +272,6 @@ def test_rows_read_as_the_table_was_after_its_alter_are_read_again(described_us:
     assert resolved(world)[-1].state["nameless"] == {}
 
 
-def test_a_row_that_no_topic_takes_sets_its_table_aside_and_nothing_else() -> None:
-    world = World()
-    large = "x" * (17 << 20)
-    wide = replace(MAP, metas=(0, 0, 60000), types=bytes((3, 3, 252)))
-    body = rows("c", (1, 1, "a")).body[:-2]
-    text = large.encode()
-    found = Rows(replace(wide, metas=(0, 0, 4)), "c", body + len(text).to_bytes(4, "little") + text)
-    world.columns = (*SCHEMA.columns[:2], replace(SCHEMA.columns[2], type="longtext"))
-    world.replicate([transaction(1, found), transaction(2, rows("c", (2, 1, "b"))), transaction(3)])
-    last = resolved(world)[-1]
-    assert "larger than topics take" in last.state["aside"]["shop.t"]["cause"]
-    assert world.records(TOPIC) == []
-    assert str(last.position.gtids) == "0-1-3"
-
-
 def test_maps_that_name_their_columns_need_no_second_look() -> None:
     world = World()
     world.server_us = 9_000_000
