@@ -28,7 +28,7 @@ from include.source.definition import SourceDefinition
 from include.source.group import Group, Output
 from include.source.rows.encode import Encoders, Stamp, TableEncoder
 from include.source.rows.outputs import outputs_of
-from include.source.rows.records import Encoded, RowRecords
+from include.source.rows.records import Records, RowRecords
 from include.source.rows.shape import Image
 from include.source.snapshot.seam import Seam
 from include.source.state import Aside, CaptureState
@@ -241,12 +241,9 @@ class Replicator:
         self._past += records.past
         return row + many
 
-    def _made(
-        self, encoder: TableEncoder, records: list[tuple[bytes, int, bytes]] | list[Encoded]
-    ) -> tuple[list[Output], int]:
-        """Outputs under the next numbers, and bytes of all values; `Terminal` for one that the topic does not take."""
+    def _made(self, encoder: TableEncoder, records: Records) -> tuple[list[Output], int]:
+        """Outputs under the next numbers, and bytes of all values; `Terminal` for a record too large."""
         outputs, _, size = outputs_of(records, encoder.topic, pack(self._source.epoch, self._number), Output)
-        # A key is in its value too, at about the same length.
         if 2 * size > encoder.most:
             self._encoders.require_room(encoder, max(len(record[-3]) + len(record[-1]) for record in records))
         return outputs, size

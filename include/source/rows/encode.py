@@ -78,7 +78,10 @@ class TableEncoder:
     """Encodes rows of one table; the partition is a pure function of an image and the topic's partitions."""
 
     most = 1_000_000
-    """Bytes of the largest record that its topic is known to take; Kafka's own limit is a little more."""
+    """Bytes of the largest record that its topic is known to take; Kafka's own limit is a little more.
+
+    A key's columns are in the value too: a value of half as much is within it.
+    """
 
     def __init__(self, source: str, schema: TableSchema, key_id: int, value_id: int, partitions: int) -> None:
         self.schema = schema
@@ -194,10 +197,8 @@ class Encoders:
         encoder.most = self._log.largest(encoder.topic)
         if size > encoder.most:
             # Topics that were made before, or by others, may take less than ours.
-            command = (
-                f"--entity-type topics --entity-name {encoder.topic} --add-config max.message.bytes={LARGEST_STORED}"
-            )
-            raised = f"Raise what it takes, `kafka-configs --alter {command}`, or ignore"
+            command = f"kafka-configs --alter --entity-type topics --entity-name {encoder.topic}"
+            raised = f"Raise what it takes, `{command} --add-config max.message.bytes={LARGEST_STORED}`, or ignore"
             ignore = raised if size <= LARGEST_RECORD - RECORD_HEADS else "Ignore"
             raise Terminal(
                 "a row makes a record that is larger than its topic takes",

@@ -11,10 +11,12 @@ from include.source.rows.images import Pair
 from include.source.rows.layout import Layout
 from include.source.rows.period import of_today
 
-__all__ = ["Encoded", "RowRecords", "encoded"]
+__all__ = ["Encoded", "Records", "RowRecords", "encoded"]
 
 Encoded = tuple[Op, bytes, int, bytes]
 """(op, key, partition, value) of one record; the tombstone that follows a delete is not among them."""
+Records = list[tuple[bytes, int, bytes]] | list[Encoded]
+"""Of several rows; those of a snapshot lack their op."""
 
 
 class RowRecords:
