@@ -181,7 +181,8 @@ def _tell(found: dict[str, float], arguments: argparse.Namespace) -> int:
         return int(missed)
     print(
         f"snapshot of {arguments.rows:,} rows of 16 columns by {arguments.workers} workers, to Kafka, committed: "
-        f"median of {arguments.rounds} {found['rows_a_second']:,.0f} rows/s, wanted {wanted:,.0f}{': MISSED' if missed else ''}\n"
+        f"{found['rows_a_second']:,.0f} rows/s, the median of {arguments.rounds}; wanted {wanted:,.0f}"
+        f"{': MISSED' if missed else ''}\n"
         f"the server's own limit, rows thrown away: {found['limit_rows_a_second']:,.0f} rows/s\n"
         f"CPU us a row: capture {found['capture_cpu_us_a_row']:.2f}, server {found['server_cpu_us_a_row']:.2f}, "
         f"Kafka {found['kafka_cpu_us_a_row']:.2f}; capture's RSS at most {found['rss_mb']:.0f} MB"
