@@ -37,6 +37,8 @@ __all__ = ["Session"]
 
 _IDLE_COMMIT_S: Final = 0.8
 _POLL_S: Final = 0.25
+_LONGEST_GROUP_S: Final = 0.5
+_GROUPS_TO_COMMITS: Final = 8
 _REQUESTS_EVERY_S: Final = 1.0
 
 
@@ -69,6 +71,7 @@ class Session:
         self._replicator: Replicator | None = None
         self._group_since_s: float | None = None
         self._committed_s = self._asked_s = clock.monotonic_s()
+        self._commit_s = 0.0
         self._caught_up = False
 
     @property
@@ -200,7 +203,7 @@ class Session:
         now_s = self._clock.monotonic_s()
         wait_s = _POLL_S if self._copying is None else self._copying.patience_s
         if self._group_since_s is not None:
-            wait_s = min(wait_s, max(0.0, self._group_since_s + self._source.group_ms / 1000 - now_s))
+            wait_s = min(wait_s, max(0.0, self._group_since_s + self._group_s - now_s))
         item = inflow.next(wait_s)
         now_s = self._clock.monotonic_s()
         if isinstance(item, SourceTransaction):
@@ -215,19 +218,28 @@ class Session:
             self._caught_up = True
             core.on_idle(item.at, item.until_us)
         if self._group_since_s is not None:
-            age_ms = (now_s - self._group_since_s) * 1000
-            if age_ms >= self._source.group_ms or core.size_bytes >= self._source.group_bytes:
+            if now_s - self._group_since_s >= self._group_s or core.size_bytes >= self._source.group_bytes:
                 self._commit()
         elif isinstance(item, Idle) and now_s - self._committed_s >= _IDLE_COMMIT_S:
             self._commit()
+
+    @property
+    def _group_s(self) -> float:
+        """How long a group is gathered; while a snapshot's rows lie ready, long enough that commits cost little."""
+        declared_s = self._source.group_ms / 1000
+        if self._copying is None or not self._copying.busy:
+            return declared_s
+        return max(declared_s, min(_LONGEST_GROUP_S, _GROUPS_TO_COMMITS * self._commit_s))
 
     def _commit(self) -> None:
         core = self._core
         group = core.flush()
         self._tried = group.state.version
+        begun_s = self._clock.monotonic_s()
         self._log.commit(group)
         self._group_since_s = None
         self._committed_s = self._clock.monotonic_s()
+        self._commit_s = self._committed_s - begun_s
         if self._inflow is not None:
             # While the log kept us waiting, nobody listened to the server.
             self._inflow.heard()

@@ -86,6 +86,11 @@ class Copying:
         )
 
     @property
+    def busy(self) -> bool:
+        """Whether rows lie ready."""
+        return self._moved
+
+    @property
     def patience_s(self) -> float:
         """How long the stream may wait for its next event: not at all while rows lie ready."""
         return _BUSY_S if self._moved else _IDLE_S
