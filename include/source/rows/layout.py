@@ -81,7 +81,7 @@ _TEXTS: Final = frozenset({"char", "varchar", "tinytext", "text", "mediumtext", 
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """One column's bytes: `kind`, `a`, `b` by the table above, `labels` of an ENUM or SET."""
+    """One column's bytes: `kind`, `a`, `b` by the table above, `labels` of an ENUM or SET that leaves."""
 
     column: Column
     kind: Kind
@@ -131,7 +131,8 @@ def layout(table: TableMap, shape: Shape, flavour: Flavour) -> Layout:
             reason=wrong[1],
             fix="Read the table anew: `lyrebird capture resume-table`.",
         )
-    return Layout(shape, tuple(_field(table, i, column) for i, column in enumerate(shape.columns)))
+    fields = (_field(table, i, column, i not in shape.skipped) for i, column in enumerate(shape.columns))
+    return Layout(shape, tuple(fields))
 
 
 def mismatch(table: TableMap, columns: tuple[Column, ...], flavour: Flavour) -> tuple[str, str] | None:
@@ -212,7 +213,7 @@ def label_bytes(column: Column) -> int:
     return 8 if size > 4 else size
 
 
-def _field(table: TableMap, i: int, column: Column) -> Field:
+def _field(table: TableMap, i: int, column: Column, leaves: bool) -> Field:
     code, meta = table.real_type(i), table.metas[i]
     if code in _INTS:
         return Field(column, "int", _INTS[code], int(column.unsigned))
@@ -231,7 +232,8 @@ def _field(table: TableMap, i: int, column: Column) -> Field:
     if code == 16:
         return Field(column, "bit", (meta >> 8) * 8 + (meta & 0xFF), (meta >> 8) + bool(meta & 0xFF))
     if code in (ENUM, SET):
-        return Field(column, "enum" if code == ENUM else "set", meta & 0xFF, labels=_labels(table, i, column))
+        labels = _labels(table, i, column) if leaves else ()
+        return Field(column, "enum" if code == ENUM else "set", meta & 0xFF, labels=labels)
     return _string(code, meta, column)
 
 
