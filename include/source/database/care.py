@@ -12,8 +12,13 @@ from include.source.definition import SourceDefinition
 __all__ = ["needs_care"]
 
 
-def needs_care(info: TableInfo, source: SourceDefinition, server: Server) -> Iterator[tuple[str, str, str]]:
-    """(place, problem, what may be done) of each; columns that do not leave need none."""
+def needs_care(
+    info: TableInfo, source: SourceDefinition, server: Server, labelled: bool
+) -> Iterator[tuple[str, str, str]]:
+    """(place, problem, what may be done) of each; columns that do not leave need none.
+
+    `labelled`: the binlog tells labels of ENUM and SET, whatever information_schema shows.
+    """
     table, policy = ".".join(info.name), source.policy.of(*info.name)
     if not info.key:
         yield (
@@ -65,4 +70,10 @@ def needs_care(info: TableInfo, source: SourceDefinition, server: Server) -> Ite
                 place,
                 "is a date in the key: a zero or impossible one, which no key can hold, sets the table aside",
                 "Keep such dates out by sql_mode (NO_ZERO_DATE, NO_ZERO_IN_DATE, without ALLOW_INVALID_DATES).",
+            )
+        elif not labelled and any("?" in label for label in column.labels):
+            yield (
+                place,
+                "has a label with ?, which may stand for a character of four bytes: its first row sets the table aside",
+                "SET GLOBAL binlog_row_metadata = FULL where the server has it, or ignore the column in `filter`.",
             )

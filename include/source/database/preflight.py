@@ -6,13 +6,14 @@ What takes a server with thousands of tables long is asked beside the stream whe
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import Final, Literal
 
 from include.errors import SettingsError, Terminal
+from include.source.database.account import account
 from include.source.database.care import needs_care
 from include.source.database.cascades import cascading_keys
 from include.source.database.connection import asked
+from include.source.database.finding import Finding, Level
+from include.source.database.gaps import gaps
 from include.source.database.purge import WARN_HOURS, Horizon
 from include.source.database.server import Ask, Server, read_server
 from include.source.database.tables import TableInfo, load_tables, shape_of, unlogged
@@ -20,25 +21,6 @@ from include.source.definition import SourceDefinition
 from include.source.policy.checks import TableColumns, findings
 
 __all__ = ["Finding", "Level", "first_look", "preflight", "refuse", "second_look", "short_horizon"]
-
-Level = Literal["refuse", "warn"]
-"""refuse: capture does not start; warn: it does, with what the finding says."""
-
-# As newer MariaDBs say it, and as all others do.
-_GRANTS: Final = (
-    ("REPLICATION SLAVE", "REPLICATION SLAVE", "REPLICATION REPLICA"),
-    ("BINLOG MONITOR", "REPLICATION CLIENT"),
-)
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """Something that a person should know; `place` is a variable, a grant or `table.column`."""
-
-    place: str
-    problem: str
-    fix: str
-    level: Level = "refuse"
 
 
 def preflight(source: SourceDefinition) -> list[Finding]:
@@ -51,7 +33,12 @@ def first_look(source: SourceDefinition) -> list[Finding]:
 
     def found(ask: Ask) -> list[Finding]:
         server = read_server(ask)
-        return [*_variables(ask, server), *_grants(ask, server), *_databases(ask, source)]
+        return [
+            *_variables(ask, server),
+            *gaps(ask, server, source),
+            *account(ask, server, source),
+            *_databases(ask, source),
+        ]
 
     return asked(source, found)
 
@@ -62,7 +49,8 @@ def second_look(source: SourceDefinition) -> list[Finding]:
     def found(ask: Ask) -> list[Finding]:
         server = read_server(ask)
         tables = load_tables(ask, source.databases, source.captures)
-        return [*_tables(tables, source, server), *_policy(tables, source), *_cascades(ask, source, server)]
+        labelled = (server.variable(ask, "binlog_row_metadata") or "").upper() == "FULL"
+        return [*_tables(tables, source, server, labelled), *_policy(tables, source), *_cascades(ask, source, server)]
 
     return asked(source, found)
 
@@ -101,8 +89,6 @@ def _variables(ask: Ask, server: Server) -> Iterator[Finding]:
         yield Finding("binlog_format", f"is {of('binlog_format')}, not ROW", "SET GLOBAL binlog_format = ROW.")
     if of("binlog_row_image") not in ("FULL", "FULL_NODUP", ""):
         yield Finding("binlog_row_image", f"is {of('binlog_row_image')}", "SET GLOBAL binlog_row_image = FULL.")
-    if of("encrypt_binlog") == "ON":
-        yield Finding("encrypt_binlog", "is ON", "Start the server with --encrypt-binlog=OFF.")
     metadata = of("binlog_row_metadata")
     if metadata != "FULL":
         costs = (
@@ -121,31 +107,6 @@ def _variables(ask: Ask, server: Server) -> Iterator[Finding]:
     if not server.gtids:
         problem = "is off: positions are bytes of this server's files, and capture cannot move to another server"
         yield Finding("gtid_mode", problem, "Turn GTIDs on if the server can.", "warn")
-
-
-def _grants(ask: Ask, server: Server) -> list[Finding]:
-    text = " ".join(str(row[0]).upper() for row in ask("SHOW GRANTS"))
-    if "ALL PRIVILEGES ON *.*" in text:
-        return []
-    old = server.flavour == "mysql" or server.version < (10, 5, 2)
-    return [
-        *_blind(text, server),
-        *(
-            Finding("account", f"lacks {spellings[old]}", f"GRANT {spellings[old]} ON *.* to it.")
-            for spellings in _GRANTS
-            if not any(spelling in text for spelling in spellings)
-        ),
-    ]
-
-
-def _blind(grants: str, server: Server) -> Iterator[Finding]:
-    """What an account that may only read is not shown, and nobody tells it so."""
-    if "REFERENCES" not in grants and (server.flavour == "mariadb" or server.version < (9, 6, 0)):
-        problem = "lacks REFERENCES, which shows foreign keys: those that change rows by cascade are not noticed"
-        yield Finding("account", problem, "GRANT REFERENCES ON *.* to it.", "warn")
-    if server.flavour == "mysql" and server.version >= (8, 0, 0) and "XA_RECOVER_ADMIN" not in grants:
-        problem = "lacks XA_RECOVER_ADMIN: a snapshot beside a prepared XA transaction stops the source at its commit"
-        yield Finding("account", problem, "GRANT XA_RECOVER_ADMIN ON *.* to it.", "warn")
 
 
 def _cascades(ask: Ask, source: SourceDefinition, server: Server) -> Iterator[Finding]:
@@ -188,7 +149,9 @@ def _policy(tables: Mapping[tuple[str, str], TableInfo], source: SourceDefinitio
     return found
 
 
-def _tables(tables: Mapping[tuple[str, str], TableInfo], source: SourceDefinition, server: Server) -> list[Finding]:
+def _tables(
+    tables: Mapping[tuple[str, str], TableInfo], source: SourceDefinition, server: Server, labelled: bool
+) -> list[Finding]:
     found: list[Finding] = []
     aside = "Drop the table in the source's `filter`, or change it."
     for name, info in tables.items():
@@ -196,7 +159,7 @@ def _tables(tables: Mapping[tuple[str, str], TableInfo], source: SourceDefinitio
         if not info.transactional:
             problem = f"is a table of {info.engine or 'no engine'}: snapshots see it while it changes"
             found.append(Finding(table, problem, "Snapshot it while nobody writes, or change its engine.", "warn"))
-        found += [Finding(*each, "warn") for each in needs_care(info, source, server)]
+        found += [Finding(*each, "warn") for each in needs_care(info, source, server, labelled)]
         if info.by_transactions:
             problem = "is system-versioned by transactions, whose changes MariaDB logs as text"
             found.append(Finding(table, problem, aside))

@@ -32,7 +32,7 @@ def table(*columns: tuple[str, str, str], key: tuple[str, ...] = ("id",)) -> Tab
 
 
 def places(info: TableInfo, server: Server = MARIADB, **more: object) -> list[str]:
-    return [place for place, _, _ in needs_care(info, source(**more), server)]
+    return [place for place, _, _ in needs_care(info, source(**more), server, labelled=True)]
 
 
 PLAIN = (("id", "int(11)", ""), ("d", "double", ""), ("f", "float(7)", ""), ("n", "decimal(10,2)", ""))
@@ -51,7 +51,7 @@ def test_each_kind_of_column_is_named_with_what_to_do() -> None:
         ("at", "datetime /* mariadb-5.3 */", ""),
         ("old", "timestamp /* 5.5 binary format */", ""),
     )
-    found = list(needs_care(info, source(), MARIADB))
+    found = list(needs_care(info, source(), MARIADB, labelled=True))
     assert [place for place, _, _ in found] == ["shop.t.v", "shop.t.dd", "shop.t.ff", "shop.t.at", "shop.t.old"]
     assert all(problem and fix.endswith(".") for _, problem, fix in found)
 
@@ -59,7 +59,7 @@ def test_each_kind_of_column_is_named_with_what_to_do() -> None:
 def test_tables_with_a_past_and_tables_in_memory_are_named() -> None:
     found = table(*PLAIN)
     found.period, found.engine = ("row_start", "row_end"), "MEMORY"
-    assert [problem.split(":")[0] for _, problem, _ in needs_care(found, source(), MARIADB)] == [
+    assert [problem.split(":")[0] for _, problem, _ in needs_care(found, source(), MARIADB, labelled=True)] == [
         "lies in the server's memory",
         "is system-versioned",
     ]
@@ -68,7 +68,7 @@ def test_tables_with_a_past_and_tables_in_memory_are_named() -> None:
 def test_a_key_with_a_date_and_an_old_decimal_need_care() -> None:
     info = table(*PLAIN, ("day", "date", ""), key=("id", "day"))
     info.columns.append(column_of("old", "decimal(10,2)/*old*/"))
-    found = list(needs_care(info, source(), MARIADB))
+    found = list(needs_care(info, source(), MARIADB, labelled=True))
     assert [place for place, _, _ in found] == ["shop.t.day", "shop.t.old"]
     assert "sets the table aside" in found[0][1]
 
@@ -80,6 +80,17 @@ def test_a_computed_column_that_the_binlog_has_needs_no_care() -> None:
 def test_a_column_that_does_not_leave_needs_no_care() -> None:
     info = table(*PLAIN, ("v", "int(11)", "VIRTUAL GENERATED"))
     assert places(info, filter={"t": {"ignored_columns": ["v"]}}) == []
+
+
+def test_a_label_with_a_question_mark_needs_care_where_the_binlog_tells_no_labels() -> None:
+    info = table(*PLAIN)
+    info.columns += [column_of("face", "enum('?','b')"), column_of("plain", "set('a','b')")]
+    (found,) = needs_care(info, source(), MARIADB, labelled=False)
+    assert found[0] == "shop.t.face"
+    assert "sets the table aside" in found[1]
+    assert places(info) == []
+    ignored = source(filter={"t": {"ignored_columns": ["face"]}})
+    assert list(needs_care(info, ignored, MARIADB, labelled=False)) == []
 
 
 def test_a_table_without_a_key_is_warned_of() -> None:

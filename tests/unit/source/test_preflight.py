@@ -8,7 +8,8 @@ import pytest
 
 from include.errors import Terminal
 from include.record.schema import Column
-from include.source.database.preflight import _cascades, _grants, _policy, _variables, refuse
+from include.source.database.account import account
+from include.source.database.preflight import _cascades, _policy, _variables, refuse
 from include.source.database.server import Server
 from include.source.database.tables import TableInfo
 from include.source.definition import SourceDefinition
@@ -25,7 +26,6 @@ GOOD = {
     "binlog_format": "ROW",
     "binlog_row_image": "FULL",
     "binlog_row_metadata": "FULL",
-    "encrypt_binlog": "OFF",
     "gtid_strict_mode": "ON",
 }
 
@@ -51,7 +51,6 @@ def test_a_server_that_is_set_up_well_has_no_findings() -> None:
         ("binlog_format", "STATEMENT"),
         ("binlog_row_image", "MINIMAL"),
         ("log_bin", "OFF"),
-        ("encrypt_binlog", "ON"),
     ],
 )
 def test_a_setting_that_loses_rows_is_refused_with_what_to_do(name: str, value: str) -> None:
@@ -74,13 +73,17 @@ def test_a_setting_that_capture_can_live_with_is_a_warning(name: str, value: str
     refuse(SOURCE, found)
 
 
+def test_a_binlog_that_is_encrypted_on_disk_is_captured_as_the_server_sends_it_decrypted() -> None:
+    assert list(_variables(_asked(encrypt_binlog="ON"), MARIADB)) == []
+
+
 def test_the_fix_for_metadata_that_is_not_full_tells_what_it_costs() -> None:
     (found,) = _variables(_asked(binlog_row_metadata="MINIMAL"), MARIADB)
     assert "a name and a byte for each column" in found.fix
 
 
 def test_an_old_server_without_these_variables_is_warned_of_and_captured() -> None:
-    old = _asked(binlog_row_metadata=None, encrypt_binlog=None, gtid_strict_mode=None)
+    old = _asked(binlog_row_metadata=None, gtid_strict_mode=None)
     found = list(_variables(old, OLD))
     assert [(finding.place, finding.level) for finding in found] == [
         ("binlog_row_metadata", "warn"),
@@ -105,7 +108,7 @@ def test_cascades_are_refused_where_the_log_keeps_no_trace_of_them() -> None:
 
 
 def test_a_grant_that_is_missing_is_named() -> None:
-    found = _grants(lambda _sql: [("GRANT SELECT, BINLOG MONITOR ON *.* TO `capture`",)], MARIADB)
+    found = account(lambda _sql: [("GRANT SELECT, BINLOG MONITOR ON *.* TO `capture`",)], MARIADB, SOURCE)
     assert [finding.problem for finding in found if finding.level == "refuse"] == ["lacks REPLICATION SLAVE"]
 
 
@@ -120,10 +123,10 @@ def test_a_grant_that_is_missing_is_named() -> None:
 )
 def test_what_an_account_is_not_shown_is_a_warning(server: Server, lacks: list[str]) -> None:
     grants = "GRANT SELECT, REPLICATION SLAVE, REPLICATION CLIENT, BINLOG MONITOR ON *.* TO `capture`"
-    found = _grants(lambda _sql: [(grants,)], server)
+    found = account(lambda _sql: [(grants,)], server, SOURCE)
     assert [(each.level, each.problem.split()[1]) for each in found] == [("warn", each) for each in lacks]
     granted = grants.replace("SELECT", "SELECT, REFERENCES, XA_RECOVER_ADMIN")
-    assert _grants(lambda _sql: [(granted,)], server) == []
+    assert account(lambda _sql: [(granted,)], server, SOURCE) == []
 
 
 def test_a_policy_that_does_not_fit_the_tables_is_a_finding_with_its_place() -> None:

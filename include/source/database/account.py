@@ -1,0 +1,99 @@
+"""What the account lacks, as SHOW GRANTS tells: for the binlog, for rows of snapshots, and to see what it must know."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from include.source.database.finding import Finding
+from include.source.database.server import Ask, Server
+from include.source.definition import SourceDefinition
+
+__all__ = ["account"]
+
+# As newer MariaDBs say it, and as all others do.
+_BINLOG: Final = (
+    ("REPLICATION SLAVE", "REPLICATION SLAVE", "REPLICATION REPLICA"),
+    ("BINLOG MONITOR", "REPLICATION CLIENT"),
+)
+# Names stand without quotes where sql_quote_show_create is off.
+_NAME: Final = r"(`(?:[^`]|``)*`|[^\s.`]+)"
+_GRANT: Final = re.compile(rf"(GRANT|REVOKE) (.+?) ON (?:TABLE )?{_NAME}\.{_NAME} (?:TO|FROM) ", re.DOTALL)
+_READS: Final = re.compile(r"SELECT|ALL PRIVILEGES")
+# SELECT of some columns has them in parentheses.
+_SELECT: Final = re.compile(r"(?:^|, )(?:SELECT(?! \()|ALL PRIVILEGES)(?:,|$)")
+_WILD: Final = {"_": ".", "%": ".*"}
+
+
+def account(ask: Ask, server: Server, source: SourceDefinition) -> list[Finding]:
+    """Privileges that the account of `ask` lacks; those of roles count where they are active."""
+    grants = [str(row[0]) for row in ask("SHOW GRANTS")]
+    text = " ".join(grants).upper()
+    unread = list(_unread(grants, server, source))
+    if "ALL PRIVILEGES ON *.*" in text:
+        return unread
+    old = server.flavour == "mysql" or server.version < (10, 5, 2)
+    return [
+        *_blind(text, server),
+        *(
+            Finding("account", f"lacks {spellings[old]}", f"GRANT {spellings[old]} ON *.* to it.")
+            for spellings in _BINLOG
+            if not any(spelling in text for spelling in spellings)
+        ),
+        *unread,
+    ]
+
+
+def _blind(grants: str, server: Server) -> Iterator[Finding]:
+    """What an account that may only read is not shown, and nobody tells it so."""
+    if "REFERENCES" not in grants and (server.flavour == "mariadb" or server.version < (9, 6, 0)):
+        problem = "lacks REFERENCES, which shows foreign keys: those that change rows by cascade are not noticed"
+        yield Finding("account", problem, "GRANT REFERENCES ON *.* to it.", "warn")
+    if server.flavour == "mysql" and server.version >= (8, 0, 0) and "XA_RECOVER_ADMIN" not in grants:
+        problem = "lacks XA_RECOVER_ADMIN: a snapshot beside a prepared XA transaction stops the source at its commit"
+        yield Finding("account", problem, "GRANT XA_RECOVER_ADMIN ON *.* to it.", "warn")
+
+
+def _unread(grants: list[str], server: Server, source: SourceDefinition) -> Iterator[Finding]:
+    """Captured databases that it may not read as a whole."""
+    whole, parts, revoked = [], set(), set()
+    for grant in grants:
+        found = _GRANT.match(grant)
+        if found is None or not _READS.search(found[2]):
+            continue
+        database, table = _plain(found[3], server), _plain(found[4], server)
+        if found[1] == "REVOKE":
+            revoked.add(database)
+        elif table == "*" and _SELECT.search(found[2]):
+            whole.append(re.compile(".*" if database == "*" else _pattern(database), re.DOTALL))
+        else:
+            parts.add(database)
+    for each in source.databases:
+        name = each.lower() if server.lower_names else each
+        if name not in revoked and any(pattern.fullmatch(name) for pattern in whole):
+            continue
+        fix = f"GRANT SELECT ON {_quoted(each)}.* to it."
+        if name in parts:
+            problem = (
+                "may be read by the account only in part: other tables have no snapshots, and may not be seen at all"
+            )
+            yield Finding(f"database {each}", problem, fix, "warn")
+        else:
+            yield Finding("account", f"lacks SELECT on database {each}", fix)
+
+
+def _plain(name: str, server: Server) -> str:
+    name = name[1:-1].replace("``", "`") if name.startswith("`") else name
+    return name.lower() if server.lower_names else name
+
+
+def _pattern(database: str) -> str:
+    r"""Of a grant's database: `_` and `%` stand for any character and any number of them, but for `\_` and `\%`."""
+    parts = re.findall(r"\\[_%]|.", database, re.DOTALL)
+    return "".join(_WILD.get(part) or re.escape(part[-1]) for part in parts)
+
+
+def _quoted(name: str) -> str:
+    escaped = re.sub(r"([_%])", r"\\\1", name.replace("`", "``"))
+    return f"`{escaped}`"

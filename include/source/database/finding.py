@@ -1,0 +1,21 @@
+"""What a look at a server finds: something that a person should know before capture trusts its binlog."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+__all__ = ["Finding", "Level"]
+
+Level = Literal["refuse", "warn"]
+"""refuse: capture does not start; warn: it does, with what the finding says."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """`place` is a variable, a grant, a database or `table.column`."""
+
+    place: str
+    problem: str
+    fix: str
+    level: Level = "refuse"
