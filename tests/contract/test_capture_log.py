@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
@@ -278,6 +279,18 @@ def test_a_topic_that_was_made_anew_is_empty_and_resolved_records_say_so(world: 
     log.commit(group(4))
     assert world.capture().open() == ResumePoint(position(4), CaptureState(version=4))
     assert world.view().ends() == {(world.topic, partition): 0 for partition in range(3)}
+
+
+@pytest.mark.parametrize("config", [{"max.message.bytes": "20000"}, {}])
+def test_a_record_as_large_as_the_topic_is_said_to_take_is_taken(world: World, config: dict[str, str]) -> None:
+    capture = world.capture()
+    capture.open()
+    capture.ensure(TopicSpec(world.topic, 2, config))
+    # Of random bytes, which do not become less by compression.
+    value = random.randbytes(capture.largest(world.topic) - len(world.output(1).key))
+    capture.commit(group(2, world.output(1, value)))
+    assert world.capture().open() == ResumePoint(position(2), CaptureState(version=2))
+    assert world.values(world.topic) == [(1, value)]
 
 
 def test_a_topic_that_was_made_anew_takes_what_follows(world: World) -> None:
