@@ -112,7 +112,7 @@ def test_a_purged_position_stops_capture_which_then_reads_everything_anew(world:
     capture = world.start("run")
     with Writers(world):
         goes_on(world)
-    world.is_whole()
+    world.is_whole(unread=True)
     world.stop(capture)
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from include.log.registry import ConfluentRegistry
+from include.log.topics import change
+from include.record.codec import Decoder
 from tests.integration.source.world import World
 
 __all__ = ["texts_leave_only_when_asked_for"]
@@ -19,4 +22,6 @@ def texts_leave_only_when_asked_for(world: World, logged: str) -> None:
         world.wait_until_complete()
         world.stop(capture)
         world.running.remove(capture)
-    assert world.queries() == [None, texts[1]]
+    decode = Decoder(ConfluentRegistry(world.registry).schema)
+    records = [decode(record.value) for record in world.records(change(world.name, world.name, "a"))]
+    assert [record["source"]["query"] for record in records] == [None, texts[1]]

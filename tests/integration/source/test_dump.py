@@ -2,45 +2,23 @@
 
 from __future__ import annotations
 
-import struct
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from include.errors import Transient
 from include.source.binlog.files import read_events
 from include.source.binlog.reader import Event, EventReader, EventType, Packets
 from include.source.binlog.transaction import SourceTransaction
-from include.source.definition import SourceDefinition
+from tests.integration.source.logged import SOURCE, Wire, sent
 from tests.made_binlog import builder
 from tests.servers import SERVERS
 from tests.servers.fixture import Give, server
 
 __all__ = ["server"]
 
-SOURCE = SourceDefinition(host="db", port=1, user="u", password="p", databases=["dumped"])
-NON_BLOCKING, ANNOTATE = 1, 2
 # Servers whose redo log takes a row of more than 16 MiB.
 LARGE = {"mariadb-10.11", "mariadb-11.4", "mariadb-11.8", "mysql-9.7"}
-
-
-class Wire:
-    """The socket of a connection that dumps."""
-
-    def __init__(self, connection: Any, announced: str, file: str, pos: int) -> None:
-        with connection.cursor() as cursor:
-            cursor.execute(f"SET @master_binlog_checksum={announced}, @source_binlog_checksum={announced}")
-            cursor.execute("SET @mariadb_slave_capability=4")
-        command = b"\x12" + struct.pack("<IHI", pos, NON_BLOCKING | ANNOTATE, 77) + file.encode()
-        self._socket = connection._sock
-        self._socket.sendall(struct.pack("<I", len(command))[:3] + b"\0" + command)
-
-    def recv(self, size: int) -> bytes:
-        return self._socket.recv(size)
-
-    def settimeout(self, seconds: float | None) -> None:
-        self._socket.settimeout(seconds)
 
 
 def written(connection: Any, row_bytes: int) -> None:
@@ -68,18 +46,6 @@ def of_files(files: list[Path]) -> list[Event]:
 def of_dump(wire: Wire) -> list[Event]:
     packets, reader = Packets(wire, SOURCE), EventReader()
     return [reader.parse(data) for data in iter(lambda: sent(packets), b"")]
-
-
-def sent(packets: Packets) -> bytes:
-    """The next event; b"" when the server has no more."""
-    try:
-        data = packets.next(20.0)
-    except Transient as end:
-        if "the server ended the dump" not in str(end):
-            raise
-        return b""
-    assert data is not None
-    return data
 
 
 def told(events: list[Event]) -> list[tuple[Any, ...]]:

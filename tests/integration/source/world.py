@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from include.log.control import Control
 from include.log.kafka import KafkaAdmin, KafkaReader
@@ -24,6 +24,8 @@ from include.record.gtid import parse_gtid_set
 from include.record.position import BinlogPosition, SourcePosition
 from include.record.version import from_headers
 from include.source.database.server import read_server
+from tests.integration.source.database import Database
+from tests.integration.source.logged import changed, is_logged
 
 __all__ = ["Database", "Rows", "World", "opened"]
 
@@ -34,24 +36,13 @@ _NEWER_GRANTS = "REPLICATION SLAVE, BINLOG MONITOR, SELECT, REFERENCES"
 _OLDER_GRANTS = "REPLICATION SLAVE, REPLICATION CLIENT, SELECT, REFERENCES"
 
 
-class Database(Protocol):
-    """A server that runs."""
-
-    @property
-    def host(self) -> str: ...
-
-    @property
-    def port(self) -> int: ...
-
-    def connect(self, *, database: str | None = None) -> Any: ...
-
-
 class World:
     """A database of its own, a source that captures it with an account of its own, and commands run on them."""
 
     def __init__(self, name: str, folder: Path, server: Database, kafka: str, registry: str) -> None:
         self.name, self.folder, self.server, self.kafka, self.registry = name, folder, server, kafka, registry
         self.running: list[subprocess.Popen[str]] = []
+        self.moved = False
         # Captured tables beside a and b.
         self.more: list[str] = []
         (folder / "deployment").mkdir()
@@ -98,6 +89,7 @@ class World:
     def move(self, server: Database) -> None:
         """Ask, write and compare on that server from now on; the declaration stays."""
         self.server = server
+        self.moved = True
         self.root = server.connect()
 
     def ask(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
@@ -221,12 +213,6 @@ class World:
         assert all(row.pop("_invalid", None) is None for row in found)
         return {row["id"]: tuple(row.values()) for row in found}
 
-    def queries(self, table: str = "a") -> list[str | None]:
-        """The statement's text of each change of that table, as its partitions have them."""
-        decode = Decoder(ConfluentRegistry(self.registry).schema)
-        records = self.records(change(self.name, self.name, table))
-        return [decode(record.value)["source"]["query"] for record in records if record.value]
-
     def rows_read(self, table: str = "a") -> int:
         """Records of that table that a snapshot made."""
         topic = change(self.name, self.name, table)
@@ -239,9 +225,16 @@ class World:
         return {row[0]: row for row in self.ask(f"SELECT * FROM {self.name}.{table}")}
 
     def versions(self) -> list[int]:
+        """All that the log has, sorted; fails where they do not ascend with a partition's offsets."""
         topics = [change(self.name, self.name, t) for t in ("a", "b", *self.more)]
         topics += [control(self.name), source_resolved(self.name), source_answers(self.name)]
-        return sorted({from_headers(r.headers) for topic in topics for r in self.records(topic)})
+        partitions: dict[tuple[str, int], list[int]] = defaultdict(list)
+        for record in (record for topic in topics for record in self.records(topic)):
+            partitions[record.topic, record.partition].append(from_headers(record.headers))
+        for place, found in partitions.items():
+            # A delete and its tombstone have one version.
+            assert found == sorted(found), place
+        return sorted({version for found in partitions.values() for version in found})
 
     def changes(self) -> dict[str, list[int]]:
         """Source transaction → numbers of its rows in the log, sorted; fails when one stands there twice."""
@@ -263,15 +256,27 @@ class World:
             found[gtid].add(row)
         return {gtid: sorted(rows) for gtid, rows in found.items()}
 
-    def is_whole(self) -> None:
-        """The log is the truth: rows equal, each change once, no transaction in part, versions without holes."""
+    def is_whole(self, *, unread: bool = False) -> None:
+        """The log is the truth: rows equal, each change once, no transaction in part, versions without holes.
+
+        Its transactions are those of the server's own binlog, each with as many rows; unless some were left `unread`.
+        """
         self.wait_until_complete()
         for table in ("a", "b"):
             assert self.copy(table) == self.truth(table)
-        for gtid, rows in self.changes().items():
+        changes = self.changes()
+        for gtid, rows in changes.items():
             assert rows == list(range(len(rows))), gtid
         versions = self.versions()
         assert versions == list(range(1, versions[-1] + 1))
+        if not unread:
+            first = ResolvedView()
+            first.on_record(self.records(source_resolved(self.name))[0].value)
+            assert first.newest is not None
+            begin = first.newest.position
+            # Another server's files have other transactions under these names.
+            logged = changed(self.server.connect(), self.name, ("a", "b"), "" if self.moved else begin.binlog.file)
+            is_logged({gtid: len(rows) for gtid, rows in changes.items()}, logged, begin)
 
 
 @contextmanager
