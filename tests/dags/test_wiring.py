@@ -53,6 +53,10 @@ def said(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
     return commands
 
 
+# Whole, as a test run leaves what it was asked for in the DAG's Params.
+PLAIN = {"source": "shop", "tables": [], "where": "", "rows_per_s": None, "plan": False}
+
+
 def states(run: Any) -> dict[str, str]:
     return {ti.task_id: str(ti.state) for ti in run.get_task_instances()}
 
@@ -60,7 +64,7 @@ def states(run: Any) -> dict[str, str]:
 def test_a_snapshot_starts_a_capture_where_none_runs_and_then_the_replication(
     bag: DagBag, said: list[list[str]]
 ) -> None:
-    run = bag.dags["source_snapshot"].test(run_conf={"source": "shop"})
+    run = bag.dags["source_snapshot"].test(run_conf=PLAIN)
     assert states(run) == {
         "check": "success",
         "start": "success",
@@ -75,7 +79,7 @@ def test_a_snapshot_starts_a_capture_where_none_runs_and_then_the_replication(
 
 
 def test_a_plan_reads_nothing_and_starts_nothing(bag: DagBag, said: list[list[str]]) -> None:
-    conf = {"source": "shop", "tables": ["orders"], "where": "id > 7", "rows_per_s": 100, "plan": True}
+    conf = PLAIN | {"tables": ["orders"], "where": "id > 7", "rows_per_s": 100, "plan": True}
     found = states(bag.dags["source_snapshot"].test(run_conf=conf))
     assert found == {
         "check": "success",
@@ -96,7 +100,7 @@ def test_a_snapshot_is_asked_of_the_capture_that_runs(bag: DagBag, said: list[li
     run_json = {"token": "t", "owner": "d|r|t|-1", "guardian_pid": 1, "pid": 2, "started_us": 0}
     (folder.path / "run.json").write_text(json.dumps(run_json))
     try:
-        run = bag.dags["source_snapshot"].test(run_conf={"source": "shop", "tables": ["orders"]})
+        run = bag.dags["source_snapshot"].test(run_conf=PLAIN | {"tables": ["orders"]})
     finally:
         os.close(lock)
     found = states(run)
