@@ -1,7 +1,8 @@
 """Recordings with one byte other, or cut, at every place: refused by name, or rows that are whole.
 
-Each broken event is read within its transaction, by everything that stands between a file's bytes and what is printed:
-event reader, transactions, both row decoders, Avro, JSON.
+No byte is left out but those of checksums, which are made good. Each broken event is read within its transaction, by
+everything that stands between a file's bytes and what is printed: event reader, transactions, both row decoders, Avro,
+JSON.
 """
 
 from __future__ import annotations
@@ -27,27 +28,31 @@ from include.source.cat.rows import RowTexts
 from include.source.cat.schema_rows import described
 from include.source.rows.decoder import NativeImages
 from include.source.rows.images import Images, Pair
-from tests.golden.recording import Recording
+from tests.golden.recording import load, names
+from tests.mariadb_golden import raw_events
 
-__all__ = ["Fuzz", "Mutant"]
+__all__ = ["FILES", "Fuzz", "Mutant"]
+
+FILES = [("", "mariadb-types"), *names()]
+"""(server, case) of every recording, and the first one, which has a description of its own kind."""
 
 Mutant = tuple[int, int, int]
 """(number of the event, place in it, bits to flip; -1: the event ends there)."""
-_HEADER = 19
+_HEADER, _SIZE = 19, range(9, 13)
 
 
 class Fuzz:
-    """One recording. `mutants` are all that there are; `outcome` reads one."""
+    """One of `FILES`. `mutants` are all that there are; `outcome` reads one."""
 
-    def __init__(self, recording: Recording) -> None:
-        self.recording = recording
-        self.events = list(read_events(io.BytesIO(recording.data)))
+    def __init__(self, server: str, case: str) -> None:
+        recording = load(server, case) if server else None
+        self.events = list(read_events(io.BytesIO(recording.data))) if recording else raw_events()
         reader = EventReader("bin.000001")
         reader.parse(self.events[0])
         self._summed = reader._description.checksum
         schema = [
             {"TABLE_SCHEMA": c.table[0], "TABLE_NAME": c.table[1], **column}
-            for c in {c.table: c for c in recording.changes if c.description}.values()
+            for c in {c.table: c for c in (recording.changes if recording else ()) if c.description}.values()
             for column in (c.description.columns if c.description else ())
         ]
         self._described = described(schema)
@@ -57,29 +62,23 @@ class Fuzz:
         self._group = list(self._groups())
 
     def mutants(self, masks: tuple[int, ...]) -> Iterator[Mutant]:
-        """Every byte of every event that is not, but for its header, the same as an earlier one."""
-        seen: set[bytes] = set()
+        """Every byte of every event: its bits, and the event cut before it."""
         for number, event in enumerate(self.events):
-            body = event[_HEADER : len(event) - 4 * self._summed]
-            # The kind, and behind the id of the table what the event says.
-            content = event[4:5] + (body[6:] if event[4] in (19, *range(23, 40)) else body)
-            if content in seen:
-                continue
-            seen.add(content)
-            for place in (4, 17, 18, *range(_HEADER, _HEADER + len(body))):
+            for place in range(len(event) - 4 * self._summed):
                 for mask in masks:
                     yield number, place, mask
                 yield number, place, -1
 
     def mutated(self, mutant: Mutant) -> bytes:
-        """The broken event, its size and checksum made good."""
+        """The broken event; its checksum is made good, and its size where that is not what was broken."""
         number, place, mask = mutant
         event = self.events[number]
         core = event[:-4] if self._summed else event
         core = core[:place] if mask < 0 else core[:place] + bytes((core[place] ^ mask,)) + core[place + 1 :]
         if len(core) < _HEADER:
             return core
-        core = core[:9] + struct.pack("<I", len(core) + 4 * self._summed) + core[13:]
+        if mask < 0 or place not in _SIZE:
+            core = core[:9] + struct.pack("<I", len(core) + 4 * self._summed) + core[13:]
         if core[4] == 15 and mask >= 0:
             # Its checksum is reckoned without the flag of a file in use.
             return core + struct.pack("<I", zlib.crc32(core[:17] + bytes((core[17] & ~1,)) + core[18:]))

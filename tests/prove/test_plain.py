@@ -7,8 +7,7 @@ import pytest
 from include.errors import Terminal
 from include.source.binlog.step import SourceTransaction
 from include.source.native import WHY_NOT
-from tests.fuzz import Fuzz, Mutant
-from tests.golden.recording import load, names
+from tests.fuzz import FILES, Fuzz, Mutant
 
 pytestmark = pytest.mark.skipif(bool(WHY_NOT), reason=f"nothing is compiled: {WHY_NOT}")
 
@@ -16,9 +15,9 @@ MASKS = (0xFF,)
 
 
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize(("server", "case"), names())
+@pytest.mark.parametrize(("server", "case"), FILES)
 def test_a_recording_with_one_byte_broken_gives_the_same_with_the_loop_and_without(server: str, case: str) -> None:
-    made = Fuzz(load(server, case))
+    made = Fuzz(server, case)
     for mutant in made.mutants(MASKS):
         assert outcome(made, mutant, plain=True) == outcome(made, mutant, plain=False), mutant
 

@@ -7,16 +7,15 @@ from functools import cache
 
 import pytest
 
-from tests.fuzz import Fuzz
-from tests.golden.recording import load, names
+from tests.fuzz import FILES, Fuzz
 
-SAMPLE = [name for name in names() if name[0] in ("mariadb-11.4", "mysql-9.7", "mysql-5.6")][::4]
+SAMPLE = [name for name in FILES if name[0] in ("mariadb-11.4", "mysql-9.7", "mysql-5.6")][::4]
 SAMPLE += [("mysql-9.7", case) for case in ("json-partial", "payload", "image-minimal")]
 
 
 @cache
 def fuzz(server: str, case: str) -> Fuzz:
-    return Fuzz(load(server, case))
+    return Fuzz(server, case)
 
 
 @pytest.mark.parametrize(("server", "case"), SAMPLE)
