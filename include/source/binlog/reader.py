@@ -44,6 +44,8 @@ _HALF: Final = 1 << 31
 _SLACK: Final = 1 << 16
 # Below what malloc asks the system for, anew each time: zeroing those pages costs as much as receiving.
 _RECEIVED: Final = (1 << 17) - 64
+# Beyond it positions would leave 64 bits.
+_LARGEST_FILE: Final = 1 << 62
 _FILE_NAME: Final = re.compile(rb"[^\0-\x1f\x7f/]+\.[0-9]+")
 _HEARTBEATS: Final = (EventType.HEARTBEAT, EventType.HEARTBEAT_V2)
 
@@ -262,8 +264,12 @@ class EventReader:
                 pos=stated,
                 fix=SPOILT,
             )
-        self.file = name.decode("utf-8", "replace")
-        self.end = int.from_bytes(body[:8], "little")
+        begins = int.from_bytes(body[:8], "little")
+        if begins > _LARGEST_FILE:
+            raise Terminal(
+                "rotate event names a place that no file has", begins=begins, file=self.file, pos=stated, fix=SPOILT
+            )
+        self.file, self.end = name.decode("utf-8", "replace"), begins
         return Event(
             kind, timestamp, server_id, len(data), self.end, artificial, body, self.file, self._description.flavour
         )

@@ -50,10 +50,12 @@ OutputMaker = Callable[[list[Any], str, int, type[Output]], tuple[list[Output], 
 def _why_not() -> str:
     if os.environ.get("LYREBIRD_NATIVE") == "0":
         return "LYREBIRD_NATIVE is 0"
-    try:
-        importlib.import_module("include.source.native._decoder")
-    except ImportError as error:
-        return "not built" if isinstance(error, ModuleNotFoundError) else f"cannot be loaded: {error}"
+    # Both or neither: the half of them would be slow, and nobody would be told.
+    for module in ("_decoder", "_events"):
+        try:
+            importlib.import_module(f"include.source.native.{module}")
+        except ImportError as error:
+            return "not built" if isinstance(error, ModuleNotFoundError) else f"cannot be loaded: {error}"
     return ""
 
 

@@ -19,9 +19,10 @@ def plain_groups(known: Mapping[bytes, object], memory_bytes: int) -> PlainGroup
     """What takes them; None where nothing is compiled. `known`, `memory_bytes`: see there."""
     if WHY_NOT:
         return None
-    try:
-        from include.source.native._events import PlainGroups
+    from include.source.native._events import PlainGroups
 
+    try:
         return PlainGroups(known, SourceTransaction, Rows, BinlogPosition, LoggedText, memory_bytes)
-    except (ImportError, ValueError):
+    except ValueError:
+        # Its classes have other slots in this Python.
         return None

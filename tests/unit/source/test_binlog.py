@@ -171,6 +171,11 @@ def test_the_first_rotate_may_have_a_checksum_or_not_whatever_the_file_has() -> 
             assert reader.parse(raw(2, b"x", checksum=stored)).file == "mysql-bin.000042"
 
 
+def test_a_rotate_to_a_place_that_no_file_has_is_refused() -> None:
+    with pytest.raises(Terminal, match=r"names a place that no file has"):
+        EventReader().parse(rotate("bin.000001", 1 << 63))
+
+
 def test_a_rotate_whose_checksum_fails_is_refused() -> None:
     data = bytearray(rotate("bin.000001"))
     data[-1] ^= 0xFF
