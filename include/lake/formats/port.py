@@ -1,0 +1,69 @@
+"""What a file format is to the lake: it opens writers of local files, and reads finished bytes back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import BinaryIO, Protocol
+
+from include.lake.message import Message
+
+__all__ = ["Closed", "FileWriter", "Format", "Identity"]
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Which file this is: all that its bytes may depend on besides the messages and the configuration.
+
+    No generation: a backfill has to make the same bytes under the next one.
+    """
+
+    topic: str
+    topic_id: str
+    partition: int
+    first: int
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Closed:
+    """A whole file. `sha256` is hexadecimal, of all its bytes."""
+
+    records: int
+    bytes: int
+    sha256: str
+
+
+class FileWriter(Protocol):
+    """Writes one file. Bytes depend on identity, messages and configuration only, not on how messages were batched."""
+
+    @property
+    def bytes_so_far(self) -> int:
+        """About how many bytes the file has, those not written yet included; grows with each message."""
+
+    def write(self, messages: Sequence[Message]) -> None:
+        """Add messages, in the order of their offsets; none that the format `refuses`."""
+
+    def close(self) -> Closed:
+        """Finish the file; its stream stays open for whoever opened it."""
+
+
+class Format(Protocol):
+    """One format with its configuration. Stateless; may be used from several threads."""
+
+    @property
+    def extension(self) -> str:
+        """What object names end in, with its dot; may be empty."""
+
+    @property
+    def versions(self) -> dict[str, str]:
+        """Libraries whose version decides on bytes (name → version), for the commit record."""
+
+    def refuses(self, message: Message) -> str:
+        """Why the format cannot hold this message, "" when it can: such records are set aside beforehand."""
+
+    def open(self, stream: BinaryIO, identity: Identity) -> FileWriter:
+        """Begin a file on a seekable stream that can be read back."""
+
+    def read(self, stream: BinaryIO) -> Iterator[Message]:
+        """The messages of a finished file, as far as the format keeps them; `Terminal` naming the byte otherwise."""
