@@ -39,7 +39,13 @@ class Statements:
     def on_statement(self, query: Query, gtid: str, commit_us: int) -> frozenset[tuple[str, str]] | None:
         """Carry its effects out; the tables whose descriptions it may have made old, None: all."""
         catalog = self._catalog
-        found = effects(query.text, query.database, lower_names=catalog.lower_names, in_memory=catalog.in_memory)
+        found = effects(
+            query.text,
+            query.database,
+            sql_mode=query.sql_mode,
+            lower_names=catalog.lower_names,
+            in_memory=catalog.in_memory,
+        )
         mine = [effect for effect in found if self._concerns(effect)]
         old: frozenset[tuple[str, str]] | None = frozenset()
         if not found or any(effect.kind == "drop_database" for effect in mine):

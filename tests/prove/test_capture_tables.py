@@ -74,3 +74,24 @@ def test_rows_of_today_of_versioned_tables_survive_kills(
         world.stop(capture)
         versions = world.versions()
         assert versions == list(range(1, versions[-1] + 1))
+
+
+@pytest.mark.parametrize("name", ["mysql-5.6", "mariadb-10.1", "mariadb-11.8", "mysql-9.7"])
+def test_a_table_is_renamed_by_a_statement_whose_quotes_the_sessions_sql_mode_ends(
+    name: str, server: Give, unique: str, tmp_path: Path, kafka: str, registry_url: str
+) -> None:
+    with opened(unique, tmp_path, server(name), kafka, registry_url) as world:
+        world.sql(f"INSERT INTO {unique}.b VALUES (1, 1, 'x')")
+        world.run("run", "--snapshot")
+        capture = world.start("run")
+        world.sql(
+            "SET SESSION sql_mode = 'NO_BACKSLASH_ESCAPES'",
+            f"ALTER TABLE {unique}.b COMMENT 'c:\\', RENAME TO {unique}.moved",
+            "SET SESSION sql_mode = 'ANSI_QUOTES'",
+            f'INSERT INTO "{unique}"."moved" VALUES (2, 1, \'y\')',
+            f'TRUNCATE "{unique}"."a"',
+        )
+        world.wait_until_complete()
+        assert world.copy("b") == {}
+        assert world.copy("moved") == world.truth("moved") == {1: (1, 1, "x"), 2: (2, 1, "y")}
+        world.stop(capture)

@@ -12,7 +12,7 @@ What stands in quotes or comments is no word: the text is cut into tokens first.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final, Literal, NamedTuple
@@ -25,15 +25,29 @@ EffectKind = Literal["truncate", "drop", "drop_database", "create", "alter", "re
 """reread: rows vanish or appear without row events in a way that only a new snapshot shows (partitions)."""
 
 _DML: Final = frozenset({"INSERT", "UPDATE", "DELETE", "REPLACE", "LOAD", "WITH", "CALL", "SELECT", "DO", "EXECUTE"})
-# Quantifiers are possessive: a text of many quotes is not tried in every way to part it.
-_TOKEN: Final = re.compile(
-    r"""(?P<gap>\s++|/\*M?!\d*|/\*(?:[^*]|\*(?!/))*+(?:\*/)?|\*/|--(?=\s|$)[^\n]*+|\#[^\n]*+)
-      | (?P<string>'(?:[^'\\]|\\.|'')*+'?)
-      | (?P<name>`(?:[^`]|``)*+`?|"(?:[^"\\]|\\.|"")*+"?)
-      | (?P<word>[\w$]++)
-      | (?P<sign>.)""",
-    re.VERBOSE | re.DOTALL,
-)
+# The server's bits of these words of sql_mode.
+_ANSI_QUOTES: Final = 1 << 2
+_NO_BACKSLASH_ESCAPES: Final = 1 << 20
+
+
+def _cutter(sql_mode: int) -> re.Pattern[str]:
+    """What cuts a text into tokens. Quantifiers are possessive: of many quotes not every way to part it is tried."""
+    string = r"'(?:[^']|'')*+'?" if sql_mode & _NO_BACKSLASH_ESCAPES else r"'(?:[^'\\]|\\.|'')*+'?"
+    # In a name a backslash is itself.
+    plain = sql_mode & (_NO_BACKSLASH_ESCAPES | _ANSI_QUOTES)
+    double = r'"(?:[^"]|"")*+"?' if plain else r'"(?:[^"\\]|\\.|"")*+"?'
+    return re.compile(
+        rf"""(?P<gap>\s++|/\*M?!\d*|/\*(?:[^*]|\*(?!/))*+(?:\*/)?|\*/|--(?=\s|$)[^\n]*+|\#[^\n]*+)
+          | (?P<string>{string})
+          | (?P<name>`(?:[^`]|``)*+`?|{double})
+          | (?P<word>[\w$]++)
+          | (?P<sign>.)""",
+        re.VERBOSE | re.DOTALL,
+    )
+
+
+_QUOTES: Final = _ANSI_QUOTES | _NO_BACKSLASH_ESCAPES
+_CUTTERS: Final = {mode: _cutter(mode) for mode in (0, _ANSI_QUOTES, _NO_BACKSLASH_ESCAPES, _QUOTES)}
 # What moves whole partitions, or a tablespace, in or out of a table.
 _MOVES: Final = frozenset(
     {
@@ -58,15 +72,19 @@ def effects(
     text: str,
     database: str,
     *,
+    sql_mode: int = 0,
     lower_names: bool = False,
     in_memory: Callable[[str, str], bool] = lambda _database, _table: False,
 ) -> list[Effect]:
     """Effects of a statement run in `database`; raises `Terminal` for DML logged as text.
 
-    `lower_names`: the server keeps names of tables in small letters, while a statement is logged as it was written.
+    `sql_mode`: see `Query`. `lower_names`: the server keeps names of tables in small letters, while a statement is
+    logged as it was written.
     `in_memory` tells tables that a restart empties: older servers log that as a DELETE of all rows.
     """
-    reader = _Reader(text.lower() if lower_names else text, database.lower() if lower_names else database)
+    if lower_names:
+        text, database = text.lower(), database.lower()
+    reader = _Reader(_tokens(text, sql_mode), database)
     if reader.takes("DELETE", "FROM"):
         emptied = reader.tables(most=1)
         if emptied and not any(reader.rest()) and in_memory(*emptied[0]):
@@ -174,9 +192,9 @@ _DOT: Final = _Token(".", "")
 class _Reader:
     """A statement from front to end; the word that is next can be asked for, and taken."""
 
-    def __init__(self, text: str | list[_Token], database: str) -> None:
+    def __init__(self, tokens: Iterable[_Token], database: str) -> None:
         self.database = database
-        self._tokens = _tokens(text) if isinstance(text, str) else iter(text)
+        self._tokens = iter(tokens)
         self._next: list[_Token] = []
 
     @property
@@ -237,8 +255,8 @@ class _Reader:
 _END: Final = _Token("", "")
 
 
-def _tokens(text: str) -> Iterator[_Token]:
-    for found in _TOKEN.finditer(text):
+def _tokens(text: str, sql_mode: int) -> Iterator[_Token]:
+    for found in _CUTTERS[sql_mode & _QUOTES].finditer(text):
         kind, piece = found.lastgroup, found[0]
         if kind == "word":
             yield _Token(piece.upper(), piece)

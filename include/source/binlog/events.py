@@ -64,6 +64,7 @@ ROWS: Final[dict[int, tuple[RowOp, int, bool]]] = {
 _QUERY: Final = struct.Struct("<IIBHH")
 # Sizes of the status variables that stand before the character set, by their number; None: a length byte, then text.
 _STATUS: Final[dict[int, int | None]] = {0: 4, 1: 8, 2: None, 3: 4, 6: None}
+_STATUS_SQL_MODE: Final = 1
 _STATUS_CHARSET: Final = 4
 
 
@@ -83,11 +84,15 @@ class RowsHead:
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A statement's text, the database that it ran in and its connection's id."""
+    """A statement's text, the database that it ran in and its connection's id.
+
+    `sql_mode`: the server's bits of the session's, which say how quotes are read; 0 where it is not told.
+    """
 
     thread: int
     database: str
     text: str
+    sql_mode: int = 0
 
 
 def bits(data: bytes, count: int) -> list[int]:
@@ -108,8 +113,9 @@ def parse_query(event: Event) -> Query:
     raw = body[end + 1 :]
     if event.type is EventType.QUERY_COMPRESSED:
         raw = inflate(BodyReader(event, raw))
-    text = raw.decode("ascii") if raw.isascii() else _text(raw, body[_QUERY.size : start], event.flavour)
-    return Query(thread, body[start:end].decode("utf-8", "replace"), text)
+    status = _status(body[_QUERY.size : start])
+    text = raw.decode("ascii") if raw.isascii() else _text(raw, status.get(_STATUS_CHARSET), event.flavour)
+    return Query(thread, body[start:end].decode("utf-8", "replace"), text, status.get(_STATUS_SQL_MODE, 0))
 
 
 def parse_rows_head(event: Event) -> RowsHead:
@@ -157,25 +163,30 @@ def parse_heartbeat(event: Event) -> BinlogPosition:
     return BinlogPosition(file, pos)
 
 
-def _client_collation(status: bytes) -> int | None:
+def _status(status: bytes) -> dict[int, int]:
+    """The session's sql_mode and its client's collation, by their numbers, as far as they are told."""
+    found: dict[int, int] = {}
     at = 0
     while at < len(status):
         number = status[at]
         if number == _STATUS_CHARSET:
-            return int.from_bytes(status[at + 1 : at + 3], "little") if at + 7 <= len(status) else None
+            if at + 7 <= len(status):
+                found[number] = int.from_bytes(status[at + 1 : at + 3], "little")
+            break
         if number not in _STATUS:
-            return None
+            break
         size = _STATUS[number]
         if size is None:
             # Number 2 has a zero byte after its text, from a time when its length was not trusted.
             size = 1 + (status[at + 1] if at + 1 < len(status) else 0) + (1 if number == 2 else 0)
+        elif number == _STATUS_SQL_MODE:
+            found[number] = int.from_bytes(status[at + 1 : at + 1 + size], "little")
         at += 1 + size
-    return None
+    return found
 
 
-def _text(data: bytes, status: bytes, flavour: Flavour) -> str:
+def _text(data: bytes, collation: int | None, flavour: Flavour) -> str:
     """A statement in its client's charset. It only informs, so what is no text there is shown, not refused."""
-    collation = _client_collation(status)
     if collation is not None:
         charset = charset_of(collation, flavour)
         if charset is not None and charset != "binary":

@@ -127,7 +127,7 @@ class Spill:
                 weakref.finalize(self, os.close, self._fd)
                 os.unlink(path)
         if isinstance(step, Query):
-            self._record(_QUERY, 0, json.dumps([step.thread, step.database, step.text]).encode())
+            self._record(_QUERY, 0, json.dumps([step.thread, step.database, step.text, step.sql_mode]).encode())
             return
         if step.query != self._text:
             self._text = step.query

@@ -195,7 +195,7 @@ class Cat:
     def _text(self, query: Query, **place: Any) -> None:
         """A statement that may have changed rows as text."""
         try:
-            effects(query.text, query.database)
+            effects(query.text, query.database, sql_mode=query.sql_mode)
         except Terminal as error:
             self.refusals.note(error, "No event holds the rows that it changed.", **place)
 

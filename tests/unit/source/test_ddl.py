@@ -85,6 +85,28 @@ def test_a_text_of_many_quotes_takes_no_longer_than_its_size() -> None:
     assert effects("ALTER TABLE t COMMENT '" + "''" * 300_000, "shop") == [Effect("alter", "shop", "t")]
 
 
+NO_BACKSLASH_ESCAPES, ANSI_QUOTES = 1 << 20, 1 << 2
+
+
+@pytest.mark.parametrize(
+    ("sql_mode", "text", "told"),
+    [
+        (0, r"ALTER TABLE t COMMENT 'c:\\', RENAME TO u", "rename"),
+        (0, r"ALTER TABLE t COMMENT 'it\'s', RENAME TO u", "rename"),
+        (0, r"ALTER TABLE t COMMENT 'c:\', RENAME TO u'", "alter"),
+        (NO_BACKSLASH_ESCAPES, r"ALTER TABLE t COMMENT 'c:\', RENAME TO u", "rename"),
+        (NO_BACKSLASH_ESCAPES, r"ALTER TABLE t COMMENT 'c:\'', RENAME TO u'", "alter"),
+        (NO_BACKSLASH_ESCAPES, 'ALTER TABLE t COMMENT "c:\\", RENAME TO u', "rename"),
+        (ANSI_QUOTES, 'ALTER TABLE "a\\" RENAME TO u', "rename"),
+        (ANSI_QUOTES, r"ALTER TABLE t COMMENT 'it\'s', RENAME TO u", "rename"),
+        (ANSI_QUOTES | NO_BACKSLASH_ESCAPES, r"ALTER TABLE t COMMENT 'c:\', RENAME TO u", "rename"),
+    ],
+)
+def test_quotes_end_where_the_sessions_sql_mode_ends_them(sql_mode: int, text: str, told: str) -> None:
+    (effect,) = effects(text, "shop", sql_mode=sql_mode)
+    assert effect.kind == told
+
+
 def test_a_server_that_keeps_small_letters_means_its_own_names() -> None:
     assert effects("TRUNCATE `Shop`.ORDERS", "SHOP") == [Effect("truncate", "Shop", "ORDERS")]
     assert effects("TRUNCATE `Shop`.ORDERS", "SHOP", lower_names=True) == [Effect("truncate", "shop", "orders")]

@@ -90,8 +90,8 @@ def test_nothing_is_left_in_the_folder(tmp_path: Path) -> None:
 
 def test_a_small_sequence_touches_no_disk() -> None:
     spill = Spill(1000, Path("/nowhere"))
-    spill.append(Query(1, "", "x"))
-    assert list(spill) == [Query(1, "", "x")]
+    spill.append(Query(1, "", "x", 4))
+    assert list(spill) == [Query(1, "", "x", 4)]
 
 
 def test_a_folder_that_is_not_there_is_named_with_what_to_do() -> None:
