@@ -1,0 +1,175 @@
+"""A file of lines, plain or compressed as a whole, whose bytes follow from its content alone.
+
+Compressors see pieces of one size however the content was cut into writes, as where they end a block may depend on it.
+A gzip header names no time, no file and no operating system; a zstd frame ends with its checksum.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+import zlib
+from collections.abc import Iterator
+from typing import Any, BinaryIO, Final, Literal, Protocol
+
+import zstandard
+from pydantic import Field, model_validator
+
+from include.errors import Terminal
+from include.lake.formats.port import Closed
+from include.settings.deployment import Strict
+
+__all__ = ["CompressedFile", "Compression", "read_lines"]
+
+_PIECE: Final = 256 << 10
+_READ: Final = 16 << 10
+_GZIP_HEADER: Final = b"\x1f\x8b\x08\0\0\0\0\0\0\xff"
+_LEVELS: Final = {"none": (0, 0, 0), "gzip": (1, 9, 6), "zstd": (1, 19, 3)}
+_EXTENSIONS: Final = {"none": "", "gzip": ".gz", "zstd": ".zst"}
+
+
+class Compression(Strict):
+    """How a whole file is compressed. `level`: gzip 1-9 (6 when left out), zstd 1-19 (3 when left out)."""
+
+    codec: Literal["none", "gzip", "zstd"] = "none"
+    level: int = Field(default=0, ge=0)
+
+    @model_validator(mode="after")
+    def _level_exists(self) -> Compression:
+        least, greatest, _ = _LEVELS[self.codec]
+        if self.level and not least <= self.level <= greatest:
+            raise ValueError(f"{self.codec} has levels {least} to {greatest}, not {self.level}")
+        return self
+
+    @property
+    def extension(self) -> str:
+        """What it adds to a file's extension."""
+        return _EXTENSIONS[self.codec]
+
+    @property
+    def versions(self) -> dict[str, str]:
+        """Libraries whose version decides on bytes."""
+        if self.codec == "gzip":
+            return {"zlib": zlib.ZLIB_RUNTIME_VERSION}
+        return {"zstd": ".".join(map(str, zstandard.ZSTD_VERSION))} if self.codec == "zstd" else {}
+
+    def compressor(self) -> _Compressor | None:
+        """One for a new file; None where there is nothing to do."""
+        level = self.level or _LEVELS[self.codec][2]
+        if self.codec == "gzip":
+            return _Gzip(level)
+        return zstandard.ZstdCompressor(level, write_checksum=True).compressobj() if self.codec == "zstd" else None
+
+
+class _Compressor(Protocol):
+    def compress(self, data: Any, /) -> bytes:
+        """Add `data`; what can be written already."""
+
+    def flush(self) -> bytes:
+        """The rest of the file."""
+
+
+class _Gzip:
+    def __init__(self, level: int) -> None:
+        self._deflate = zlib.compressobj(level, zlib.DEFLATED, -zlib.MAX_WBITS)
+        self._head, self._crc, self._size = _GZIP_HEADER, 0, 0
+
+    def compress(self, data: bytes) -> bytes:
+        self._crc = zlib.crc32(data, self._crc)
+        self._size += len(data)
+        head, self._head = self._head, b""
+        return head + self._deflate.compress(data)
+
+    def flush(self) -> bytes:
+        return self._head + self._deflate.flush() + struct.pack("<II", self._crc, self._size & 0xFFFFFFFF)
+
+
+class CompressedFile:
+    """Takes the content of one file in any pieces, compresses, hashes and writes it."""
+
+    def __init__(self, stream: BinaryIO, compression: Compression) -> None:
+        self._stream = stream
+        self._compressor = compression.compressor()
+        self._sha256 = hashlib.sha256()
+        self._written = 0
+        self._most = 0
+        self._waiting = bytearray()
+
+    @property
+    def bytes_so_far(self) -> int:
+        """Bytes written, and those that wait to be compressed at their full length; never shrinks."""
+        self._most = max(self._most, self._written + len(self._waiting))
+        return self._most
+
+    def write(self, content: bytes) -> None:
+        """Add content."""
+        if self._compressor is None:
+            self._out(content)
+            return
+        waiting = self._waiting
+        waiting += content
+        if len(waiting) >= _PIECE:
+            end = len(waiting) - len(waiting) % _PIECE
+            for at in range(0, end, _PIECE):
+                self._out(self._compressor.compress(bytes(waiting[at : at + _PIECE])))
+            del waiting[:end]
+
+    def close(self, records: int) -> Closed:
+        """Write what is left; the stream stays open."""
+        if self._compressor is not None:
+            self._out(self._compressor.compress(bytes(self._waiting)) + self._compressor.flush())
+            self._waiting.clear()
+        return Closed(records, self._written, self._sha256.hexdigest())
+
+    def _out(self, data: bytes) -> None:
+        self._stream.write(data)
+        self._sha256.update(data)
+        self._written += len(data)
+
+
+def read_lines(stream: BinaryIO, compression: Compression) -> Iterator[bytes]:
+    r"""The lines of a finished file, each without its `\n`; all lines before a damage come before the error.
+
+    Raises:
+        Terminal: the file is cut off or changed; details name the `byte`, of the text when it ends within a line.
+    """
+    place, rest = 0, b""
+    for content in _content(stream, compression):
+        lines = (rest + content).split(b"\n") if rest else content.split(b"\n")
+        rest = lines.pop()
+        for line in lines:
+            yield line
+            place += len(line) + 1
+    if rest:
+        raise _damaged("file ends within a line", place)
+
+
+def _content(stream: BinaryIO, compression: Compression) -> Iterator[bytes]:
+    if compression.codec == "none":
+        while data := stream.read(_PIECE):
+            yield data
+        return
+    decompressor: Any = (
+        zlib.decompressobj(zlib.MAX_WBITS | 16)
+        if compression.codec == "gzip"
+        else zstandard.ZstdDecompressor().decompressobj()
+    )
+    place = 0
+    while data := stream.read(_READ):
+        if decompressor.eof:
+            raise _damaged("file goes on after its end", place)
+        try:
+            content = decompressor.decompress(data)
+        except (zlib.error, zstandard.ZstdError) as error:
+            raise _damaged("compressed file is damaged", place, cause=str(error)) from error
+        yield content
+        place += len(data) - len(decompressor.unused_data)
+        if decompressor.unused_data:
+            raise _damaged("file goes on after its end", place)
+    if not decompressor.eof:
+        raise _damaged("compressed file ends too early", place)
+
+
+def _damaged(message: str, byte: int, **details: str) -> Terminal:
+    fix = "Compare its sha256 with its commit: `lyrebird lake audit --deep`."
+    return Terminal(message, byte=byte, **details, fix=fix)

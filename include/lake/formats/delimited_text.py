@@ -1,0 +1,135 @@
+r"""Delimited text: each message's value and a `\n`; keys, headers, offsets and timestamps are not kept.
+
+What a line cannot hold is either set aside (`embedded: quarantine`: a null value, a line break inside) or written in
+an escaped form that reads back to the same bytes (`embedded: escape`): null is `\N`, a backslash is `\\`, a line feed
+`\n`, a carriage return `\r`, nothing else is escaped. Spark, Hive and Hadoop end a line at a carriage return too, so
+one counts as a line break unless `breaks: lf` says that all readers split at line feeds alone.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import BinaryIO, Final, Literal
+
+from pydantic import Field
+
+from include.errors import Terminal
+from include.lake.formats.compressed_file import CompressedFile, Compression, read_lines
+from include.lake.formats.port import Closed, Identity
+from include.lake.message import Message
+from include.settings.deployment import Strict
+
+__all__ = ["DelimitedText", "DelimitedTextOptions"]
+
+_NULL: Final = b"\\N"
+_ESCAPES: Final = {b"\\": b"\\\\", b"\n": b"\\n", b"\r": b"\\r"}
+_UNESCAPES: Final = {escaped: plain for plain, escaped in _ESCAPES.items()}
+_ESCAPED: Final = re.compile(rb"\\.?", re.DOTALL)
+_SPECIAL: Final = {"any": re.compile(rb"[\\\n\r]"), "lf": re.compile(rb"[\\\n]")}
+
+
+class DelimitedTextOptions(Strict):
+    """The format as a deployment declares it."""
+
+    embedded: Literal["quarantine", "escape"] = "quarantine"
+    breaks: Literal["any", "lf"] = "any"
+    compression: Compression = Field(default_factory=Compression)
+
+
+class DelimitedText:
+    """The format; a `Format`."""
+
+    def __init__(self, options: DelimitedTextOptions) -> None:
+        self.options = options
+
+    @property
+    def extension(self) -> str:
+        """`.txt`, and the compression's."""
+        return ".txt" + self.options.compression.extension
+
+    @property
+    def versions(self) -> dict[str, str]:
+        """Those of the compression."""
+        return self.options.compression.versions
+
+    def refuses(self, message: Message) -> str:
+        """Null values and line breaks, unless they are escaped."""
+        value = message.value
+        if self.options.embedded == "escape":
+            return ""
+        if value is None:
+            return "null value in delimited text"
+        if b"\n" in value or (self.options.breaks == "any" and b"\r" in value):
+            return "line break in delimited text"
+        return ""
+
+    def open(self, stream: BinaryIO, identity: Identity) -> _Writer:
+        """Begin a file; the identity decides on nothing in it."""
+        return _Writer(CompressedFile(stream, self.options.compression), self.options)
+
+    def read(self, stream: BinaryIO) -> Iterator[Message]:
+        """The values of a file, without offsets (-1); `Terminal` for a file that is cut off or changed."""
+        escaped = self.options.embedded == "escape"
+        for number, line in enumerate(read_lines(stream, self.options.compression), 1):
+            yield Message(-1, None, _unescaped(line, number) if escaped and b"\\" in line else line)
+
+
+class _Writer:
+    def __init__(self, file: CompressedFile, options: DelimitedTextOptions) -> None:
+        self._file = file
+        self._records = 0
+        self._escape = options.embedded == "escape"
+        self._special = _SPECIAL[options.breaks]
+        self._carriage = options.breaks == "any"
+
+    @property
+    def bytes_so_far(self) -> int:
+        return self._file.bytes_so_far
+
+    def write(self, messages: Sequence[Message]) -> None:
+        values = [message.value for message in messages]
+        if self._escape:
+            values = [self._escaped(value) for value in values]
+        values.append(b"")
+        try:
+            text = b"\n".join(values)  # type: ignore[arg-type]
+        except TypeError as error:
+            raise _unchecked() from error
+        if text.count(b"\n") != len(messages) or (self._carriage and b"\r" in text):
+            raise _unchecked()
+        self._file.write(text)
+        self._records += len(messages)
+
+    def close(self) -> Closed:
+        return self._file.close(self._records)
+
+    def _escaped(self, value: bytes | None) -> bytes:
+        if value is None:
+            return _NULL
+        return self._special.sub(_escape, value) if self._special.search(value) else value
+
+
+def _escape(found: re.Match[bytes]) -> bytes:
+    return _ESCAPES[found[0]]
+
+
+def _unescaped(line: bytes, number: int) -> bytes | None:
+    if line == _NULL:
+        return None
+    try:
+        return _ESCAPED.sub(lambda found: _UNESCAPES[found[0]], line)
+    except KeyError as error:
+        raise Terminal(
+            "no such escape in delimited text",
+            line=number,
+            escape=error.args[0],
+            fix="Read it with `embedded: quarantine` if it was written so.",
+        ) from error
+
+
+def _unchecked() -> Terminal:
+    return Terminal(
+        "a message that a line cannot hold came to the writer",
+        fix="Ask `refuses` of each message first, with the same options.",
+    )

@@ -1,0 +1,169 @@
+r"""JSON lines: messages whole or their payloads alone, one a line.
+
+`content: message` keeps all of a message:
+`{"offset":5,"timestamp_ms":1700000000000,"timestamp_type":1,"key":"k","value":"…","headers":[["name","…"]]}`
+
+Keys, values and header values that are UTF-8 stand as texts, others as `{"base64":"…"}`, null as `null`, a timestamp
+that the record does not have as `null`. `content: payload` writes the value alone, which has to be JSON: line breaks
+between its tokens become spaces, all else stays byte for byte. Values that are no JSON, or null, are set aside.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Iterator, Sequence
+from typing import Any, BinaryIO, Final, Literal
+
+import orjson
+from pydantic import Field
+
+from include.errors import Terminal
+from include.lake.formats.compressed_file import CompressedFile, Compression, read_lines
+from include.lake.formats.port import Closed, Identity
+from include.lake.message import Message
+from include.settings.deployment import Strict
+
+__all__ = ["JsonLines", "JsonLinesOptions"]
+
+_SPACES: Final = bytes.maketrans(b"\r\n", b"  ")
+
+
+class JsonLinesOptions(Strict):
+    """The format as a deployment declares it."""
+
+    content: Literal["message", "payload"] = "message"
+    compression: Compression = Field(default_factory=Compression)
+
+
+class JsonLines:
+    """The format; a `Format`."""
+
+    def __init__(self, options: JsonLinesOptions) -> None:
+        self.options = options
+
+    @property
+    def extension(self) -> str:
+        """`.jsonl`, and the compression's."""
+        return ".jsonl" + self.options.compression.extension
+
+    @property
+    def versions(self) -> dict[str, str]:
+        """Those of the compression: orjson writes texts and integers in the one way that JSON has."""
+        return self.options.compression.versions
+
+    def refuses(self, message: Message) -> str:
+        """`payload`: values that are not JSON. `message`: header names that are no UTF-8."""
+        if self.options.content == "message":
+            return "" if all(_is_text(name) for name, _ in message.headers) else "header name is not UTF-8"
+        if message.value is None:
+            return "null value in JSON lines"
+        try:
+            orjson.loads(message.value)
+        except orjson.JSONDecodeError as error:
+            return f"value is not JSON: {error}"
+        return ""
+
+    def open(self, stream: BinaryIO, identity: Identity) -> _Writer:
+        """Begin a file; the identity decides on nothing in it."""
+        lines = _whole_lines if self.options.content == "message" else _payload_lines
+        return _Writer(CompressedFile(stream, self.options.compression), lines)
+
+    def read(self, stream: BinaryIO) -> Iterator[Message]:
+        """The messages of a file; of payloads the values alone, without offsets (-1). `Terminal` names the line."""
+        whole = self.options.content == "message"
+        for number, line in enumerate(read_lines(stream, self.options.compression), 1):
+            yield _message(line, number) if whole else Message(-1, None, line)
+
+
+class _Writer:
+    def __init__(self, file: CompressedFile, lines: Any) -> None:
+        self._file = file
+        self._lines = lines
+        self._records = 0
+
+    @property
+    def bytes_so_far(self) -> int:
+        return self._file.bytes_so_far
+
+    def write(self, messages: Sequence[Message]) -> None:
+        self._file.write(self._lines(messages))
+        self._records += len(messages)
+
+    def close(self) -> Closed:
+        return self._file.close(self._records)
+
+
+def _whole_lines(messages: Sequence[Message]) -> bytes:
+    dumps, option, text = orjson.dumps, orjson.OPT_APPEND_NEWLINE, _text
+    return b"".join(
+        [
+            dumps(
+                {
+                    "offset": offset,
+                    "timestamp_ms": None if at == -1 else at,
+                    "timestamp_type": kind,
+                    "key": None if key is None else text(key),
+                    "value": None if value is None else text(value),
+                    "headers": [(name, None if held is None else text(held)) for name, held in headers],
+                },
+                option=option,
+            )
+            for offset, key, value, headers, at, kind in messages
+        ]
+    )
+
+
+def _payload_lines(messages: Sequence[Message]) -> bytes:
+    values = [message.value for message in messages]
+    values.append(b"")
+    try:
+        lines = b"\n".join(values)  # type: ignore[arg-type]
+    except TypeError as error:
+        raise Terminal(
+            "a null value came to the writer", fix="Ask `refuses` of each message first, with the same options."
+        ) from error
+    if lines.count(b"\n") == len(messages) and b"\r" not in lines:
+        return lines
+    return b"\n".join([value.translate(_SPACES) for value in values if value is not None])
+
+
+def _text(data: bytes) -> str | dict[str, str]:
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return {"base64": base64.b64encode(data).decode("ascii")}
+
+
+def _is_text(name: str) -> bool:
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _message(line: bytes, number: int) -> Message:
+    try:
+        read = orjson.loads(line)
+        return Message(
+            read["offset"],
+            _bytes(read["key"]),
+            _bytes(read["value"]),
+            tuple((name, _bytes(held)) for name, held in read["headers"]),
+            -1 if read["timestamp_ms"] is None else read["timestamp_ms"],
+            read["timestamp_type"],
+        )
+    except (orjson.JSONDecodeError, KeyError, TypeError, ValueError, AttributeError, binascii.Error) as error:
+        raise Terminal(
+            "line is not a message of ours",
+            line=number,
+            cause=repr(error),
+            fix="Compare the object's sha256 with its commit: `lyrebird lake audit --deep`.",
+        ) from error
+
+
+def _bytes(text: Any) -> bytes | None:
+    if text is None:
+        return None
+    return text.encode() if isinstance(text, str) else base64.b64decode(text["base64"], validate=True)

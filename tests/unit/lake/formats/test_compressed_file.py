@@ -1,0 +1,121 @@
+"""Whole files: equal bytes for any pieces, readable by anyone, damage named."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import io
+import zlib
+
+import pytest
+import zstandard
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from include.errors import Terminal
+from include.lake.formats.compressed_file import CompressedFile, Compression, read_lines
+
+NONE, GZIP, ZSTD = Compression(), Compression(codec="gzip"), Compression(codec="zstd")
+ALL = pytest.mark.parametrize("compression", [NONE, GZIP, ZSTD], ids=lambda c: c.codec)
+
+
+def written(pieces: list[bytes], compression: Compression) -> bytes:
+    stream = io.BytesIO()
+    file = CompressedFile(stream, compression)
+    sizes = [file.bytes_so_far]
+    for piece in pieces:
+        file.write(piece)
+        sizes.append(file.bytes_so_far)
+    closed = file.close(7)
+    data = stream.getvalue()
+    assert sizes == sorted(sizes)
+    assert (closed.records, closed.bytes, closed.sha256) == (7, len(data), hashlib.sha256(data).hexdigest())
+    return data
+
+
+def plain(data: bytes, compression: Compression) -> bytes:
+    if compression.codec == "gzip":
+        return gzip.decompress(data)
+    return zstandard.ZstdDecompressor().decompressobj().decompress(data) if compression.codec == "zstd" else data
+
+
+@ALL
+@settings(max_examples=30)
+@given(data=st.data())
+def test_bytes_do_not_depend_on_the_pieces(compression: Compression, data: st.DataObject) -> None:
+    text = data.draw(st.binary(max_size=50)) * data.draw(st.sampled_from([1, 3, 20_000]))
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(text)), max_size=4)))
+    pieces = [text[a:b] for a, b in zip([0, *cuts], [*cuts, len(text)], strict=True)]
+    whole = written([text], compression)
+    assert written(pieces, compression) == whole
+    assert plain(whole, compression) == text
+
+
+def test_a_gzip_header_names_no_time_and_no_system() -> None:
+    assert written([b"x\n"], GZIP)[:10] == bytes.fromhex("1f8b08000000000000ff")
+
+
+def test_a_zstd_frame_ends_with_its_checksum() -> None:
+    assert zstandard.get_frame_parameters(written([b"x\n"], ZSTD)).has_checksum
+
+
+@ALL
+def test_a_file_of_nothing_has_no_lines(compression: Compression) -> None:
+    assert list(read_lines(io.BytesIO(written([], compression)), compression)) == []
+
+
+@ALL
+def test_lines_over_the_edges_of_pieces_come_whole(compression: Compression) -> None:
+    lines = [b"%d" % i * (i % 50) for i in range(30_000)]
+    stream = io.BytesIO(written([line + b"\n" for line in lines], compression))
+    assert list(read_lines(stream, compression)) == lines
+
+
+def lines_until_error(data: bytes, compression: Compression) -> tuple[list[bytes], Terminal]:
+    lines: list[bytes] = []
+    with pytest.raises(Terminal) as caught:
+        lines.extend(read_lines(io.BytesIO(data), compression))
+    return lines, caught.value
+
+
+@ALL
+def test_a_file_that_is_cut_off_gives_its_whole_lines_and_names_the_byte(compression: Compression) -> None:
+    data = written([b"".join(hashlib.sha256(b"%d" % i).hexdigest().encode() + b"\n" for i in range(9000))], compression)
+    lines, error = lines_until_error(data[:-6], compression)
+    assert lines[:2] == [hashlib.sha256(b"%d" % i).hexdigest().encode() for i in (0, 1)]
+    assert error.details["byte"] > 100_000
+
+
+@pytest.mark.parametrize("compression", [GZIP, ZSTD], ids=lambda c: c.codec)
+def test_every_flipped_byte_of_a_compressed_file_is_noticed(compression: Compression) -> None:
+    data = written([b"some text\nand more of it\n"], compression)
+    # The gzip header's time, flags and system and zstd's window decide on no content, and no checksum covers them.
+    for at in set(range(len(data))) - set(range(4, 10) if compression is GZIP else {5}):
+        flipped = data[:at] + bytes((data[at] ^ 0x21,)) + data[at + 1 :]
+        with pytest.raises(Terminal):
+            list(read_lines(io.BytesIO(flipped), compression))
+
+
+@pytest.mark.parametrize("compression", [GZIP, ZSTD], ids=lambda c: c.codec)
+def test_bytes_after_the_end_are_refused(compression: Compression) -> None:
+    data = written([b"a\n"], compression)
+    lines, error = lines_until_error(data + b"more", compression)
+    assert lines == [b"a"]
+    assert error.details["byte"] == len(data)
+
+
+@pytest.mark.parametrize(("codec", "level"), [("gzip", 10), ("zstd", 20), ("none", 1)])
+def test_a_level_that_the_codec_does_not_have_is_refused(codec: str, level: int) -> None:
+    with pytest.raises(ValidationError, match="levels"):
+        Compression(codec=codec, level=level)  # type: ignore[arg-type]
+
+
+def test_levels_differ_and_libraries_are_named() -> None:
+    text = [b"abcdefgh%d" % (i * i) for i in range(20_000)]
+    assert len(written(text, Compression(codec="gzip", level=9))) < len(
+        written(text, Compression(codec="gzip", level=1))
+    )
+    assert GZIP.versions == {"zlib": zlib.ZLIB_RUNTIME_VERSION}
+    assert set(ZSTD.versions) == {"zstd"}
+    assert (NONE.versions, NONE.extension) == ({}, "")
