@@ -23,10 +23,8 @@ from include.settings.deployment import Strict
 __all__ = ["DelimitedText", "DelimitedTextOptions"]
 
 _NULL: Final = b"\\N"
-_ESCAPES: Final = {b"\\": b"\\\\", b"\n": b"\\n", b"\r": b"\\r"}
-_UNESCAPES: Final = {escaped: plain for plain, escaped in _ESCAPES.items()}
+_UNESCAPES: Final = {b"\\\\": b"\\", b"\\n": b"\n", b"\\r": b"\r"}
 _ESCAPED: Final = re.compile(rb"\\.?", re.DOTALL)
-_SPECIAL: Final = {"any": re.compile(rb"[\\\n\r]"), "lf": re.compile(rb"[\\\n]")}
 
 
 class DelimitedTextOptions(Strict):
@@ -80,7 +78,6 @@ class _Writer:
         self._file = file
         self._records = 0
         self._escape = options.embedded == "escape"
-        self._special = _SPECIAL[options.breaks]
         self._carriage = options.breaks == "any"
 
     @property
@@ -107,11 +104,12 @@ class _Writer:
     def _escaped(self, value: bytes | None) -> bytes:
         if value is None:
             return _NULL
-        return self._special.sub(_escape, value) if self._special.search(value) else value
-
-
-def _escape(found: re.Match[bytes]) -> bytes:
-    return _ESCAPES[found[0]]
+        # Backslashes first: those of the other escapes are not to be doubled.
+        if b"\\" in value:
+            value = value.replace(b"\\", b"\\\\")
+        if b"\n" in value:
+            value = value.replace(b"\n", b"\\n")
+        return value.replace(b"\r", b"\\r") if self._carriage and b"\r" in value else value
 
 
 def _unescaped(line: bytes, number: int) -> bytes | None:
