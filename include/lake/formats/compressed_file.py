@@ -101,7 +101,7 @@ class CompressedFile:
         self._most = max(self._most, self._written + len(self._waiting))
         return self._most
 
-    def write(self, content: bytes) -> None:
+    def write(self, content: bytes | bytearray) -> None:
         """Add content."""
         if self._compressor is None:
             self._out(content)
@@ -121,7 +121,7 @@ class CompressedFile:
             self._waiting.clear()
         return Closed(records, self._written, self._sha256.hexdigest())
 
-    def _out(self, data: bytes) -> None:
+    def _out(self, data: bytes | bytearray) -> None:
         self._stream.write(data)
         self._sha256.update(data)
         self._written += len(data)
