@@ -11,7 +11,8 @@ BUILT := $(VENV)/.compiled
 ORDERS ?= 500
 RATE ?= 20
 SEED ?= 1
-BYTES := $(addprefix tests/prove/,test_fuzz.py test_cat.py test_capture_crashes.py)
+BYTES := $(addprefix tests/prove/,test_fuzz.py test_plain.py test_cat.py test_capture_crashes.py)
+SERVERS := $(filter-out $(BYTES) tests/prove/test_lake%,$(wildcard tests/prove/test_*.py))
 
 .PHONY: help setup demo up down status test test-unit test-dags test-services test-e2e prove-capture prove-bytes prove-servers check format lock bench bench-capture clean
 
@@ -66,7 +67,7 @@ prove-bytes: setup ## every byte of every recording broken in three ways, sessio
 	$(BIN)/pytest -q -n 2 $(BYTES)
 
 prove-servers: setup ## real servers, fetched: random values, kills, snapshots, failovers, outages of all that capture needs
-	LYREBIRD_PROVE=1 $(BIN)/pytest -q tests/prove $(addprefix --ignore ,$(BYTES))
+	LYREBIRD_PROVE=1 $(BIN)/pytest -q $(SERVERS)
 
 check: setup ## ruff, format, mypy strict, import-linter
 	$(BIN)/ruff check .
