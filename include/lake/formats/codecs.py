@@ -1,0 +1,239 @@
+"""Hadoop's compression codecs, as streams in a SequenceFile: whole bytes in, whole bytes out.
+
+`zlib` (DefaultCodec) and `gzip` give the bytes that Hadoop gives without its native library, as both are zlib's.
+Snappy and LZ4 are framed by Hadoop's `BlockCompressorStream`. `zstd` is for readers that have native libhadoop: the
+JVM of the PySpark wheel can neither read nor write it.
+
+Why no ISA-L, several times as fast: its bytes depend on the processor that it runs on.
+"""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import importlib.metadata
+import platform
+import zlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from struct import Struct
+from typing import Any, Final, Literal
+
+import zstandard
+
+from include.errors import Terminal
+
+__all__ = ["DAMAGED", "LEVELS", "Codec", "CodecName", "codec", "codec_of_class"]
+
+CodecName = Literal["zlib", "gzip", "bzip2", "snappy", "lz4", "zstd"]
+
+DAMAGED: Final[tuple[type[Exception], ...]] = (zlib.error, ValueError, OSError, EOFError, zstandard.ZstdError)
+"""What `decompress` raises for bytes that it cannot be right about."""
+
+LEVELS: Final[Mapping[CodecName, tuple[int, int, int]]] = {
+    "zlib": (1, 6, 9),
+    "gzip": (1, 6, 9),
+    "bzip2": (1, 9, 9),
+    "zstd": (1, 3, 22),
+}
+"""Least, default and greatest level; a codec that is not named has no levels."""
+
+_PACKAGE: Final = "org.apache.hadoop.io.compress."
+_CLASSES: Final[Mapping[CodecName, str]] = {
+    "zlib": _PACKAGE + "DefaultCodec",
+    "gzip": _PACKAGE + "GzipCodec",
+    "bzip2": _PACKAGE + "BZip2Codec",
+    "snappy": _PACKAGE + "SnappyCodec",
+    "lz4": _PACKAGE + "Lz4Codec",
+    "zstd": _PACKAGE + "ZStandardCodec",
+}
+_NAMES: Final[Mapping[str, CodecName]] = {
+    **{name: short for short, name in _CLASSES.items()},
+    _PACKAGE + "DeflateCodec": "zlib",
+}
+# What Hadoop's compressors take at a time: their buffer of 256 KiB less what the algorithm may add in the worst case.
+_SNAPPY_CHUNK: Final = (1 << 18) - ((1 << 18) // 6 + 32)
+_LZ4_CHUNK: Final = (1 << 18) - ((1 << 18) // 255 + 16)
+# No compression method has flags, a time or an operating system's name in Hadoop's.
+_GZIP_HEADER: Final = bytes.fromhex("1f8b0800000000000000")
+_TRAILER: Final = Struct("<II")
+_LENGTH: Final = Struct(">I")
+
+
+@dataclass(frozen=True, slots=True)
+class Codec:
+    """One codec at one level; `versions` are those of the libraries that decide on its bytes."""
+
+    class_name: str
+    compress: Callable[[bytes], bytes]
+    decompress: Callable[[bytes], bytes]
+    versions: Mapping[str, str]
+
+
+def codec(name: CodecName, level: int | None = None) -> Codec:
+    """The codec, at its default level unless told; a level out of `LEVELS` is a fault of the caller's."""
+    if name in LEVELS:
+        least, default, most = LEVELS[name]
+        level = default if level is None else level
+        if not least <= level <= most:
+            raise ValueError(f"{name} has levels from {least} to {most}")
+    elif level is not None:
+        raise ValueError(f"{name} has no levels")
+    return _MAKERS[name](_CLASSES[name], level)
+
+
+def codec_of_class(class_name: str) -> Codec:
+    """The codec that a file names; `Terminal` for one that is not known here."""
+    if class_name not in _NAMES:
+        raise Terminal(
+            "no codec of this name is known",
+            codec=class_name,
+            allowed=sorted(_NAMES),
+            fix="Read the file with the Hadoop installation that has this codec, and write it with one of these.",
+        )
+    return codec(_NAMES[class_name])
+
+
+def _zlib(class_name: str, level: int) -> Codec:
+    return Codec(class_name, partial(zlib.compress, level=level), zlib.decompress, {"zlib": zlib.ZLIB_RUNTIME_VERSION})
+
+
+def _gzip(class_name: str, level: int) -> Codec:
+    def compress(data: bytes) -> bytes:
+        body = zlib.compress(data, level, -zlib.MAX_WBITS)
+        return _GZIP_HEADER + body + _TRAILER.pack(zlib.crc32(data), len(data) & 0xFFFFFFFF)
+
+    return Codec(class_name, compress, gzip.decompress, {"zlib": zlib.ZLIB_RUNTIME_VERSION})
+
+
+def _bzip2(class_name: str, level: int) -> Codec:
+    # The library's own version cannot be asked for; it comes with the interpreter.
+    versions = {"python": platform.python_version()}
+    return Codec(class_name, partial(bz2.compress, compresslevel=level), bz2.decompress, versions)
+
+
+def _zstd(class_name: str, level: int) -> Codec:
+    def compress(data: bytes) -> bytes:
+        return zstandard.ZstdCompressor(level=level).compress(data)
+
+    def decompress(data: bytes) -> bytes:
+        found = []
+        while data:
+            # Hadoop's frames do not tell their length, which the one-shot call would ask for.
+            frame = zstandard.ZstdDecompressor().decompressobj()
+            found.append(frame.decompress(data))
+            if not frame.eof:
+                raise EOFError("the last frame is not whole")
+            data = frame.unused_data
+        return b"".join(found)
+
+    versions = {"zstandard": zstandard.__version__, "zstd": ".".join(map(str, zstandard.ZSTD_VERSION))}
+    return Codec(class_name, compress, decompress, versions)
+
+
+def _framed(compress: Callable[[bytes], bytes], chunk: int, data: bytes) -> bytes:
+    size = len(data)
+    parts = [_LENGTH.pack(size)]
+    for at in range(0, size, chunk):
+        part = compress(data[at : at + chunk])
+        parts += (_LENGTH.pack(len(part)), part)
+    if size > chunk:
+        # Hadoop ends what it had to cut with an empty section.
+        parts.append(_LENGTH.pack(0))
+    return b"".join(parts)
+
+
+def _unframed(decompress: Callable[[bytes, int], bytes], data: bytes) -> bytes:
+    """Sections {raw length, {chunk length, chunk}…} up to an empty one or the end; `decompress(chunk, most)`."""
+    found, at = [], 0
+    while at < len(data):
+        (left,) = _LENGTH.unpack_from(_whole(data, at, 4))
+        at += 4
+        if left == 0:
+            break
+        while left > 0:
+            (size,) = _LENGTH.unpack_from(_whole(data, at, 4))
+            part = decompress(_whole(data, at + 4, size), left)
+            at += 4 + size
+            if not part:
+                raise ValueError("a chunk is empty")
+            left -= len(part)
+            found.append(part)
+    return b"".join(found)
+
+
+def _whole(data: bytes, at: int, size: int) -> bytes:
+    part = data[at : at + size]
+    if len(part) < size:
+        raise EOFError("a chunk is not whole")
+    return part
+
+
+def _arrow(name: str) -> Any:
+    from pyarrow.lib import Codec as ArrowCodec
+
+    return ArrowCodec(name)
+
+
+def _snappy(class_name: str, _level: int | None) -> Codec:
+    arrow = _arrow("snappy")
+
+    def decompress(chunk: bytes, most: int) -> bytes:
+        size = shift = 0
+        for byte in chunk[:5]:
+            size |= (byte & 0x7F) << shift
+            shift += 7
+            if byte < 0x80:
+                break
+        if size > most:
+            raise ValueError("a chunk holds more than its section")
+        return bytes(arrow.decompress(chunk, decompressed_size=size, asbytes=True))
+
+    compress = partial(arrow.compress, asbytes=True)
+    return Codec(
+        class_name,
+        partial(_framed, compress, _SNAPPY_CHUNK),
+        partial(_unframed, decompress),
+        {"pyarrow": importlib.metadata.version("pyarrow")},
+    )
+
+
+def _lz4(class_name: str, _level: int | None) -> Codec:
+    arrow = _arrow("lz4_raw")
+
+    def fits(chunk: bytes, size: int) -> bool:
+        try:
+            arrow.decompress(chunk, decompressed_size=size, asbytes=True)
+        except OSError:
+            return False
+        return True
+
+    def decompress(chunk: bytes, most: int) -> bytes:
+        # A raw block does not tell its size, and room that it leaves over is given back as if it were data: the size
+        # is the least room that it fits into. Mostly that is what Hadoop's compressor takes, or all of the section.
+        size = min(most, _LZ4_CHUNK)
+        if size > 1 and (not fits(chunk, size) or fits(chunk, size - 1)):
+            low, size = 1, most
+            while low < size:
+                middle = (low + size) // 2
+                low, size = (low, middle) if fits(chunk, middle) else (middle + 1, size)
+        return bytes(arrow.decompress(chunk, decompressed_size=size, asbytes=True))
+
+    compress = partial(arrow.compress, asbytes=True)
+    return Codec(
+        class_name,
+        partial(_framed, compress, _LZ4_CHUNK),
+        partial(_unframed, decompress),
+        {"pyarrow": importlib.metadata.version("pyarrow")},
+    )
+
+
+_MAKERS: Final[Mapping[CodecName, Callable[[str, Any], Codec]]] = {
+    "zlib": _zlib,
+    "gzip": _gzip,
+    "bzip2": _bzip2,
+    "snappy": _snappy,
+    "lz4": _lz4,
+    "zstd": _zstd,
+}

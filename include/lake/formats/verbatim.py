@@ -1,0 +1,152 @@
+"""The verbatim profile of a SequenceFile: all of a message survives.
+
+Its header says `profile=verbatim-1`. Keys are MessagePack maps of six entries in this order:
+{1: offset, 3: timestamp in ms, 2: key or nil, 4: [[name, bytes or nil]…], 5: timestamp type, 6: flags}; flags are 1 for
+a null value and 2 for a key that is there. The order and repeats of headers are kept, and null is not empty.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from struct import Struct
+from typing import Any, Final
+
+from include.lake.formats.message_pack_key import packed_bytes, packed_int, packed_text, unpacked_map
+from include.lake.formats.sequence_header import BYTES_WRITABLE
+from include.lake.message import Message, TimestampType
+
+__all__ = ["PROFILE", "VerbatimKey"]
+
+PROFILE: Final = {"profile": "verbatim-1"}
+
+_LENGTH: Final = Struct(">I")
+_KINDS: Final[tuple[TimestampType, ...]] = (0, 1, 2)
+_NULL_VALUE: Final = 1
+_KEY_THERE: Final = 2
+_TAILS: Final = [[bytes((5, kind, 6, flags)) for flags in range(4)] for kind in range(3)]
+_SHORTEST: Final = 25
+# What a key begins with, by the first byte of its offset; a timestamp takes eight bytes since 1970-02-20.
+_HEADS: Final = {0xCE: Struct(">HBIHQBB"), 0xCF: Struct(">HBQHQBB")}
+_USUAL_TAILS: Final = {b"\x04\x90" + _TAILS[kind][flags]: (kind, flags) for kind in _KINDS for flags in range(4)}
+_NAMES: Final = {1, 2, 3, 4, 5, 6}
+# Any text has bytes this way and any such bytes are one text, surrogates included.
+_UTF8: Final = ("utf-8", "surrogatepass")
+
+_Headers = tuple[tuple[str, bytes | None], ...]
+
+
+def _packed_headers(headers: _Headers) -> bytes:
+    size = len(headers)
+    if size < 0x10:
+        parts = [bytes((0x90 | size,))]
+    else:
+        parts = [b"\xdc" + size.to_bytes(2, "big") if size < 0x10000 else b"\xdd" + size.to_bytes(4, "big")]
+    for name, value in headers:
+        parts += (b"\x92", packed_text(name.encode(*_UTF8)), b"\xc0" if value is None else packed_bytes(value))
+    return b"".join(parts)
+
+
+def _headers(found: Any) -> _Headers:
+    if type(found) is not list:
+        raise ValueError("its headers are no list")
+    for each in found:
+        if type(each) is not list or len(each) != 2 or type(each[0]) is not bytes:
+            raise ValueError("a header is no pair of name and value")
+        if each[1] is not None and type(each[1]) is not bytes:
+            raise ValueError("a header's value is not bytes")
+    return tuple((name.decode(*_UTF8), value) for name, value in found)
+
+
+def _entries(key: bytes) -> tuple[int, int, bytes | None, TimestampType, int, _Headers]:
+    entries = unpacked_map(key)
+    if entries.keys() != _NAMES:
+        raise ValueError("its key has not just the entries of the verbatim profile")
+    offset, timestamp_ms, name, headers, kind, flags = (entries[entry] for entry in (1, 3, 2, 4, 5, 6))
+    if type(offset) is not int or type(timestamp_ms) is not int or type(kind) is not int or kind not in _KINDS:
+        raise ValueError("its offset, timestamp or type of timestamp is none")
+    if type(flags) is not int or flags not in range(4):
+        raise ValueError("it has flags that are not known")
+    if name is not None and type(name) is not bytes:
+        raise ValueError("the record's key is not bytes")
+    return offset, timestamp_ms, name, _KINDS[kind], flags, _headers(headers)
+
+
+def _usual(key: bytes) -> tuple[int, int, bytes | None, TimestampType, int] | None:
+    """Offset, timestamp, key, its type and flags of a key as most are, several times as fast; None for all others."""
+    if len(key) < _SHORTEST:
+        return None
+    head = _HEADS.get(key[2])
+    if not head:
+        return None
+    start, _, offset, middle, timestamp_ms, last, kind = head.unpack_from(key)
+    if start != 0x8601 or middle != 0x03CF or last != 0x02:
+        return None
+    at = head.size
+    name = None
+    if kind == 0xC4:
+        end = at + 1 + key[at]
+        name = key[at + 1 : end]
+        at = end
+    elif kind != 0xC0:
+        return None
+    tail = _USUAL_TAILS.get(key[at:])
+    return None if tail is None else (offset, timestamp_ms, name, *tail)
+
+
+@dataclass(frozen=True, slots=True)
+class VerbatimKey:
+    """BytesWritable(map of all but the value), BytesWritable(value); a null value is stored empty, with its flag."""
+
+    @property
+    def key_class(self) -> str:
+        """BytesWritable."""
+        return BYTES_WRITABLE
+
+    @property
+    def metadata(self) -> Mapping[str, str]:
+        """The profile's name."""
+        return PROFILE
+
+    def refuses(self, message: Message) -> str:
+        """Nothing."""
+        return ""
+
+    def keys(self, messages: Sequence[Message]) -> list[bytes]:
+        """The maps, each behind its length."""
+        found: list[bytes] = []
+        add, length, integer = found.append, _LENGTH.pack, packed_int
+        for offset, key, value, headers, timestamp_ms, kind in messages:
+            packed = b"".join(
+                (
+                    b"\x86\x01",
+                    integer(offset),
+                    b"\x03",
+                    integer(timestamp_ms),
+                    b"\x02\xc0\x04" if key is None else b"\x02" + packed_bytes(key) + b"\x04",
+                    _packed_headers(headers) if headers else b"\x90",
+                    _TAILS[kind][(value is None) + (0 if key is None else _KEY_THERE)],
+                )
+            )
+            add(length(len(packed)) + packed)
+        return found
+
+    def values(self, messages: Sequence[Message]) -> list[bytes]:
+        """The values, null as empty."""
+        return [each.value or b"" for each in messages]
+
+    def message(self, key: int | bytes, value: bytes) -> Message:
+        """The message as it was."""
+        if type(key) is not bytes:
+            raise ValueError("its key is no MessagePack map")
+        usual = _usual(key)
+        if usual:
+            offset, timestamp_ms, name, kind, flags = usual
+            headers: _Headers = ()
+        else:
+            offset, timestamp_ms, name, kind, flags, headers = _entries(key)
+        if (name is None) is bool(flags & _KEY_THERE):
+            raise ValueError("its flags and its key do not agree")
+        if flags & _NULL_VALUE and value:
+            raise ValueError("its flags say that there is no value, and there is one")
+        return Message(offset, name, None if flags & _NULL_VALUE else value, headers, timestamp_ms, kind)
