@@ -1,0 +1,74 @@
+"""JSON with one form only: keys sorted, no spaces, whole numbers; what is read has to be what would be written."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import orjson
+
+from include.errors import Terminal
+
+__all__ = ["VERSION", "dump", "load", "offset", "offset_or_none", "text", "unreadable", "whole"]
+
+VERSION: Final = 1
+"""Of all the protocol's objects, as their field `v`."""
+
+
+def dump(value: Mapping[str, Any]) -> bytes:
+    """The one form of `value`, with its version."""
+    return orjson.dumps({**value, "v": VERSION}, option=orjson.OPT_SORT_KEYS)
+
+
+def load(body: bytes, key: str, names: frozenset[str]) -> dict[str, Any]:
+    """What `dump` was given; `Terminal` naming the object for other fields, another form or another version."""
+    try:
+        found = orjson.loads(body)
+    except orjson.JSONDecodeError as error:
+        raise unreadable(key, str(error)) from error
+    if not isinstance(found, dict):
+        raise unreadable(key, "it is no JSON object")
+    version = found.pop("v", None)
+    if version != VERSION:
+        raise unreadable(key, f"version {version!r}, this release reads {VERSION}")
+    if found.keys() != names:
+        raise unreadable(key, f"fields {sorted(found.keys() ^ names)} too few or too many")
+    if dump(found) != body:
+        raise unreadable(key, "it is not in canonical form")
+    return found
+
+
+def whole(value: Any) -> int:
+    """A whole number; ValueError otherwise, for a truth value too."""
+    if type(value) is not int:
+        raise ValueError(f"{value!r} is no whole number")
+    return value
+
+
+def offset(value: Any) -> int:
+    """A whole number from 0 on; ValueError otherwise."""
+    if whole(value) < 0:
+        raise ValueError(f"{value!r} is below 0")
+    return int(value)
+
+
+def offset_or_none(value: Any) -> int | None:
+    """A whole number from 0 on, or None; ValueError otherwise."""
+    return None if value is None else offset(value)
+
+
+def text(value: Any) -> str:
+    """A text; ValueError otherwise."""
+    if type(value) is not str:
+        raise ValueError(f"{value!r} is no text")
+    return value
+
+
+def unreadable(key: str, reason: str) -> Terminal:
+    """The error for an object of the protocol that cannot be understood."""
+    return Terminal(
+        "an object of the chain cannot be read",
+        key=key,
+        reason=reason,
+        fix="Run `lyrebird lake audit`; a newer version needs the newer release.",
+    )

@@ -1,0 +1,218 @@
+"""What readers follow: which generation holds which cuts of a topic.
+
+The pointer is an ordered list of entries {generation, cuts}, one object for each topic id, changed by `If-Match`
+alone. A data object is read when the newest entry that holds its `first` names its generation:
+
+* the first writer's entry holds everything;
+* an upgrade appends, before it writes, [head of the old chain, ∞) of each partition, and partitions not named then;
+* a backfill appends, when it is promoted, the cuts that it has rewritten, whole ones, with all their dates.
+
+So an object is read or not by its name alone, and late data or a record that another parser puts elsewhere are in one
+place. A generation's number is reserved here before anything is written under it.
+"""
+
+from __future__ import annotations
+
+import bisect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final, Literal, get_args
+
+from include.errors import BackPressure, Terminal, Transient
+from include.lake.canonical import dump, load, offset, text, unreadable
+from include.lake.chain_key import TopicKey
+from include.lake.cut import Commit
+from include.lake.object_key import ObjectKey
+from include.store.object_store import ObjectStore
+
+__all__ = ["Cuts", "Entry", "Pointer", "Purpose", "Reservation", "change_pointer", "ranges_of", "read_pointer"]
+
+Range = tuple[int, int | None]
+"""[from, until) of cuts' `first`; None: without end."""
+
+Cuts = Mapping[int, Sequence[Range]]
+
+Purpose = Literal["live", "backfill"]
+
+_FIELDS: Final = frozenset({"entries", "reserved"})
+_ENTRY: Final = frozenset({"generation", "cuts", "others"})
+_RESERVED: Final = frozenset({"generation", "by", "purpose"})
+_TRIES: Final = 100
+
+
+@dataclass(frozen=True)
+class Entry:
+    """Cuts that are read in `generation`: by partition, sorted and apart; `others`: all of partitions not in `cuts`."""
+
+    generation: int
+    cuts: Cuts
+    others: bool = False
+
+    def __post_init__(self) -> None:
+        for partition, ranges in self.cuts.items():
+            end: int | None = -1
+            for first, until in ranges:
+                if partition < 0 or end is None or first <= end or (until is not None and until <= first):
+                    raise ValueError(f"ranges of partition {partition} are not sorted and apart: {list(ranges)}")
+                end = until
+
+    def holds(self, partition: int, first: int) -> bool:
+        """Whether the cut at `first` is read here, unless a newer entry holds it."""
+        ranges = self.cuts.get(partition)
+        if ranges is None:
+            return self.others
+        at = bisect.bisect_right(ranges, first, key=lambda each: each[0]) - 1
+        if at < 0:
+            return False
+        until = ranges[at][1]
+        return until is None or first < until
+
+    def start(self, partition: int) -> int | None:
+        """Where the chain that this entry is for begins; None when it holds nothing of the partition."""
+        ranges = self.cuts.get(partition)
+        if ranges is None:
+            return 0 if self.others else None
+        return ranges[0][0] if ranges else None
+
+
+@dataclass(frozen=True, slots=True)
+class Reservation:
+    """A generation number that is taken, by whom (asking again gives the same) and what for."""
+
+    generation: int
+    by: str
+    purpose: Purpose
+
+
+@dataclass(frozen=True, slots=True)
+class Pointer:
+    """All entries, oldest first, and all numbers that are taken."""
+
+    entries: tuple[Entry, ...] = ()
+    reserved: tuple[Reservation, ...] = ()
+
+    def generation_of(self, partition: int, first: int) -> int | None:
+        """The generation in which the cut at `first` is read; None when no entry holds it."""
+        return next((each.generation for each in reversed(self.entries) if each.holds(partition, first)), None)
+
+    def reads(self, key: ObjectKey) -> bool:
+        """Whether readers read this data object."""
+        return self.generation_of(key.partition, key.first) == key.generation
+
+    def reserve(self, by: str, purpose: Purpose, *, least: int = 1) -> Pointer:
+        """Take the next number, `least` or above (a topic made anew goes on after the old one); once for each `by`."""
+        if self.reservation(by) is not None:
+            return self
+        number = max([least, *(each.generation + 1 for each in self.reserved)])
+        return replace(self, reserved=(*self.reserved, Reservation(number, by, purpose)))
+
+    def reservation(self, by: str) -> Reservation | None:
+        """What `by` has taken."""
+        return next((each for each in self.reserved if each.by == by), None)
+
+    def append(self, entry: Entry) -> Pointer:
+        """Let `entry` count from now on; nothing when it does already; `Terminal` for a number never reserved."""
+        if entry in self.entries:
+            return self
+        if all(each.generation != entry.generation for each in self.reserved):
+            raise Terminal(
+                "a generation that nobody reserved", generation=entry.generation, fix="Reserve its number first."
+            )
+        if any(each.generation == entry.generation for each in self.entries):
+            raise Terminal(
+                "a generation has its entry already, and another one",
+                generation=entry.generation,
+                fix="Write under a new generation: what readers see of one never changes.",
+            )
+        return replace(self, entries=(*self.entries, entry))
+
+    def upgrade(self, generation: int, heads: Mapping[int, int]) -> Pointer:
+        """Let `generation` take over live at these heads of the chains before it; the first one takes everything."""
+        if any(each.generation == generation for each in self.entries):
+            return self
+        cuts: Cuts = {partition: ((head, None),) for partition, head in heads.items()} if self.entries else {}
+        return self.append(Entry(generation, cuts, others=True))
+
+    def to_bytes(self) -> bytes:
+        """Canonical JSON."""
+        entries = [
+            {
+                "generation": entry.generation,
+                "cuts": {str(partition): [list(each) for each in ranges] for partition, ranges in entry.cuts.items()},
+                "others": entry.others,
+            }
+            for entry in self.entries
+        ]
+        reserved = [{name: getattr(each, name) for name in _RESERVED} for each in self.reserved]
+        return dump({"entries": entries, "reserved": reserved})
+
+    @classmethod
+    def parse(cls, body: bytes, topic: TopicKey) -> Pointer:
+        """Inverse of `to_bytes`; `Terminal` naming the object for anything else."""
+        found = load(body, topic.pointer, _FIELDS)
+        try:
+            return cls(tuple(map(_entry, found["entries"])), tuple(map(_reservation, found["reserved"])))
+        except (AttributeError, TypeError, ValueError, StopIteration) as error:
+            raise unreadable(topic.pointer, repr(error)) from error
+
+
+def ranges_of(commits: Sequence[Commit]) -> tuple[Range, ...]:
+    """The cuts of a backfill in one partition, as its entry has them; neighbours become one range."""
+    ranges: list[Range] = []
+    for commit in sorted(commits, key=lambda each: each.first):
+        if ranges and ranges[-1][1] == commit.first:
+            ranges[-1] = (ranges[-1][0], commit.next)
+        else:
+            ranges.append((commit.first, commit.next))
+    return tuple(ranges)
+
+
+def read_pointer(store: ObjectStore, topic: TopicKey) -> Pointer:
+    """The pointer as it stands; an empty one where there is none."""
+    found = store.get(topic.pointer)
+    return Pointer.parse(found.body, topic) if found else Pointer()
+
+
+def change_pointer(store: ObjectStore, topic: TopicKey, change: Callable[[Pointer], Pointer]) -> Pointer:
+    """Apply `change`, again on what others wrote meanwhile; gives what stands then.
+
+    `change` gives its argument back when there is nothing (left) to do: so an answer that was lost does no harm.
+    Raises the store's error when it does not answer; whether the change was made then shows when it is asked again.
+    """
+    for _ in range(_TRIES):
+        found = store.get(topic.pointer)
+        before = Pointer.parse(found.body, topic) if found else Pointer()
+        after = change(before)
+        if found is not None and after == before:
+            return before
+        body = after.to_bytes()
+        try:
+            if found is None:
+                written = store.put_if_absent(topic.pointer, body)
+            else:
+                written = store.put_if_match(topic.pointer, body, found.info.etag)
+        except (Transient, BackPressure):
+            now = store.get(topic.pointer)
+            if now is None or change(standing := Pointer.parse(now.body, topic)) != standing:
+                raise
+            return standing
+        if written is not None:
+            return after
+    raise Terminal("the readers' pointer changes all the time", key=topic.pointer, fix="Who else writes it?")
+
+
+def _entry(value: Any) -> Entry:
+    if value.keys() != _ENTRY or type(value["others"]) is not bool:
+        raise ValueError(f"{value!r} is no entry")
+    cuts = {
+        int(partition): tuple((offset(first), None if until is None else offset(until)) for first, until in ranges)
+        for partition, ranges in value["cuts"].items()
+    }
+    return Entry(offset(value["generation"]), cuts, value["others"])
+
+
+def _reservation(value: Any) -> Reservation:
+    if value.keys() != _RESERVED:
+        raise ValueError(f"{value!r} is no reservation")
+    purpose = next(each for each in get_args(Purpose) if each == value["purpose"])
+    return Reservation(offset(value["generation"]), text(value["by"]), purpose)

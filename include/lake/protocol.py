@@ -1,0 +1,231 @@
+"""How a Kafka partition comes to the object store exactly once, whoever works at it and however often it is tried.
+
+The chain in the bucket is the only truth. Everything is written with `If-None-Match: *`. A cut at `first`:
+
+1. Read [first, …) into local files.
+2. Put the intent: end and files. Where one stands already, it binds: its range is read again, exactly, unless what
+   was read is what it says.
+3. Put each file. Where an object stands, its metadata decide: the same bytes are done; other bytes of the same
+   intent are adopted, as they come of the same offsets (compaction between the attempts, another library); anything
+   else stops the worker.
+4. Put the commit. Where one stands, somebody finished.
+
+After an answer that was lost, the object is read before anything is written again. A worker that was asleep meets
+its own past: every name of the cut is taken. A re-reading may show less than the intent says (compaction), never
+more: then records were told apart otherwise than before, and the worker stops before it stores one of them twice.
+(So it does when a new leader still has what the old one had compacted away, in the midst of a cut: go on under a new
+generation then.)
+
+Nothing here does I/O or knows the time: `chain` carries the steps out, a model of the tests tries their orders.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from include.errors import Terminal
+from include.lake.adoption import (
+    Contradictions,
+    agreed,
+    as_stored,
+    check_reread,
+    commit_of,
+    fits,
+    judge,
+    metadata_of,
+    planned,
+    stopped,
+)
+from include.lake.chain_key import ChainKey, parse_cut_key
+from include.lake.cut import Commit, Intent, Reason, StoredFile
+from include.lake.object_key import digits
+from include.lake.steps import (
+    Committed,
+    Get,
+    Heads,
+    ListAfter,
+    LocalCut,
+    LocalFile,
+    PutBody,
+    PutFile,
+    PutFiles,
+    PutOutcome,
+    ReadRange,
+    Seen,
+    Steps,
+)
+
+__all__ = ["Head", "Plan", "advance", "find_head", "write_cut"]
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Up to where the upload policy wants the partition stored, and why.
+
+    `policy` and `writer` are noted in the intent, nothing depends on them. `exact`: in one cut, whatever its size.
+    """
+
+    until: int
+    reason: Reason
+    policy: str
+    writer: str
+    exact: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """Where a chain ends: every offset below `next` is settled.
+
+    `last` is the `first` of its last commit (None: no commit yet), `unfinished` whether an intent stands at `next`,
+    `listed` how many commits were listed to find it.
+    """
+
+    next: int
+    last: int | None
+    unfinished: bool
+    listed: int = 0
+
+
+def advance(chain: ChainKey, start: int, hint: int | None, plan: Plan) -> Steps[Head]:
+    """Carry the chain to `plan.until` at least, from wherever its head is; nothing when it is beyond.
+
+    `start` is where a chain of this generation begins (its entry's range in the pointer), `hint` the `first` of any
+    commit, which saves listing those before it.
+    """
+    head = yield from find_head(chain, start, hint)
+    while head.next < plan.until:
+        commit = yield from write_cut(chain, head.next, plan, begun=head.unfinished)
+        yield Committed(commit)
+        head = Head(commit.next, commit.first, unfinished=False)
+    return head
+
+
+def find_head(chain: ChainKey, start: int, hint: int | None) -> Steps[Head]:
+    """The end of the chain. Its last commit tells, as a cut is begun nowhere but where the one before it ends."""
+    keys: tuple[str, ...] = yield ListAfter(f"{chain}/", "" if hint is None else f"{chain}/{digits(hint)}")
+    cuts = [parse_cut_key(key, chain) for key in keys]
+    commits = [first for first, kind in cuts if kind == "commit"]
+    if not commits and hint is not None:
+        return (yield from find_head(chain, start, None))
+    last = commits[-1] if commits else None
+    where = start if last is None else (yield from _commit(chain, last)).next
+    return Head(where, last, unfinished=(where, "intent") in cuts[-2:], listed=len(commits))
+
+
+def write_cut(chain: ChainKey, first: int, plan: Plan, *, begun: bool = False) -> Steps[Commit]:
+    """Make the cut at `first` whole: that of `plan`, or the one that stands there already (`begun`: it is known to).
+
+    Gives the commit that stands at the end, whoever wrote it. For a backfill, too, whose cuts are given one by one.
+    """
+    local: LocalCut | None = None
+    mine: Intent | None = None
+    if begun:
+        intent = yield from _intent(chain, first)
+    else:
+        # 1. Read.
+        local = yield ReadRange(first, plan.until, plan.exact)
+        # 2. Promise.
+        mine = _promise(chain, first, plan, local)
+        intent = yield from _settle_intent(chain, first, mine)
+    if intent != mine:
+        commit = yield from _commit_or_none(chain, first)
+        if commit is not None:
+            return agreed(chain, commit, intent)
+    if local is None or not fits(local, intent):
+        local = yield ReadRange(first, intent.end, True, intent.config, tuple(file.key for file in intent.files))
+        check_reread(chain, first, local, intent)
+    # 3. Store.
+    stored = yield from _store(chain, first, local.files, intent)
+    # 4. Commit.
+    return (yield from _settle_commit(chain, commit_of(chain, first, intent, local, stored), intent))
+
+
+def _promise(chain: ChainKey, first: int, plan: Plan, cut: LocalCut) -> Intent:
+    if not (first < cut.end <= plan.until and (cut.end == plan.until or not plan.exact)):
+        raise stopped("a reader ended a cut where it must not", chain.intent(first), end=cut.end, until=plan.until)
+    reason: Reason = plan.reason if cut.end == plan.until else "size"
+    intent = Intent(cut.end, reason, plan.policy, cut.config, plan.writer, planned(cut.files))
+    try:
+        intent.check(chain, first)
+    except (ValueError, Terminal) as error:
+        raise stopped("a reader made files that no cut can have", chain.intent(first), reason=str(error)) from error
+    return intent
+
+
+def _settle_intent(chain: ChainKey, first: int, mine: Intent) -> Steps[Intent]:
+    """The intent that stands, mine or another's."""
+    contradictions = Contradictions(chain.intent(first))
+    while True:
+        outcome: PutOutcome = yield PutBody(chain.intent(first), mine.to_bytes())
+        if outcome == "created":
+            return mine
+        found = yield from _intent_or_none(chain, first)
+        if found is not None:
+            return found
+        contradictions.absent((outcome,))
+
+
+def _store(chain: ChainKey, first: int, files: tuple[LocalFile, ...], intent: Intent) -> Steps[tuple[StoredFile, ...]]:
+    """Every file of the cut as the store has it, sorted by key."""
+    promise = intent.id(chain, first)
+    promised = {file.key: file for file in intent.files}
+    stored: list[StoredFile] = []
+    pending = sorted(files, key=lambda file: file.key)
+    contradictions = Contradictions(chain.intent(first))
+    while pending:
+        outcomes: tuple[PutOutcome, ...] = yield PutFiles(tuple(PutFile(f, metadata_of(f, promise)) for f in pending))
+        answered = list(zip(pending, outcomes, strict=True))
+        stored += [as_stored(file) for file, outcome in answered if outcome == "created"]
+        answered = [each for each in answered if each[1] != "created"]
+        if not answered:
+            break
+        seen: tuple[Seen | None, ...] = yield Heads(tuple(file.key for file, _ in answered))
+        pending, absent = [], []
+        for (file, outcome), found in zip(answered, seen, strict=True):
+            if found is not None:
+                stored.append(judge(file, found, promise, promised[file.key]))
+            else:
+                pending.append(file)
+                absent.append(outcome)
+        contradictions.absent(absent)
+    return tuple(sorted(stored, key=lambda file: file.key))
+
+
+def _settle_commit(chain: ChainKey, mine: Commit, intent: Intent) -> Steps[Commit]:
+    """The commit that stands, mine or another's."""
+    contradictions = Contradictions(chain.commit(mine.first))
+    while True:
+        outcome: PutOutcome = yield PutBody(chain.commit(mine.first), mine.to_bytes())
+        if outcome == "created":
+            return mine
+        found = yield from _commit_or_none(chain, mine.first)
+        if found is not None:
+            agreed(chain, found, intent)
+            if [file[:3] for file in found.files] != [file[:3] for file in mine.files]:
+                raise stopped("a commit lists other bytes than the store has", chain.commit(mine.first))
+            return found
+        contradictions.absent((outcome,))
+
+
+def _intent(chain: ChainKey, first: int) -> Steps[Intent]:
+    found = yield from _intent_or_none(chain, first)
+    if found is None:
+        raise stopped("an intent that was listed is gone", chain.intent(first))
+    return found
+
+
+def _intent_or_none(chain: ChainKey, first: int) -> Steps[Intent | None]:
+    body: bytes | None = yield Get(chain.intent(first))
+    return None if body is None else Intent.parse(body, chain, first)
+
+
+def _commit(chain: ChainKey, first: int) -> Steps[Commit]:
+    found = yield from _commit_or_none(chain, first)
+    if found is None:
+        raise stopped("a commit that was listed is gone", chain.commit(first))
+    return found
+
+
+def _commit_or_none(chain: ChainKey, first: int) -> Steps[Commit | None]:
+    body: bytes | None = yield Get(chain.commit(first))
+    return None if body is None else Commit.parse(body, chain, first)
