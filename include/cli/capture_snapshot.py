@@ -11,7 +11,7 @@ import click
 import orjson
 
 from include.cli.table import duration, table
-from include.clock import SystemClock
+from include.clock import Clock, SystemClock
 from include.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -102,8 +102,8 @@ def _bar() -> Iterator[Callable[[Answer | None], None]]:
 class _Lines:
     """A plain line every ten seconds, as in a task's log."""
 
-    def __init__(self) -> None:
-        self._clock = SystemClock()
+    def __init__(self, clock: Clock | None = None) -> None:
+        self._clock = clock or SystemClock()
         self._next_s = self._clock.monotonic_s() + _LINE_EVERY_S
         self._last = self._clock.monotonic_s(), 0
 
