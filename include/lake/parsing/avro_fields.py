@@ -1,0 +1,62 @@
+"""Values of Avro messages in the Confluent wire format, by the schemas of a registry.
+
+Each message is walked by the schema that wrote it, to its last byte; so fields may come and go over time.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from typing import Any, Final
+
+import fastavro
+from fastavro.schema import SchemaParseException, UnknownType
+
+from include.lake.parsing.avro_walk import Take, compile_walk
+from include.lake.parsing.fields import Read, Wanted, invalid, plan
+from include.log.ports import SchemaRegistry
+
+__all__ = ["avro_reader"]
+
+_HEAD: Final = 5
+
+
+def avro_reader(wanted: Sequence[Wanted], registry: SchemaRegistry) -> Read:
+    """Reads values at names of fields, keys of maps, indexes of arrays; None where the schema has no such field.
+
+    The reader raises what the registry does: `Transient` when it does not answer, `InvalidRecord` for an id that
+    nobody registered.
+    """
+    tree = plan(wanted)
+    instants = frozenset(place for place, want in enumerate(wanted) if want.instant)
+    count = len(wanted)
+    walks: dict[bytes, Take] = {}
+
+    def learn(head: bytes, data: bytes) -> Take:
+        if len(head) < _HEAD or head[0] != 0:
+            raise invalid("the message is not in the Confluent wire format", "Avro: magic", head=data)
+        schema_id = int.from_bytes(head[1:], "big")
+        schema = registry.schema(schema_id)
+        try:
+            walk = compile_walk(fastavro.parse_schema(dict(schema)), tree, instants)
+        except (SchemaParseException, UnknownType, ValueError, KeyError, TypeError) as error:
+            raise invalid("the message's schema cannot be used", f"Avro: {error!r}", schema_id=schema_id) from None
+        walks[head] = walk
+        return walk
+
+    def read(data: bytes) -> Sequence[Any]:
+        head = data[:_HEAD]
+        walk = walks.get(head) or learn(head, data)
+        values: list[Any] = [None] * count
+        try:
+            end = walk(data, _HEAD, values)
+        except (IndexError, struct.error):
+            end = len(data) + 1
+        except (ValueError, OverflowError, RecursionError) as error:
+            raise invalid("the message is not what its schema says", f"Avro: {error}", head=data) from None
+        if end != len(data):
+            what = "is cut short" if end > len(data) else "goes on after its end"
+            raise invalid(f"the Avro message {what}", "Avro", size=len(data), head=data)
+        return values
+
+    return read

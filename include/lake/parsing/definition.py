@@ -1,0 +1,228 @@
+"""Parsers as the deployment file declares them, by `format`; their hash; and how to make one."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, model_validator
+
+from include.errors import SettingsError
+from include.lake.parsing.avro_fields import avro_reader
+from include.lake.parsing.custom import CheckedParser, CheckedTransformer, load
+from include.lake.parsing.delimited_fields import delimited_reader
+from include.lake.parsing.descriptor_set import DescriptorSet
+from include.lake.parsing.event_time import EventTime
+from include.lake.parsing.field_parser import FieldParser
+from include.lake.parsing.fields import Read, Wanted
+from include.lake.parsing.json_fields import json_reader
+from include.lake.parsing.message_pack_fields import message_pack_reader
+from include.lake.parsing.port import Parser
+from include.lake.parsing.protobuf_fields import ProtobufFraming, protobuf_reader
+from include.lake.parsing.regex_fields import check_pattern, regex_reader
+from include.lake.parsing.rules import ClassReference, Rules
+from include.lake.parsing.thrift_fields import ThriftProtocol, thrift_reader
+from include.lake.parsing.zones import RULES
+from include.log.ports import SchemaRegistry
+from include.settings.deployment import Strict
+
+__all__ = [
+    "AvroParser",
+    "CustomParser",
+    "DelimitedParser",
+    "JsonParser",
+    "Means",
+    "MessagePackParser",
+    "OpaqueParser",
+    "ParserDefinition",
+    "ProtobufParser",
+    "RegexParser",
+    "ThriftParser",
+    "build",
+    "configuration_hash",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Means:
+    """What parsers are made with. `folder`: that of the deployment, where their files lie."""
+
+    folder: Path
+    registry: SchemaRegistry | None = None
+
+
+class JsonParser(Rules):
+    """JSON objects; fields by names of members and indexes of arrays."""
+
+    format: Literal["json"]
+
+
+class AvroParser(Rules):
+    """Avro in the Confluent wire format; fields by names, keys of maps and indexes of arrays."""
+
+    format: Literal["avro"]
+
+
+class MessagePackParser(Rules):
+    """MessagePack; fields by keys of maps (text, or whole numbers) and indexes of arrays."""
+
+    format: Literal["messagepack"]
+
+
+class DelimitedParser(Rules):
+    """Delimited text; fields are numbers of columns, from 1, or names of `columns`."""
+
+    format: Literal["delimited"]
+    delimiter: str = Field(default=",", min_length=1, max_length=8)
+    columns: tuple[str, ...] = Field(default=(), description="names of all columns, when messages have exactly these")
+    quote: str | None = Field(default=None, min_length=1, max_length=1, description="what values may be quoted with")
+
+    @model_validator(mode="after")
+    def _splits(self) -> DelimitedParser:
+        if self.quote is not None and (len(self.delimiter) != 1 or self.quote == self.delimiter):
+            raise ValueError("with quotes, the delimiter is one other sign")
+        if set(self.delimiter) & set("\r\n") or len(set(self.columns)) != len(self.columns):
+            raise ValueError("a delimiter is no line end, and columns have different names")
+        return self
+
+
+class RegexParser(Rules):
+    """A regular expression (Python's, over bytes); fields are its named groups."""
+
+    format: Literal["regex"]
+    pattern: str = Field(min_length=1, max_length=2000)
+    most_bytes: int = Field(default=8192, ge=1, le=1 << 20, description="longer messages are refused")
+
+    @model_validator(mode="after")
+    def _compiles(self) -> RegexParser:
+        check_pattern(self.pattern)
+        return self
+
+
+class ThriftParser(Rules):
+    """Thrift structs; fields are paths of field ids, as in 1.3."""
+
+    format: Literal["thrift"]
+    protocol: ThriftProtocol = "binary"
+
+
+class ProtobufParser(Rules):
+    """Protobuf messages; fields by names."""
+
+    format: Literal["protobuf"]
+    descriptor_set: str = Field(min_length=1, description="file of `protoc --include_imports -o`, in the deployment")
+    message: str = Field(min_length=1, description="full name, as in shop.v1.Order")
+    framing: ProtobufFraming = "none"
+
+
+class OpaqueParser(Rules):
+    """Looks at no content: names by offset, and by the Kafka timestamp."""
+
+    format: Literal["opaque"]
+    time: EventTime | None = EventTime()
+
+    @model_validator(mode="after")
+    def _closed(self) -> OpaqueParser:
+        if self.wanted():
+            raise ValueError("format: opaque reads no fields")
+        return self
+
+
+class CustomParser(Strict):
+    """A class of the user's that is a `Parser` itself; only `parse` and `version` are asked of it."""
+
+    format: Literal["class"]
+    parser: ClassReference
+
+
+ParserDefinition = Annotated[
+    JsonParser
+    | AvroParser
+    | MessagePackParser
+    | DelimitedParser
+    | RegexParser
+    | ThriftParser
+    | ProtobufParser
+    | OpaqueParser
+    | CustomParser,
+    Field(discriminator="format"),
+]
+
+
+def build(definition: ParserDefinition, means: Means) -> Parser:
+    """The parser; `SettingsError` when its files, classes or fields are not there."""
+    if isinstance(definition, CustomParser):
+        return CheckedParser(load(definition.parser, "parse"))
+    reference = definition.transformer
+    transformer = CheckedTransformer(load(reference, "transform")) if reference else None
+    try:
+        return FieldParser(definition, _reader(definition, means), transformer)
+    except ValueError as error:
+        raise SettingsError(
+            f"the parser of format {definition.format} cannot be made: {error}",
+            fix="Correct it in the deployment file.",
+        ) from None
+
+
+def configuration_hash(definition: ParserDefinition, means: Means) -> str:
+    """SHA-256 (hex) of all that decides on the parser's answers.
+
+    That is the definition without what stands at its default, the version of the code or of the user's classes, the
+    content of a descriptor set, and the time zones' rules where a zone other than UTC is declared.
+    """
+    declared = definition.model_dump(mode="json", exclude_defaults=True)
+    parts: dict[str, Any] = {"parser": declared, "version": build(definition, means).version}
+    if isinstance(definition, Rules) and definition.transformer is not None:
+        parts["transformer"] = load(definition.transformer, "transform").version
+    if isinstance(definition, ProtobufParser):
+        parts["descriptor_set"] = hashlib.sha256(_file(definition.descriptor_set, means)).hexdigest()
+    if _zoned(declared):
+        parts["zones"] = RULES
+    text = json.dumps(parts, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _zoned(declared: Any) -> bool:
+    if isinstance(declared, dict):
+        return "zone" in declared or any(_zoned(value) for value in declared.values())
+    return isinstance(declared, list) and any(_zoned(value) for value in declared)
+
+
+def _reader(definition: Rules, means: Means) -> Callable[[Sequence[Wanted]], Read]:
+    match definition:
+        case JsonParser():
+            return json_reader
+        case AvroParser():
+            registry = means.registry
+            if registry is None:
+                raise ValueError("it needs a schema registry")
+            return lambda wanted: avro_reader(wanted, registry)
+        case MessagePackParser():
+            return message_pack_reader
+        case DelimitedParser():
+            return lambda wanted: delimited_reader(wanted, definition.delimiter, definition.columns, definition.quote)
+        case RegexParser():
+            return lambda wanted: regex_reader(wanted, definition.pattern, definition.most_bytes)
+        case ThriftParser():
+            return lambda wanted: thrift_reader(wanted, definition.protocol)
+        case ProtobufParser():
+            types = DescriptorSet.parse(_file(definition.descriptor_set, means))
+            return lambda wanted: protobuf_reader(wanted, types, definition.message, definition.framing)
+        case _:
+            return lambda _wanted: lambda _data: ()
+
+
+def _file(name: str, means: Means) -> bytes:
+    try:
+        return (means.folder / name).read_bytes()
+    except OSError as error:
+        raise SettingsError(
+            "a file of the deployment cannot be read",
+            file=str(means.folder / name),
+            reason=str(error),
+            fix="Put it there.",
+        ) from error

@@ -1,0 +1,56 @@
+"""Values of JSON texts. orjson reads them; a wanted number with a fraction is read again as the exact decimal."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from decimal import Decimal
+from typing import Any
+
+import orjson
+
+from include.lake.parsing.fields import Path, Read, Wanted, invalid
+
+__all__ = ["json_reader"]
+
+
+def json_reader(wanted: Sequence[Wanted]) -> Read:
+    """Reads the values of objects; a step through what has no such member gives None."""
+    paths = [want.path for want in wanted]
+    loads, broken = orjson.loads, orjson.JSONDecodeError
+    only = str(paths[0][0]) if len(paths) == 1 and len(paths[0]) == 1 else None
+
+    def read(data: bytes) -> Sequence[Any]:
+        try:
+            document = loads(data)
+        except broken as error:
+            raise invalid("the message is no JSON", f"JSON: {error}", head=data) from None
+        if type(document) is not dict:
+            raise invalid("the message is no JSON object", "JSON type", head=data)
+        if only is not None:
+            value = document.get(only)
+            return (value,) if type(value) is not float else _exact(data, paths)
+        values = [_at(document, path) for path in paths]
+        return _exact(data, paths) if float in map(type, values) else values
+
+    return read
+
+
+def _at(value: Any, path: Path) -> Any:
+    for step in path:
+        if type(value) is dict:
+            value = value.get(step if type(step) is str else str(step))
+        elif type(value) is list and type(step) is int:
+            value = value[step] if step < len(value) else None
+        else:
+            return None
+    return value
+
+
+def _exact(data: bytes, paths: Sequence[Path]) -> Sequence[Any]:
+    """The values with numbers as they are written: as floats, late times of an hour can round into the next."""
+    try:
+        document = json.loads(data, parse_float=Decimal)
+    except (ValueError, ArithmeticError, RecursionError) as error:
+        raise invalid("the message has a number that cannot be read", f"JSON: {error}", head=data) from None
+    return [_at(document, path) for path in paths]

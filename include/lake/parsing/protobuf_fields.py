@@ -1,0 +1,205 @@
+"""Values of Protobuf messages by field names, guided by a descriptor set, without generated classes.
+
+Only what is on the wire is walked over; nothing is decoded that is not wanted. As the format asks, the last of
+several values of a field counts, and several parts of one message are one. An event time that is absent is missing,
+never 1970; other absent fields of proto3 without presence have their type's zero.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Sequence
+from typing import Any, Final, Literal
+
+from include.lake.parsing.descriptor_set import DescriptorSet, FieldType, MessageType
+from include.lake.parsing.fields import Instant, Read, Wanted, invalid, shown
+from include.lake.parsing.thrift_compact import varint
+from include.lake.parsing.wire import FIXED32, FIXED64, SIZED, VARINT, fields_of, skip
+
+__all__ = ["ProtobufFraming", "protobuf_reader"]
+
+ProtobufFraming = Literal["none", "confluent"]
+"""none: the message alone; confluent: 0x00, schema id in 4 bytes, the message's index in its file."""
+
+_TIMESTAMP: Final = "google.protobuf.Timestamp"
+_GROUP, _MESSAGE, _ENUM = 10, 11, 14
+
+
+def _signed(bits: int) -> Callable[[int], int]:
+    # 32-bit numbers are cut to their low bits, as every reader does.
+    mask, top = (1 << bits) - 1, 1 << (bits - 1)
+    return lambda raw: ((raw & mask) ^ top) - top
+
+
+def _zigzag(bits: int) -> Callable[[int], int]:
+    mask = (1 << bits) - 1
+    return lambda raw: ((raw & mask) >> 1) ^ -(raw & 1)
+
+
+# By `FieldDescriptorProto.Type`: wire type, what makes a value of its raw number or bytes, zero.
+_KINDS: Final[dict[int, tuple[int, Callable[[Any], Any], Any]]] = {
+    1: (FIXED64, lambda raw: struct.unpack("<d", raw.to_bytes(8, "little"))[0], 0.0),
+    2: (FIXED32, lambda raw: struct.unpack("<f", raw.to_bytes(4, "little"))[0], 0.0),
+    3: (VARINT, _signed(64), 0),
+    4: (VARINT, int, 0),
+    5: (VARINT, _signed(32), 0),
+    6: (FIXED64, int, 0),
+    7: (FIXED32, int, 0),
+    8: (VARINT, bool, False),
+    9: (SIZED, bytes.decode, ""),
+    12: (SIZED, bytes, b""),
+    13: (VARINT, lambda raw: raw & 0xFFFFFFFF, 0),
+    15: (FIXED32, _signed(32), 0),
+    16: (FIXED64, _signed(64), 0),
+    17: (VARINT, _zigzag(32), 0),
+    18: (VARINT, _zigzag(64), 0),
+}
+
+# Of a message, by field number: (wire type, conversion, places) or (_MESSAGE, plan below, ()).
+_Plan = dict[int, tuple[int, Any, list[int]]]
+
+
+def protobuf_reader(wanted: Sequence[Wanted], types: DescriptorSet, message: str, framing: ProtobufFraming) -> Read:
+    """Reads values, enums by name, `google.protobuf.Timestamp` as `Instant`. `ValueError` for paths that are none."""
+    root = _message(types, message)
+    tree: _Plan = {}
+    defaults: list[Any] = []
+    parents: list[list[int]] = []
+    for place, want in enumerate(wanted):
+        default, parent = _add(types, root, want, place, tree)
+        defaults.append(default)
+        parents.append(parent)
+    # Zero of a field stands only where its message is: which ones were met is noted by their first field numbers.
+    zeros = [(place, zero, tuple(parents[place])) for place, zero in enumerate(defaults) if zero is not None]
+    framed, count = framing == "confluent", len(wanted)
+
+    def read(data: bytes) -> Sequence[Any]:
+        values: list[Any] = [None] * count
+        met: set[tuple[int, ...]] = {()}
+        try:
+            start = _unframe(data, root) if framed else 0
+            _walk(data, start, len(data), tree, values, met, ())
+        except IndexError:
+            raise invalid("the Protobuf message is cut short", "Protobuf", size=len(data), head=data) from None
+        except (ValueError, struct.error) as error:
+            raise invalid("the message is no Protobuf of its type", f"Protobuf: {error}", head=data) from None
+        for place, zero, parent in zeros:
+            if values[place] is None and parent in met:
+                values[place] = zero
+        return values
+
+    return read
+
+
+def _message(types: DescriptorSet, name: str) -> MessageType:
+    if name not in types.messages:
+        raise ValueError(f"no message {name} in the descriptor set; there are {', '.join(sorted(types.messages))}")
+    return types.messages[name]
+
+
+def _add(types: DescriptorSet, root: MessageType, want: Wanted, place: int, tree: _Plan) -> tuple[Any, list[int]]:
+    """Put a wanted path into the plan; its zero (None without one) and the numbers of the messages around it."""
+    at, numbers, level = root, list[int](), tree
+    for depth, step in enumerate(want.path):
+        field = at.fields.get(str(step))
+        if field is None:
+            raise ValueError(f"{at.name} has no field {step}; it has {', '.join(at.fields)}")
+        if field.repeated or field.kind == _GROUP:
+            raise ValueError(f"{shown(want.path)} leads through {step}, which is repeated or a group")
+        last = depth == len(want.path) - 1
+        if field.kind != _MESSAGE:
+            if not last:
+                raise ValueError(f"{shown(want.path)} goes on after {step}, which is no message")
+            kind, convert, zero = _kind(types, field)
+            _leaf(level, field.number, kind, convert, place)
+            return (zero if field.implicit and not want.time else None), numbers
+        if last:
+            if field.type_name != _TIMESTAMP:
+                raise ValueError(f"{shown(want.path)} is the message {field.type_name}: name a field of it")
+            _leaf(level, field.number, SIZED, _instant, place)
+            return None, numbers
+        below: _Plan = {}
+        found = level.setdefault(field.number, (_MESSAGE, below, []))
+        if found[0] != _MESSAGE:
+            raise ValueError(f"{shown(want.path)} goes on where another path ends")
+        level, at = found[1], _message(types, field.type_name)
+        numbers.append(field.number)
+    raise ValueError("an empty path")
+
+
+def _leaf(level: _Plan, number: int, kind: int, convert: Any, place: int) -> None:
+    found = level.setdefault(number, (kind, convert, []))
+    if found[0] == _MESSAGE:
+        raise ValueError("a path ends where another goes on")
+    found[2].append(place)
+
+
+def _kind(types: DescriptorSet, field: FieldType) -> tuple[int, Callable[[Any], Any], Any]:
+    if field.kind != _ENUM:
+        return _KINDS[field.kind]
+    names, signed = types.enums.get(field.type_name, {}), _signed(32)
+    return VARINT, lambda raw: names.get(signed(raw), signed(raw)), names.get(0, 0)
+
+
+def _walk(
+    data: bytes, at: int, end: int, tree: _Plan, values: list[Any], met: set[tuple[int, ...]], here: tuple[int, ...]
+) -> None:
+    while at < end:
+        # Tags of fields below 16 take one byte.
+        tag = data[at]
+        if tag < 0x80:
+            at += 1
+        else:
+            tag, at = varint(data, at)
+        number, kind = tag >> 3, tag & 7
+        start = at
+        if kind == SIZED and number:
+            size, start = varint(data, at)
+            at = start + size
+        else:
+            at = skip(data, at, number, kind)
+        if at > end:
+            raise IndexError
+        wanted = tree.get(number)
+        if wanted is None:
+            continue
+        expected, convert, places = wanted
+        if kind != (SIZED if expected == _MESSAGE else expected):
+            raise ValueError(f"field {number} has wire type {kind}, not that of its type")
+        if expected == _MESSAGE:
+            inside = (*here, number)
+            met.add(inside)
+            _walk(data, start, at, convert, values, met, inside)
+            continue
+        if kind == SIZED:
+            # Parts of one message are put together.
+            body = data[start:at]
+            value = convert(body) if convert is not _instant else _instant(body, values[places[0]])
+        else:
+            value = convert(varint(data, start)[0] if kind == VARINT else int.from_bytes(data[start:at], "little"))
+        for place in places:
+            values[place] = value
+
+
+def _instant(body: bytes, before: Instant | None) -> Instant:
+    parts = dict(fields_of(body))
+    known = divmod(before.ns if before else 0, 1_000_000_000)
+    seconds, nanos = parts.get(1, known[0]), parts.get(2, known[1])
+    if isinstance(seconds, bytes) or isinstance(nanos, bytes) or nanos > 999_999_999:
+        raise ValueError("no google.protobuf.Timestamp")
+    return Instant(_signed(64)(seconds) * 1_000_000_000 + nanos)
+
+
+def _unframe(data: bytes, root: MessageType) -> int:
+    """Where the message begins; it must be the one at the declared message's index."""
+    if data[0] != 0:
+        raise ValueError("no Confluent framing in front of it")
+    count, at = varint(data, 5)
+    # One index of 0 is written as a count of 0.
+    index: list[int] = [] if count else [0]
+    for _ in range(count >> 1):
+        raw, at = varint(data, at)
+        index.append(raw >> 1)
+    if tuple(index) != root.index:
+        raise ValueError(f"it is the message at {index} of its file, {root.name} stands at {list(root.index)}")
+    return at

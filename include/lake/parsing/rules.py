@@ -1,0 +1,67 @@
+"""What every parser that reads fields is told: the event time, the names, what to filter."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import Field, model_validator
+
+from include.lake.parsing.conditions import Condition
+from include.lake.parsing.event_time import EventTime
+from include.lake.parsing.fields import Wanted
+from include.lake.parsing.partition_names import ContentName, NameRule, TimeName
+from include.settings.deployment import Strict
+
+__all__ = ["ClassReference", "Rules", "Tombstones"]
+
+Tombstones = Literal["refuse", "drop", "kafka"]
+"""refuse: set aside; drop: filtered; kafka: kept, by the Kafka timestamp, and null for names by content."""
+
+
+class ClassReference(Strict):
+    """A class that is loaded by name, and what it is made with."""
+
+    name: str = Field(pattern=r"^[A-Za-z_][\w.]*:[A-Za-z_]\w*$", description="module:Class")
+    options: dict[str, Any] = Field(default_factory=dict)
+
+
+class Rules(Strict):
+    """Filters come first, so that a filtered message needs no event time; then the time, then the names."""
+
+    time: EventTime | None = None
+    names: tuple[NameRule, ...] = Field(default=(TimeName(by="day"),), min_length=1, max_length=8)
+    drop: tuple[Condition, ...] = Field(default=(), description="a message for which any of them holds is filtered")
+    keep: tuple[Condition, ...] = Field(default=(), description="one for which not all of them hold, too")
+    tombstones: Tombstones = "refuse"
+    transformer: ClassReference | None = None
+
+    @model_validator(mode="after")
+    def _whole(self) -> Rules:
+        timed = any(isinstance(rule, TimeName) for rule in self.names)
+        if timed and self.time is None:
+            raise ValueError("names by day or hour need `time`")
+        keys = [rule.name if isinstance(rule, ContentName) else _key(rule) for rule in self.names]
+        if len({key.lower() for key in keys}) != len(keys) or (timed and "hr" in keys):
+            raise ValueError(f"two names of a path are the same: {', '.join(keys)}")
+        return self
+
+    def wanted(self) -> list[Wanted]:
+        """Each value that a message is read for, once; the order is that of the rules."""
+        found: dict[Wanted, None] = {}
+        if self.time is not None and self.time.field is not None:
+            found[event_time(self.time)] = None
+        for rule in self.names:
+            if isinstance(rule, ContentName):
+                found[Wanted(rule.field)] = None
+        for condition in (*self.drop, *self.keep):
+            found[Wanted(condition.field)] = None
+        return list(found)
+
+
+def event_time(time: EventTime) -> Wanted:
+    """What is read for the event time; `field` must be there."""
+    return Wanted(time.field or (), time=True, instant=time.unit == "instant")
+
+
+def _key(rule: NameRule) -> str:
+    return "dt" if isinstance(rule, TimeName) else rule.by
