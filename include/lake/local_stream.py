@@ -7,14 +7,16 @@ synced, a crash loses them all, and the cut is read again.
 from __future__ import annotations
 
 import io
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, BinaryIO, Final
+from typing import Any, BinaryIO, Final, TypeVar
 
 from include.errors import Transient
 
 __all__ = ["BUFFER_BYTES", "LocalStream"]
 
 BUFFER_BYTES: Final = 32 << 10
+T = TypeVar("T")
 
 
 class LocalStream(io.RawIOBase):
@@ -44,8 +46,9 @@ class LocalStream(io.RawIOBase):
 
     def write(self, data: Any) -> int:
         """All of `data`."""
-        if self._file is not None:
-            return self._do(lambda: self._file.write(data))  # type: ignore[union-attr]
+        file = self._file
+        if file is not None:
+            return self._do(lambda: file.write(data))
         buffer = self._buffer
         buffer += data
         self._size += len(data)
@@ -101,7 +104,7 @@ class LocalStream(io.RawIOBase):
         with self._path.open("ab") as file:
             file.write(self._buffer)
 
-    def _do(self, call: Any) -> Any:
+    def _do(self, call: Callable[[], T]) -> T:
         try:
             return call()
         except OSError as refused:
