@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from include.errors import Terminal
 from include.lake.chain_key import ChainKey
-from include.lake.cut import Commit, Intent, PlannedFile, StoredFile
+from include.lake.cut import Commit, Gap, Intent, PlannedFile, StoredFile, gap_kind
 from include.lake.steps import LocalCut, LocalFile, PutOutcome, Seen
 
 __all__ = [
@@ -17,6 +17,7 @@ __all__ = [
     "check_reread",
     "commit_of",
     "fits",
+    "joined_gaps",
     "judge",
     "metadata_of",
     "planned",
@@ -62,14 +63,19 @@ def _within(now: PlannedFile, promised: PlannedFile) -> bool:
     return now.records <= promised.records and promised.first <= now.first and now.last <= promised.last
 
 
-def metadata_of(file: LocalFile, promise: str) -> dict[str, str]:
-    """What an adopter needs to list the object; times and offsets only where there are any."""
+def metadata_of(file: LocalFile, promise: str, gaps: Iterable[Gap]) -> dict[str, str]:
+    """What an adopter needs to list the object; times, offsets and gaps only where there are any.
+
+    The gaps go along, as the adopter may have read the range before retention took a part of it.
+    """
+    lost = ",".join(f"{gap.first}-{gap.until}" for gap in gaps)
     numbers = {"first": file.first, "last": file.last, "min-ts": file.min_ts, "max-ts": file.max_ts}
     return {
         "intent": promise,
         "sha256": file.sha256,
         "records": str(file.records),
         **{name: str(number) for name, number in numbers.items() if number is not None},
+        **({"gaps": lost} if lost else {}),
     }
 
 
@@ -78,11 +84,16 @@ def as_stored(file: LocalFile) -> StoredFile:
     return StoredFile(file.key, *file[2:])
 
 
-def judge(file: LocalFile, found: Seen, promise: str, promised: PlannedFile) -> StoredFile:
-    """The object under a name of ours: the file itself, another attempt's, or a reason to stop."""
+def judge(
+    file: LocalFile, found: Seen, promise: str, promised: PlannedFile
+) -> tuple[StoredFile, tuple[tuple[int, int], ...]]:
+    """The object under a name of ours, the file itself or another attempt's, and the gaps that it was made with.
+
+    `Terminal` when it is neither.
+    """
     metadata = found.metadata
     if metadata.get("sha256") == file.sha256 and found.size_bytes == file.bytes:
-        return as_stored(file)
+        return as_stored(file), ()
     if metadata.get("intent") != promise:
         raise stopped(
             "an object that is none of this cut has a name of it",
@@ -93,20 +104,37 @@ def judge(file: LocalFile, found: Seen, promise: str, promised: PlannedFile) -> 
     return _adopted(file.key, found.size_bytes, metadata, promised)
 
 
-def _adopted(key: str, size: int, metadata: Mapping[str, str], promised: PlannedFile) -> StoredFile:
+def _adopted(
+    key: str, size: int, metadata: Mapping[str, str], promised: PlannedFile
+) -> tuple[StoredFile, tuple[tuple[int, int], ...]]:
     try:
         first, last, least, most = (
             int(metadata[name]) if name in metadata else None for name in ("first", "last", "min-ts", "max-ts")
         )
         found = StoredFile(key, size, metadata["sha256"], int(metadata["records"]), first, last, least, most, True)
+        texts = (text.split("-") for text in metadata.get("gaps", "").split(",") if text)
+        gaps = tuple((int(start), int(until)) for start, until in texts)
     except (KeyError, ValueError) as error:
         raise stopped("the metadata of an object cannot be read", key, reason=repr(error)) from error
     if not _within(PlannedFile(key, found.records, first, last), promised):
         raise stopped("an object has more than its cut promised", key, records=found.records)
-    return found
+    return found, gaps
 
 
-def commit_of(chain: ChainKey, first: int, intent: Intent, cut: LocalCut, stored: tuple[StoredFile, ...]) -> Commit:
+def joined_gaps(first: int, gaps: Iterable[tuple[int, int]]) -> tuple[Gap, ...]:
+    """All gaps of the cut at `first`, sorted, none touching another."""
+    joined: list[tuple[int, int]] = []
+    for start, until in sorted(gaps):
+        if joined and start <= joined[-1][1]:
+            joined[-1] = (joined[-1][0], max(until, joined[-1][1]))
+        else:
+            joined.append((start, until))
+    return tuple(Gap(start, until, gap_kind(first)) for start, until in joined)
+
+
+def commit_of(
+    chain: ChainKey, first: int, intent: Intent, cut: LocalCut, stored: Sequence[StoredFile], gaps: Sequence[Gap]
+) -> Commit:
     """The commit of a cut whose files are all stored; counts are of the objects, also of those adopted."""
     least = [time for time in (cut.min_ts, *(file.min_ts for file in stored)) if time is not None]
     most = [time for time in (cut.max_ts, *(file.max_ts for file in stored)) if time is not None]
@@ -120,11 +148,11 @@ def commit_of(chain: ChainKey, first: int, intent: Intent, cut: LocalCut, stored
         quarantined=refused,
         min_ts=min(least, default=None),
         max_ts=max(most, default=None),
-        gaps=cut.gaps,
+        gaps=tuple(gaps),
         leader_epoch=cut.leader_epoch,
         config=cut.config,
         versions=cut.versions,
-        files=stored,
+        files=tuple(stored),
     )
 
 

@@ -17,7 +17,7 @@ from include.errors import Terminal
 from include.lake.canonical import dump, load, offset, offset_or_none, text, unreadable, whole
 from include.lake.chain_key import ChainKey
 
-__all__ = ["Commit", "Gap", "GapKind", "Intent", "PlannedFile", "Reason", "StoredFile"]
+__all__ = ["Commit", "Gap", "GapKind", "Intent", "PlannedFile", "Reason", "StoredFile", "gap_kind"]
 
 Reason = Literal["size", "age", "flush", "ending", "backfill"]
 """Why a cut ends where it does: enough bytes; old enough; asked for; the run ends; as the cut that it replaces."""
@@ -27,11 +27,19 @@ GapKind = Literal["before", "lost"]
 
 
 class Gap(NamedTuple):
-    """Offsets [first, until) that the log no longer had when the cut was read."""
+    """Offsets [first, until) that the log no longer had when the cut, or one of its files, was read.
+
+    Files of an attempt before that may hold some of them.
+    """
 
     first: int
     until: int
     kind: GapKind
+
+
+def gap_kind(first: int) -> GapKind:
+    """What the gaps of the cut at `first` are: below the first cut of a topic nothing was ever promised."""
+    return "lost" if first else "before"
 
 
 class PlannedFile(NamedTuple):

@@ -31,13 +31,14 @@ from include.lake.adoption import (
     check_reread,
     commit_of,
     fits,
+    joined_gaps,
     judge,
     metadata_of,
     planned,
     stopped,
 )
 from include.lake.chain_key import ChainKey, parse_cut_key
-from include.lake.cut import Commit, Intent, Reason, StoredFile
+from include.lake.cut import Commit, Gap, Intent, Reason, StoredFile
 from include.lake.object_key import digits
 from include.lake.steps import (
     Committed,
@@ -45,7 +46,6 @@ from include.lake.steps import (
     Heads,
     ListAfter,
     LocalCut,
-    LocalFile,
     PutBody,
     PutFile,
     PutFiles,
@@ -135,9 +135,9 @@ def write_cut(chain: ChainKey, first: int, plan: Plan, *, begun: bool = False) -
         local = yield ReadRange(first, intent.end, True, intent.config, tuple(file.key for file in intent.files))
         check_reread(chain, first, local, intent)
     # 3. Store.
-    stored = yield from _store(chain, first, local.files, intent)
+    stored, gaps = yield from _store(chain, first, local, intent)
     # 4. Commit.
-    return (yield from _settle_commit(chain, commit_of(chain, first, intent, local, stored), intent))
+    return (yield from _settle_commit(chain, commit_of(chain, first, intent, local, stored, gaps), intent))
 
 
 def _promise(chain: ChainKey, first: int, plan: Plan, cut: LocalCut) -> Intent:
@@ -165,15 +165,19 @@ def _settle_intent(chain: ChainKey, first: int, mine: Intent) -> Steps[Intent]:
         contradictions.absent((outcome,))
 
 
-def _store(chain: ChainKey, first: int, files: tuple[LocalFile, ...], intent: Intent) -> Steps[tuple[StoredFile, ...]]:
-    """Every file of the cut as the store has it, sorted by key."""
+def _store(
+    chain: ChainKey, first: int, cut: LocalCut, intent: Intent
+) -> Steps[tuple[list[StoredFile], tuple[Gap, ...]]]:
+    """Every file of the cut as the store has it, sorted by key, and what the log had lost when they were made."""
     promise = intent.id(chain, first)
     promised = {file.key: file for file in intent.files}
     stored: list[StoredFile] = []
-    pending = sorted(files, key=lambda file: file.key)
+    gaps = [gap[:2] for gap in cut.gaps]
+    pending = sorted(cut.files, key=lambda file: file.key)
     contradictions = Contradictions(chain.intent(first))
     while pending:
-        outcomes: tuple[PutOutcome, ...] = yield PutFiles(tuple(PutFile(f, metadata_of(f, promise)) for f in pending))
+        puts = tuple(PutFile(file, metadata_of(file, promise, cut.gaps)) for file in pending)
+        outcomes: tuple[PutOutcome, ...] = yield PutFiles(puts)
         answered = list(zip(pending, outcomes, strict=True))
         stored += [as_stored(file) for file, outcome in answered if outcome == "created"]
         answered = [each for each in answered if each[1] != "created"]
@@ -182,13 +186,15 @@ def _store(chain: ChainKey, first: int, files: tuple[LocalFile, ...], intent: In
         seen: tuple[Seen | None, ...] = yield Heads(tuple(file.key for file, _ in answered))
         pending, absent = [], []
         for (file, outcome), found in zip(answered, seen, strict=True):
-            if found is not None:
-                stored.append(judge(file, found, promise, promised[file.key]))
-            else:
+            if found is None:
                 pending.append(file)
                 absent.append(outcome)
+            else:
+                there, made_with = judge(file, found, promise, promised[file.key])
+                stored.append(there)
+                gaps += made_with
         contradictions.absent(absent)
-    return tuple(sorted(stored, key=lambda file: file.key))
+    return sorted(stored, key=lambda file: file.key), joined_gaps(first, gaps)
 
 
 def _settle_commit(chain: ChainKey, mine: Commit, intent: Intent) -> Steps[Commit]:

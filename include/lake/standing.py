@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from include.errors import Terminal
 from include.lake.chain_key import ChainKey
-from include.lake.cut import Gap
+from include.lake.cut import Gap, gap_kind
 
-__all__ = ["check_log", "gap_before"]
+__all__ = ["check_log", "gap_at"]
 
 
-def gap_before(first: int, until: int, begin: int) -> Gap | None:
-    """What of the cut [first, until) the log no longer has when it begins at `begin`.
+def gap_at(first: int, expected: int, until: int, begin: int) -> Gap | None:
+    """What the log no longer has of [expected, until) in the cut at `first`, when it begins at `begin`.
 
-    Below the first cut of a topic's first chain (`first` 0) nothing was ever promised; elsewhere it is a loss.
-    Jumps further up are none: compaction, markers and aborted records leave offsets out.
+    To be asked for before reading (`expected` is `first`) and when the log begins later in the midst of it. Jumps of
+    offsets above the log's beginning are no gaps: compaction, markers and aborted records leave offsets out.
     """
-    if begin <= first:
-        return None
-    return Gap(first, min(begin, until), "lost" if first else "before")
+    return Gap(expected, min(begin, until), gap_kind(first)) if begin > expected else None
 
 
 def check_log(chain: ChainKey, head: int, end: int) -> None:

@@ -1,0 +1,21 @@
+"""The protocol of the lake over tens of thousands of schedules; the unit tests try a sample."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from tests.servers.fixture import PROVE
+from tests.unit.lake.model import World
+from tests.unit.lake.model_check import faults
+
+BLOCK = 1000
+
+pytestmark = pytest.mark.skipif(PROVE not in os.environ, reason=f"takes minutes: set {PROVE}=1")
+
+
+@pytest.mark.parametrize("start", range(0, 20_000, BLOCK))
+def test_no_schedule_loses_or_doubles_a_record(start: int) -> None:
+    found = {seed: faults(World(seed, generations=1 + seed % 2).run()) for seed in range(start, start + BLOCK)}
+    assert {seed: each for seed, each in found.items() if each} == {}
