@@ -15,7 +15,7 @@ from importlib.metadata import version
 from typing import Any, BinaryIO, Final, Literal
 
 import zstandard
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from include.errors import Terminal
 from include.lake.formats.avro_blocks import read_bodies
@@ -42,6 +42,12 @@ class AvroContainerOptions(Strict):
     codec: Literal["null", "deflate", "zstandard", "snappy"] = "null"
     level: int | None = Field(default=None, ge=1, le=9)
     block_bytes: int = Field(default=256 << 10, ge=1, le=64 << 20)
+
+    @model_validator(mode="after")
+    def _level_has_use(self) -> AvroContainerOptions:
+        if self.level is not None and self.codec not in _LEVELS:
+            raise ValueError(f"{self.codec} has no levels")
+        return self
 
 
 class AvroContainer:

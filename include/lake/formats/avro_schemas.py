@@ -62,11 +62,9 @@ class WireSchemas:
 
     def datum(self, schema_id: int, body: bytes | memoryview) -> Any:
         """The value of a body, logical types as the plain ones below; `InvalidRecord` unless it is all of the body."""
-        stream = io.BytesIO(body)
+        schema, stream = self._of(schema_id)[1], io.BytesIO(body)
         try:
-            value = fastavro.schemaless_reader(stream, self._of(schema_id)[1], None)
-        except InvalidRecord:
-            raise
+            value = fastavro.schemaless_reader(stream, schema, None)
         except Exception as error:
             raise InvalidRecord("value is not what its schema says", reason=repr(error), schema_id=schema_id) from error
         if stream.tell() != len(body):
@@ -89,7 +87,10 @@ class WireSchemas:
         known = self._known.get(schema_id)
         if known is None:
             source = self._lookup(schema_id)
-            known = self._known[schema_id] = source, fastavro.parse_schema(plain_schema(source))
+            try:
+                known = self._known[schema_id] = source, fastavro.parse_schema(plain_schema(source))
+            except Exception as error:
+                raise InvalidRecord("schema is no Avro schema", reason=repr(error), schema_id=schema_id) from error
         return known
 
 

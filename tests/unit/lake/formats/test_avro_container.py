@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from include.errors import InvalidRecord, Terminal
+from include.errors import InvalidRecord, Terminal, Transient
 from include.lake.formats.avro_container import SCHEMA_ID, AvroContainer, AvroContainerOptions, sync_marker
 from include.lake.formats.port import Identity
 from include.lake.message import Message
@@ -161,6 +161,19 @@ def test_values_that_would_spoil_a_block_are_refused(value: bytes | None, reason
     assert reason in container().refuses(Message(0, None, value))
 
 
+def test_a_schema_that_fastavro_cannot_read_is_a_reason() -> None:
+    broken = AvroContainer(AvroContainerOptions(), lambda _: {"type": "nothing"})
+    assert "no Avro schema" in broken.refuses(seven(1))
+
+
+def test_a_registry_that_does_not_answer_refuses_nothing() -> None:
+    def down(_: int) -> Mapping[str, Any]:
+        raise Transient("no answer", system="registry", attempt=1)
+
+    with pytest.raises(Transient):
+        AvroContainer(AvroContainerOptions(), down).refuses(seven(1))
+
+
 def test_values_of_other_schemas_are_refused_where_files_have_one() -> None:
     assert container(schema_id=7).refuses(nine(b"")) == "schema 9, files of this topic have 7"
     assert container(schema_id=7).refuses(seven(1)) == ""
@@ -228,4 +241,6 @@ def test_sizes_grow_with_each_message_and_libraries_are_named() -> None:
 
 def test_options_that_make_no_sense_are_refused() -> None:
     with pytest.raises(ValidationError):
-        AvroContainerOptions(level=20)
+        AvroContainerOptions(codec="deflate", level=20)
+    with pytest.raises(ValidationError, match="no levels"):
+        AvroContainerOptions(codec="snappy", level=2)
