@@ -1,0 +1,56 @@
+"""`LogRanges` over Kafka: librdkafka's consumer, read_committed, a partition and a range at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, cast
+
+from include.errors import Terminal
+from include.lake.log_ranges import MessageBatch
+from include.lake.message import Message, TimestampType
+from include.log.kafka_errors import Options
+from include.log.slices import Slice, cached_consumer
+from include.log.survey import KafkaSurvey
+
+__all__ = ["KafkaRanges"]
+
+
+class KafkaRanges:
+    """See `LogRanges`. Consumers are kept by the process for the next range. Not for use from several threads."""
+
+    def __init__(self, bootstrap: str, options: Options | None = None) -> None:
+        self._bootstrap, self._options = bootstrap, dict(options or {})
+        self._survey: KafkaSurvey | None = None
+
+    def edges(self, topic: str, partition: int) -> tuple[int, int]:
+        """See `LogRanges`."""
+        if self._survey is None:
+            self._survey = KafkaSurvey(self._bootstrap, self._options)
+        place = topic, partition
+        begin, end = (self._survey.offsets([place], edge).get(place) for edge in ("begin", "end"))
+        if begin is None or end is None:
+            raise Terminal(
+                "partition does not exist", topic=topic, partition=partition, fix="Was the topic deleted or made anew?"
+            )
+        return begin, end
+
+    def batches(self, topic: str, partition: int, start: int, end: int) -> Iterator[MessageBatch]:
+        """See `LogRanges`. Left half-way it gives its consumer up, as what is on its way cannot be trusted."""
+        if start >= end:
+            return
+        with cached_consumer(self._bootstrap, self._options) as consumer:
+            for found in consumer.read([Slice(topic, partition, start, end)]):
+                yield MessageBatch([_message(each) for each in found], found[-1].leader_epoch())
+
+
+def _message(found: Any) -> Message:
+    kind, timestamp_ms = found.timestamp()
+    headers = found.headers()
+    return Message(
+        found.offset(),
+        found.key(),
+        found.value(),
+        tuple(headers) if headers else (),
+        timestamp_ms if kind else -1,
+        cast(TimestampType, kind),
+    )

@@ -1,0 +1,67 @@
+"""What the lake asks of a log: its partitions' edges, and ranges of offsets in batches of messages.
+
+`kafka_ranges` and `PortRanges` (any `LogReader`, so the log in memory) both pass `tests/contract/test_lake_ranges.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+from typing import Final, NamedTuple, Protocol
+
+from include.errors import Terminal
+from include.lake.message import Message
+from include.log.ports import LogReader
+
+__all__ = ["LogRanges", "MessageBatch", "PortRanges"]
+
+_BATCH: Final = 1000
+
+
+class MessageBatch(NamedTuple):
+    """Messages of one partition, at least one, in the order of their offsets.
+
+    `leader_epoch` is that of the leader who gave the last of them; None where it is not told.
+    """
+
+    messages: list[Message]
+    leader_epoch: int | None = None
+
+
+class LogRanges(Protocol):
+    """Committed records only. Calls may block and raise `Transient` when the log does not answer."""
+
+    def edges(self, topic: str, partition: int) -> tuple[int, int]:
+        """(first offset still held, last stable offset); `Terminal` for a partition that does not exist, or
+        `Transient` where the log cannot tell that from one which is away.
+        """
+
+    def batches(self, topic: str, partition: int, start: int, end: int) -> Iterator[MessageBatch]:
+        """The records with start <= offset < end; ends when all up to `end` are read. May be left half-way.
+
+        Raises:
+            Terminal: the log does not hold `start` any more.
+        """
+
+
+class PortRanges:
+    """`LogRanges` over a `LogReader`."""
+
+    def __init__(self, reader: LogReader) -> None:
+        self._reader = reader
+
+    def edges(self, topic: str, partition: int) -> tuple[int, int]:
+        """See `LogRanges`."""
+        try:
+            return self._reader.begin_offsets(topic)[partition], self._reader.end_offsets(topic)[partition]
+        except KeyError:
+            raise Terminal("partition does not exist", topic=topic, partition=partition) from None
+
+    def batches(self, topic: str, partition: int, start: int, end: int) -> Iterator[MessageBatch]:
+        """See `LogRanges`. The port does not tell who set a timestamp: the producer is taken to have."""
+        records = self._reader.read(topic, partition, start, end)
+        while batch := [
+            Message(each.offset, each.key, each.value, tuple(each.headers), each.timestamp_ms, 1)
+            for each in islice(records, _BATCH)
+        ]:
+            yield MessageBatch(batch)
