@@ -32,8 +32,9 @@ class LogRanges(Protocol):
     """Committed records only. Calls may block and raise `Transient` when the log does not answer."""
 
     def edges(self, topic: str, partition: int) -> tuple[int, int]:
-        """(first offset still held, last stable offset); `Terminal` for a partition that does not exist, or
-        `Transient` where the log cannot tell that from one which is away.
+        """(first offset still held, last stable offset).
+
+        `Terminal` for a partition that does not exist, `Transient` where the log cannot tell that from one away.
         """
 
     def batches(self, topic: str, partition: int, start: int, end: int) -> Iterator[MessageBatch]:
