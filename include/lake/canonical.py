@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Final
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, TypeVar
 
 import orjson
 
 from include.errors import Terminal
 
-__all__ = ["VERSION", "dump", "load", "offset", "offset_or_none", "text", "unreadable", "whole"]
+__all__ = ["VERSION", "choice", "dump", "load", "offset", "offset_or_none", "text", "unreadable", "whole"]
+
+T = TypeVar("T")
 
 VERSION: Final = 1
 """Of all the protocol's objects, as their field `v`."""
@@ -36,6 +38,14 @@ def load(body: bytes, key: str, names: frozenset[str]) -> dict[str, Any]:
     if dump(found) != body:
         raise unreadable(key, "it is not in canonical form")
     return found
+
+
+def choice(value: Any, allowed: Iterable[T]) -> T:
+    """The one of `allowed` that `value` is; ValueError otherwise."""
+    for each in allowed:
+        if each == value:
+            return each
+    raise ValueError(f"{value!r} is none of {list(allowed)}")
 
 
 def whole(value: Any) -> int:

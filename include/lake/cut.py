@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal, NamedTuple, get_args
 
 from include.errors import Terminal
-from include.lake.canonical import dump, load, offset, offset_or_none, text, unreadable, whole
+from include.lake.canonical import choice, dump, load, offset, offset_or_none, text, unreadable, whole
 from include.lake.chain_key import ChainKey
 
 __all__ = ["Commit", "Gap", "GapKind", "Intent", "PlannedFile", "Reason", "StoredFile", "gap_kind"]
@@ -75,6 +75,8 @@ _COMMIT: Final = frozenset(
         *{"leader_epoch", "config", "versions", "files"},
     }
 )
+_REASONS: Final[tuple[Reason, ...]] = get_args(Reason)
+_GAP_KINDS: Final[tuple[GapKind, ...]] = get_args(GapKind)
 _HEX: Final = frozenset("0123456789abcdef")
 
 
@@ -118,14 +120,14 @@ class Intent:
         try:
             intent = cls(
                 end=offset(found["end"]),
-                reason=next(reason for reason in get_args(Reason) if reason == found["reason"]),
+                reason=choice(found["reason"], _REASONS),
                 policy=text(found["policy"]),
                 config=text(found["config"]),
                 writer=text(found["writer"]),
                 files=tuple(_planned(each) for each in found["files"]),
             )
             intent.check(chain, first)
-        except (TypeError, ValueError, StopIteration, Terminal) as error:
+        except (TypeError, ValueError, Terminal) as error:
             raise unreadable(key, repr(error)) from error
         return intent
 
@@ -195,7 +197,7 @@ class Commit:
                 raise ValueError("the quarantined are not the records of their file")
             if commit.n_records != commit.filtered + sum(file.records for file in commit.files):
                 raise ValueError("records read are not those written and filtered")
-        except (AttributeError, TypeError, ValueError, StopIteration, Terminal) as error:
+        except (AttributeError, TypeError, ValueError, Terminal) as error:
             raise unreadable(key, repr(error)) from error
         return commit
 
@@ -244,7 +246,7 @@ def _gap(value: Any) -> Gap:
     first, until, kind = value
     if not offset(first) < offset(until):
         raise ValueError(f"a gap from {first} to {until}")
-    return Gap(first, until, next(each for each in get_args(GapKind) if each == kind))
+    return Gap(first, until, choice(kind, _GAP_KINDS))
 
 
 def _time(value: Any) -> int | None:

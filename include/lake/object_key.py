@@ -72,8 +72,8 @@ class ObjectKey:
     def parse(cls, text: str, prefix: str = "") -> ObjectKey:
         """Inverse of `str`, below `prefix`; `Terminal` naming the key for anything else."""
         below = text.removeprefix(f"{prefix}/") if prefix else text
-        topic, *names, file = below.split("/")
-        found = _FILE.fullmatch(file)
+        topic, *names = below.split("/")
+        found = _FILE.fullmatch(names.pop()) if names else None
         if not topic or found is None or (prefix and below == text):
             raise misnamed("data object", text, f"{prefix}/<topic>/…/<generation>_<partition>_<20 digits><extension>")
         generation, partition, first, extension = found.groups()

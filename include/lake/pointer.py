@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, Literal, get_args
 
 from include.errors import BackPressure, Terminal, Transient
-from include.lake.canonical import dump, load, offset, text, unreadable
+from include.lake.canonical import choice, dump, load, offset, text, unreadable
 from include.lake.chain_key import TopicKey
 from include.lake.cut import Commit
 from include.lake.object_key import ObjectKey
@@ -34,6 +34,7 @@ Cuts = Mapping[int, Sequence[Range]]
 
 Purpose = Literal["live", "backfill"]
 
+_PURPOSES: Final[tuple[Purpose, ...]] = get_args(Purpose)
 _FIELDS: Final = frozenset({"entries", "reserved"})
 _ENTRY: Final = frozenset({"generation", "cuts", "others"})
 _RESERVED: Final = frozenset({"generation", "by", "purpose"})
@@ -95,6 +96,11 @@ class Pointer:
         """The generation in which the cut at `first` is read; None when no entry holds it."""
         return next((each.generation for each in reversed(self.entries) if each.holds(partition, first)), None)
 
+    @property
+    def live(self) -> Entry | None:
+        """The entry whose generation new records are written in; None before the first writer."""
+        return next((each for each in reversed(self.entries) if each.others), None)
+
     def reads(self, key: ObjectKey) -> bool:
         """Whether readers read this data object."""
         return self.generation_of(key.partition, key.first) == key.generation
@@ -152,7 +158,7 @@ class Pointer:
         found = load(body, topic.pointer, _FIELDS)
         try:
             return cls(tuple(map(_entry, found["entries"])), tuple(map(_reservation, found["reserved"])))
-        except (AttributeError, TypeError, ValueError, StopIteration) as error:
+        except (AttributeError, TypeError, ValueError) as error:
             raise unreadable(topic.pointer, repr(error)) from error
 
 
@@ -205,14 +211,20 @@ def _entry(value: Any) -> Entry:
     if value.keys() != _ENTRY or type(value["others"]) is not bool:
         raise ValueError(f"{value!r} is no entry")
     cuts = {
-        int(partition): tuple((offset(first), None if until is None else offset(until)) for first, until in ranges)
+        _number(partition): tuple((offset(first), None if until is None else offset(until)) for first, until in ranges)
         for partition, ranges in value["cuts"].items()
     }
     return Entry(offset(value["generation"]), cuts, value["others"])
 
 
+def _number(value: str) -> int:
+    if str(int(value)) != value:
+        raise ValueError(f"{value!r} is no partition")
+    return int(value)
+
+
 def _reservation(value: Any) -> Reservation:
     if value.keys() != _RESERVED:
         raise ValueError(f"{value!r} is no reservation")
-    purpose = next(each for each in get_args(Purpose) if each == value["purpose"])
+    purpose = choice(value["purpose"], _PURPOSES)
     return Reservation(offset(value["generation"]), text(value["by"]), purpose)
