@@ -15,7 +15,7 @@ from zoneinfo import ZoneInfo
 
 from include.lake.parsing.zones import zone
 
-__all__ = ["Period"]
+__all__ = ["Period", "folder_of"]
 
 _EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _HOUR_S: Final = 3600
@@ -36,18 +36,7 @@ class Period(NamedTuple):
     @classmethod
     def of(cls, names: Sequence[str]) -> Period | None:
         """That of partition names, `dt=…[/hr=…]` or plain (`2026-11-21[/10]`); None when they have no date."""
-        for at, name in enumerate(names):
-            found = _DAY.fullmatch(name)
-            if found is None:
-                continue
-            try:
-                day = dt.date(int(found[2]), int(found[3]), int(found[4]))
-            except ValueError:
-                continue
-            pattern = _HIVE_HOUR if found[1] else _PLAIN_HOUR
-            hour = pattern.fullmatch(names[at + 1]) if at + 1 < len(names) else None
-            return cls(day, int(hour[1])) if hour and int(hour[1]) < 24 else cls(day)
-        return None
+        return _found(names)[0]
 
     def end_ms(self, zone_name: str) -> int | None:
         """Epoch milliseconds from which no instant has this name in the zone; None when none ever has.
@@ -55,6 +44,27 @@ class Period(NamedTuple):
         Raises `ValueError` for a zone that there is not.
         """
         return _end_ms(self, zone_name)
+
+
+def folder_of(names: Sequence[str]) -> tuple[str, ...]:
+    """The names down to those of the period, where its `_SUCCESS` stands; empty when they have no date."""
+    return tuple(names[: _found(names)[1]])
+
+
+def _found(names: Sequence[str]) -> tuple[Period | None, int]:
+    """The period, and how many names lead to it."""
+    for depth, name in enumerate(names, 1):
+        found = _DAY.fullmatch(name)
+        if found is None:
+            continue
+        try:
+            day = dt.date(int(found[2]), int(found[3]), int(found[4]))
+        except ValueError:
+            continue
+        pattern = _HIVE_HOUR if found[1] else _PLAIN_HOUR
+        hour = pattern.fullmatch(names[depth]) if depth < len(names) else None
+        return (Period(day, int(hour[1])), depth + 1) if hour and int(hour[1]) < 24 else (Period(day), depth)
+    return None, 0
 
 
 @lru_cache(maxsize=4096)

@@ -76,7 +76,8 @@ class Standing:
     """What is known of a topic-partition. Times are epoch milliseconds of the clock that `decide` is given.
 
     `head` is the first offset that is not committed, `end` the log's last stable offset. `recent_bytes` are those of
-    the files of recent commits, which cover `recent_offsets`. `oldest_ms` is the Kafka timestamp of the record at
+    the files of recent commits, which cover `recent_offsets`; `known_bytes` those of what waits, where somebody has
+    read it. `oldest_ms` is the Kafka timestamp of the record at
     `head`, if known; `seen_ms` when `end` was first seen after `head`; `planned_ms` when the last cut was planned that
     took all there was.
     """
@@ -85,6 +86,7 @@ class Standing:
     end: int
     recent_bytes: int = 0
     recent_offsets: int = 0
+    known_bytes: int | None = None
     oldest_ms: int | None = None
     seen_ms: int | None = None
     planned_ms: int | None = None
@@ -119,7 +121,8 @@ def decide(policy: UploadPolicy, standing: Standing, now_ms: int, asked: Asked =
     waiting = standing.waiting
     if not waiting:
         return Decision(None, standing.head, 0, 0)
-    size = _estimated(policy, standing, waiting)
+    of, offsets = _rate(policy, standing)
+    size = waiting * of // offsets
     age_ms = now_ms - standing.since_ms(now_ms)
     reason: Due | None = None
     if size >= policy.max_bytes or waiting >= policy.max_records:
@@ -142,10 +145,7 @@ def explain(
     lines = [f"policy: {policy.words} ({by})"]
     if not standing.waiting:
         return [*lines, f"nothing waits: all up to offset {standing.head} is committed"]
-    if standing.recent_offsets:
-        basis = f"recent commits: {standing.recent_bytes} bytes in {standing.recent_offsets} offsets"
-    else:
-        basis = f"no commits yet: {policy.record_bytes} bytes an offset are assumed"
+    basis = _size_basis(policy, standing)
     lines.append(f"waiting: offsets {standing.head} to {standing.end - 1}, about {decision.bytes} bytes ({basis})")
     age_s, millis = divmod(decision.age_ms, 1000)
     lines.append(f"oldest: {age_s}.{millis:03} s ({_age_basis(standing, now_ms)})")
@@ -156,20 +156,30 @@ def explain(
     return [*lines, f"due by {decision.reason}: the next cut ends at offset {decision.end} at most"]
 
 
-def _estimated(policy: UploadPolicy, standing: Standing, offsets: int) -> int:
+def _rate(policy: UploadPolicy, standing: Standing) -> tuple[int, int]:
+    """Bytes and the number of offsets that need them, as far as is known."""
+    if standing.known_bytes is not None:
+        return standing.known_bytes, standing.waiting
     if standing.recent_offsets > 0:
-        return offsets * standing.recent_bytes // standing.recent_offsets
-    return offsets * policy.record_bytes
+        return standing.recent_bytes, standing.recent_offsets
+    return policy.record_bytes, 1
 
 
 def _most(policy: UploadPolicy, standing: Standing) -> int:
     """Offsets of one cut: a whole `max_bytes`, at least one."""
-    bytes_, offsets = standing.recent_bytes, standing.recent_offsets
-    if offsets <= 0:
-        bytes_, offsets = policy.record_bytes, 1
+    size, offsets = _rate(policy, standing)
     # Rounded up, so that what is due by size is not left one record short of it.
-    by_bytes = -(-policy.max_bytes * offsets // bytes_) if bytes_ > 0 else policy.max_records
+    by_bytes = -(-policy.max_bytes * offsets // size) if size > 0 else policy.max_records
     return max(1, min(policy.max_records, by_bytes))
+
+
+def _size_basis(policy: UploadPolicy, standing: Standing) -> str:
+    size, offsets = _rate(policy, standing)
+    if standing.known_bytes is not None:
+        return "as they were read"
+    if standing.recent_offsets > 0:
+        return f"recent commits: {size} bytes in {offsets} offsets"
+    return f"no commits yet: {size} bytes an offset are assumed"
 
 
 def _age_basis(standing: Standing, now_ms: int) -> str:

@@ -68,16 +68,21 @@ class Column(NamedTuple):
         return values if convert is None else [None if value is None else convert(value) for value in values]
 
 
-def columns_of(schema: Any) -> list[Column]:
-    """Columns of a record's fields; of any other schema one, `value`. `InvalidRecord` when it has none."""
-    types = _Types()
+def columns_of(schema: Any, *, strict: bool = False) -> list[Column]:
+    """Columns of a record's fields; of any other schema one, `value`. `InvalidRecord` when it has none.
+
+    `strict`: they convert whatever Arrow could refuse, with `InvalidRecord` for a value that does not fit. So a value
+    is checked without Arrow, which takes a tenth of a millisecond for a row of its own.
+    """
+    types = _Types(strict)
     if isinstance(schema, Mapping) and schema["type"] == "record":
         return types.fields(schema, "", str(schema["name"]))
     return [types.column("value", schema, "", "value")._replace(whole=True)]
 
 
 class _Types:
-    def __init__(self) -> None:
+    def __init__(self, strict: bool) -> None:
+        self._strict = strict
         self._named: dict[str, tuple[Mapping[str, Any], str]] = {}
         self._open: list[str] = []
 
@@ -162,8 +167,8 @@ class _Types:
             return pa.binary(schema["size"]), False, None
         if kind not in _SIMPLE:
             raise _refused(f"a type that is not defined: {kind}", path)
-        type_ = _temporal(kind, str(schema.get("logicalType", "")))
-        return type_ or pa.type_for_alias(_SIMPLE[kind]), kind == "null", None
+        type_ = _temporal(kind, str(schema.get("logicalType", ""))) or pa.type_for_alias(_SIMPLE[kind])
+        return type_, kind == "null", _int32 if self._strict and kind == "int" else None
 
 
 def _full_name(schema: Mapping[str, Any], space: str) -> tuple[str, str]:
@@ -197,6 +202,13 @@ def _digits(schema: Mapping[str, Any]) -> tuple[int, int] | None:
     if schema.get("logicalType") != "decimal" or not isinstance(precision, int) or not isinstance(scale, int):
         return None
     return (precision, scale) if 1 <= precision <= _MOST_DIGITS and 0 <= scale <= precision else None
+
+
+def _int32(value: int) -> int:
+    # fastavro reads an int of any size that stands there.
+    if not -(1 << 31) <= value < 1 << 31:
+        raise InvalidRecord("an int has more than 32 bits", reason="bits", got=value)
+    return value
 
 
 def _decimal(precision: int, scale: int) -> Convert:

@@ -56,7 +56,7 @@ class Parquet:
     def __init__(self, options: ParquetOptions, lookup: SchemaLookup) -> None:
         self.options = options
         self._schemas = WireSchemas(lookup, options.schema_id)
-        self._columns: dict[int, list[Column]] = {}
+        self._columns: dict[int, tuple[list[Column], list[Column]]] = {}
 
     @property
     def extension(self) -> str:
@@ -77,8 +77,10 @@ class Parquet:
         found = self._schemas.refused(message)
         if isinstance(found, str):
             return found
+        datum = found[1]
         try:
-            _batch(self.columns(found[0]), [found[1]])
+            for column in self._of(found[0])[1]:
+                column.values([datum if column.whole else datum[column.name]])
         except InvalidRecord as error:
             return str(error)
         return ""
@@ -98,12 +100,17 @@ class Parquet:
 
     def columns(self, schema_id: int) -> list[Column]:
         """Those of a schema; `InvalidRecord` when it has none, or one of a name that coordinates need."""
+        return self._of(schema_id)[0]
+
+    def _of(self, schema_id: int) -> tuple[list[Column], list[Column]]:
+        """All columns, and strict ones of those in which a value may not fit."""
         if schema_id not in self._columns:
-            columns = columns_of(self._schemas.source(schema_id))
+            schema = self._schemas.source(schema_id)
+            columns = columns_of(schema)
             taken = {column.name for column in columns} & set(_COORDINATES)
             if self.options.coordinates and taken:
                 raise InvalidRecord("a field has the name of a coordinate", reason="no columns", names=sorted(taken))
-            self._columns[schema_id] = columns
+            self._columns[schema_id] = columns, [each for each in columns_of(schema, strict=True) if each.convert]
         return self._columns[schema_id]
 
 
@@ -116,6 +123,7 @@ class _Writer:
 
         writer: Any = ParquetWriter
 
+        self._sink = _Sink(stream)
         self._frame, self._schema_id = frame(schema_id, b""), schema_id
         self._columns, self._schemas = columns, schemas
         self._coordinates = options.coordinates
@@ -126,7 +134,6 @@ class _Writer:
         text = json.dumps(schemas.source(schema_id), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
         fields = [*(_coordinate_fields() if options.coordinates else ()), *(column.field for column in columns)]
         self._schema = pa.schema(fields, {"lyrebird.avro_schema": text, "lyrebird.schema_id": str(schema_id)})
-        self._sink = _Sink(stream)
         self._parquet = writer(
             self._sink,
             self._schema,
@@ -135,6 +142,10 @@ class _Writer:
             compression=options.compression,
             compression_level=options.level or _LEVELS.get(options.compression),
         )
+
+    def __del__(self) -> None:
+        # Pyarrow ends a file whose writer is dropped; one of ours is whole only when it was closed.
+        self._sink.dropped = True
 
     @property
     def bytes_so_far(self) -> int:
@@ -189,6 +200,7 @@ class _Sink:
     """A file as pyarrow wants it; closing it leaves the stream open."""
 
     closed = False
+    dropped = False
 
     def __init__(self, stream: BinaryIO) -> None:
         self._stream = stream
@@ -196,6 +208,8 @@ class _Sink:
         self.written = 0
 
     def write(self, data: bytes) -> int:
+        if self.dropped:
+            return len(data)
         self._stream.write(data)
         self.sha256.update(data)
         self.written += len(data)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from include.lake.event_hours import Period
+from include.lake.event_hours import Period, folder_of
 from include.lake.parsing.zones import zone
 
 MINUTE = dt.timedelta(minutes=1)
@@ -130,6 +130,13 @@ def test_the_edges_of_the_calendar_have_ends() -> None:
 )
 def test_names_tell_their_period(names: tuple[str, ...], period: Period | None) -> None:
     assert Period.of(names) == period
+
+
+def test_success_stands_where_the_period_does() -> None:
+    assert folder_of(("dt=2024-05-01", "hr=07", "schema=7")) == ("dt=2024-05-01", "hr=07")
+    assert folder_of(("country=de", "dt=2024-05-01", "schema=7")) == ("country=de", "dt=2024-05-01")
+    assert folder_of(("2024-05-01", "07", "x=1")) == ("2024-05-01", "07")
+    assert folder_of(("offset=0",)) == ()
 
 
 def test_a_zone_that_there_is_not_is_refused() -> None:

@@ -47,6 +47,13 @@ def test_without_commits_the_declared_size_of_a_record_counts() -> None:
     )
 
 
+def test_bytes_that_are_known_count_more_than_estimates() -> None:
+    assert decided(BUSY, known_bytes=999) == (None, 5)
+    assert decided(BUSY, known_bytes=1000) == ("size", 15)
+    assert decided(BUSY, known_bytes=5000) == ("size", 7)
+    assert decided(BUSY, known_bytes=0) == (None, 5)
+
+
 def test_a_record_larger_than_the_limit_is_a_cut() -> None:
     assert decided(BUSY, end=6, recent_bytes=10_000_000) == ("size", 6)
     assert decided(BUSY, end=9, recent_bytes=10_000_000) == ("size", 6)
@@ -158,4 +165,5 @@ def test_explanations_say_what_holds_what_waits_and_what_follows() -> None:
         "oldest: 0.000 s (since it was first seen)",
         "due by flush: the next cut ends at offset 15 at most",
     ]
+    assert explain(POLICY, replace(BUSY, known_bytes=7), NOW)[1].endswith("about 7 bytes (as they were read)")
     assert explain(POLICY, replace(BUSY, end=5), NOW)[1:] == ["nothing waits: all up to offset 5 is committed"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import gc
 import hashlib
 import io
 import json
@@ -179,9 +180,54 @@ NUMBERS = record(("n", "int"), ("s", "string"), ("d", logical("bytes", "decimal"
 def test_values_that_do_not_fit_their_columns_are_refused() -> None:
     format_ = format_of(NUMBERS)
     assert format_.refuses(Message(0, None, frame(7, b"\x02\x02x\x02\x05"))) == ""
-    assert "fit its column" in format_.refuses(Message(0, None, frame(7, b"\x80\x80\x80\x80\x40\x02x\x02\x05")))
+    assert "32 bits" in format_.refuses(Message(0, None, frame(7, b"\x80\x80\x80\x80\x40\x02x\x02\x05")))
     assert "more digits" in format_.refuses(Message(0, None, frame(7, b"\x02\x02x\x02\x64")))
     assert "tombstone" in format_.refuses(Message(0, None, None))
+
+
+WIDE = record(
+    ("n", ["null", "int", "string"]),
+    ("days", {"type": "array", "items": logical("int", "date")}),
+    ("map", {"type": "map", "values": {"type": "record", "name": "In", "fields": [{"name": "n", "type": "int"}]}}),
+    ("d", ["null", logical("bytes", "decimal", precision=3, scale=1)]),
+    ("time", logical("int", "time-millis")),
+    ("long", "long"),
+)
+
+
+def longs(schema: Any) -> Any:
+    """The schema with longs for ints and bytes for decimals: it writes what a broken producer might."""
+    text = json.dumps(schema).replace('"int"', '"long"').replace('"logicalType"', '"was"')
+    return json.loads(text)
+
+
+number = st.integers(-(2**31), 2**31 - 1) | st.integers(-(2**63), 2**63 - 1)
+few = st.integers(-5, 5) | number
+
+
+@settings(max_examples=60)
+@given(
+    st.fixed_dictionaries(
+        {
+            "n": st.none() | few | st.text(max_size=3),
+            "days": st.lists(few, max_size=2),
+            "map": st.dictionaries(st.text(max_size=2), st.fixed_dictionaries({"n": few}), max_size=2),
+            "d": st.none() | st.binary(max_size=2),
+            "time": few,
+            "long": number,
+        }
+    )
+)
+def test_exactly_what_fits_its_columns_is_not_refused_and_can_be_written(value: dict[str, Any]) -> None:
+    sent = message(longs(WIDE), value)
+    ints = [value["time"], *value["days"], *(inner["n"] for inner in value["map"].values())]
+    ints += [value["n"]] if isinstance(value["n"], int) else []
+    unscaled = int.from_bytes(value["d"] or b"", "big", signed=True)
+    fits = all(-(2**31) <= n < 2**31 for n in ints) and abs(unscaled) < 1000
+    assert (format_of(WIDE).refuses(sent) == "") == fits
+    if fits:
+        (read,) = format_of(WIDE).read(io.BytesIO(file_of(format_of(WIDE), [[sent]])))
+        assert json.loads(read.value or b"")["long"] == value["long"]
 
 
 LOG = record(("id", "long"), ("text", ["null", "string"]), ("at", logical("long", "timestamp-millis")))
@@ -285,6 +331,17 @@ def test_a_value_that_nobody_asked_about_stops_the_writer() -> None:
         file_of(format_of(LOG), [[log(1), other]])
     with pytest.raises(Terminal, match="offset=12"):
         file_of(format_of(LOG), [[other]])
+
+
+def test_a_writer_that_is_dropped_writes_no_more() -> None:
+    stream = io.BytesIO()
+    writer = format_of(LOG, row_group_bytes=1).open(stream, IDENTITY)
+    writer.write([log(1)])
+    written = stream.getvalue()
+    del writer
+    gc.collect()
+    assert stream.getvalue() == written
+    assert not written.endswith(b"PAR1")
 
 
 def test_names_and_versions() -> None:
