@@ -103,8 +103,6 @@ class _Types:
 
     def column(self, name: str, schema: Any, space: str, path: str) -> Column:
         """The column of one type."""
-        if isinstance(schema, list):
-            return self._union(name, schema, space, path)
         kind, schema, space = self._resolved(schema, space)
         if kind == "union":
             return self._union(name, schema, space, path)
@@ -121,7 +119,7 @@ class _Types:
         kind = schema["type"]
         if kind in ("enum", "fixed"):
             self._named[_full_name(schema, space)[0]] = schema, space
-        elif kind not in _KINDS and kind != "null":
+        elif not isinstance(kind, str) or (kind not in _KINDS and kind != "null"):
             return self._resolved(kind, space)
         return kind, schema, space
 

@@ -17,7 +17,7 @@ from typing import Any, BinaryIO, Final, Literal
 import zstandard
 from pydantic import Field, model_validator
 
-from include.errors import Terminal
+from include.errors import InvalidRecord, Terminal
 from include.lake.formats.avro_blocks import read_bodies
 from include.lake.formats.avro_schemas import SchemaLookup, WireSchemas
 from include.lake.formats.port import Closed, Identity
@@ -86,7 +86,11 @@ class AvroContainer:
     def open(self, stream: BinaryIO, identity: Identity) -> _Writer:
         """Begin a file; `Terminal` when nothing tells its schema."""
         schema_id = self._schemas.of_file(identity)
-        text = json.dumps(self._schemas.source(schema_id), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+        try:
+            schema = self._schemas.source(schema_id)
+        except InvalidRecord as error:
+            raise Terminal(str(error), topic=identity.topic, schema_id=schema_id) from error
+        text = json.dumps(schema, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
         metadata = {"avro.codec": self.options.codec, "avro.schema": text, SCHEMA_ID: str(schema_id)}
         return _Writer(stream, identity, schema_id, _header(metadata), self.options)
 

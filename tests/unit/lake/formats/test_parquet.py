@@ -129,6 +129,23 @@ def test_nested_types_come_back() -> None:
     ]
 
 
+def test_names_lead_to_their_types_through_namespaces() -> None:
+    size = {"type": "fixed", "name": "Size", "namespace": "c", "size": 2}
+    inner = {"type": "record", "name": "b.In", "fields": [{"name": "s", "type": size}, {"name": "t", "type": "c.Size"}]}
+    again = {"type": "record", "name": "Other", "namespace": "b", "fields": [{"name": "in", "type": "In"}]}
+    schema = record(("one", inner), ("two", again), ("three", {"type": "array", "items": "b.In"}), ("none", ["null"]))
+    value = {"s": b"ab", "t": b"cd"}
+    given_value = {"one": value, "two": {"in": value}, "three": [value], "none": None}
+    assert table(schema, [given_value]).to_pylist() == [given_value]
+
+
+def test_nulls_within_records_that_are_converted_stay() -> None:
+    decimal = ["null", logical("bytes", "decimal", precision=4, scale=2)]
+    inner = {"type": "record", "name": "In", "fields": [{"name": "d", "type": decimal}, {"name": "e", "type": decimal}]}
+    values = [{"in": {"d": None, "e": Decimal("1.25")}}, {"in": {"d": Decimal("0.01"), "e": None}}]
+    assert table(record(("in", inner)), values).to_pylist() == values
+
+
 def test_a_union_of_several_is_a_struct_with_a_member_each() -> None:
     schema = record(("u", ["null", "long", "string", logical("bytes", "decimal", precision=4, scale=1)]))
     found = table(schema, [{"u": 5}, {"u": "x"}, {"u": None}, {"u": Decimal("1.5")}])
