@@ -38,11 +38,11 @@ def avro_reader(wanted: Sequence[Wanted], registry: SchemaRegistry) -> Read:
         schema_id = int.from_bytes(head[1:], "big")
         schema = registry.schema(schema_id)
         try:
-            walk = compile_walk(fastavro.parse_schema(dict(schema)), tree, instants)
+            parsed = fastavro.parse_schema(dict(schema))
         except (SchemaParseException, UnknownType, ValueError, KeyError, TypeError) as error:
             raise invalid("the message's schema cannot be used", f"Avro: {error!r}", schema_id=schema_id) from None
-        walks[head] = walk
-        return walk
+        walks[head] = compile_walk(parsed, tree, instants)
+        return walks[head]
 
     def read(data: bytes) -> Sequence[Any]:
         head = data[:_HEAD]

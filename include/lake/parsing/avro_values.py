@@ -10,24 +10,29 @@ import struct
 import uuid
 from collections.abc import Callable
 from decimal import Decimal
+from itertools import repeat
 from typing import Any, Final
 
 from include.lake.parsing.fields import Instant
 
 __all__ = [
     "FIXED_BYTES",
+    "Many",
     "Value",
     "blocks",
     "logical_value",
     "plain_value",
     "size_of",
-    "skip_long",
+    "skip_longs",
     "skip_sized",
     "string_value",
 ]
 
 Value = Callable[[bytes, int], tuple[Any, int]]
 """(data, where a value begins) → the value and where it ends."""
+
+Many = Callable[[bytes, int, int], int]
+"""(data, where values begin, how many) → where the last of them ends."""
 
 FIXED_BYTES: Final = {"null": 0, "boolean": 1, "float": 4, "double": 8}
 _EPOCH_DAY: Final = dt.date(1970, 1, 1).toordinal()
@@ -52,14 +57,16 @@ def _long(data: bytes, at: int) -> tuple[int, int]:
             raise ValueError("a number of more than 10 bytes")
 
 
-def skip_long(data: bytes, at: int) -> int:
-    """Where the int, long or enum at `at` ends."""
-    start = at
-    while data[at] > 0x7F:
+def skip_longs(data: bytes, at: int, count: int) -> int:
+    """Where so many ints, longs or enums from `at` on end."""
+    for _ in repeat(None, count):
+        start = at
+        while data[at] > 0x7F:
+            at += 1
+        if at - start > 9:
+            raise ValueError("a number of more than 10 bytes")
         at += 1
-    if at - start > 9:
-        raise ValueError("a number of more than 10 bytes")
-    return at + 1
+    return at
 
 
 def size_of(data: bytes, at: int) -> tuple[int, int]:
@@ -70,13 +77,23 @@ def size_of(data: bytes, at: int) -> tuple[int, int]:
     return size, at
 
 
-def skip_sized(data: bytes, at: int) -> int:
-    """Where the string or bytes at `at` end."""
-    byte = data[at]
-    if byte < 0x80 and not byte & 1:
-        return at + 1 + (byte >> 1)
-    size, at = size_of(data, at)
-    return at + size
+def skip_sized(data: bytes, at: int, count: int) -> int:
+    """Where so many strings or bytes from `at` on end."""
+    for _ in repeat(None, count):
+        twice = data[at]
+        at += 1
+        if twice > 0x7F:
+            more = data[at]
+            if more > 0x7F:
+                size, at = size_of(data, at - 1)
+                at += size
+                continue
+            twice = twice & 0x7F | more << 7
+            at += 1
+        if twice & 1:
+            raise ValueError("a negative length")
+        at += twice >> 1
+    return at
 
 
 def _bytes(data: bytes, at: int) -> tuple[bytes, int]:
@@ -92,9 +109,8 @@ def string_value(data: bytes, at: int) -> tuple[str, int]:
     return body.decode(), at
 
 
-def blocks(data: bytes, at: int, item: Callable[[int, int], int]) -> int:
-    """Walk over the blocks of an array or map; `item` gets an index and where its value begins."""
-    index = 0
+def blocks(data: bytes, at: int, items: Many) -> int:
+    """Where the array or map at `at` ends; `items` goes over each of its blocks in turn."""
     while True:
         count, at = _long(data, at)
         if count == 0:
@@ -102,11 +118,9 @@ def blocks(data: bytes, at: int, item: Callable[[int, int], int]) -> int:
         if count < 0:
             count, (_, at) = -count, size_of(data, at)
         if count > len(data):
-            # Items of no bytes would make this loop as long as a message says.
+            # Items of no bytes would take as long as a message says.
             raise ValueError(f"{count} items in {len(data)} bytes")
-        for _ in range(count):
-            at = item(index, at)
-            index += 1
+        at = items(data, at, count)
 
 
 def plain_value(schema: Any, kind: str) -> Value:

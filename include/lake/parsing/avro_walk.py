@@ -1,6 +1,6 @@
 """Walks over Avro bodies by the schema that wrote them: only what is wanted is made an object.
 
-A schema is compiled once to functions that know where its values end, several times as fast as decoding them all.
+A schema is compiled once to functions that know where its values end.
 Schemas are fastavro's parsed ones, in which every name is a full one. Malformed bytes raise `ValueError`,
 `IndexError`, `struct.error` or `RecursionError`, or end beyond the data.
 """
@@ -8,16 +8,18 @@ Schemas are fastavro's parsed ones, in which every name is a full one. Malformed
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import count, groupby, repeat
 from typing import Any
 
 from include.lake.parsing.avro_values import (
     FIXED_BYTES,
+    Many,
     Value,
     blocks,
     logical_value,
     plain_value,
     size_of,
-    skip_long,
+    skip_longs,
     skip_sized,
     string_value,
 )
@@ -42,7 +44,7 @@ class _Compiler:
     def __init__(self, schema: Any, instants: frozenset[int]) -> None:
         self._instants = instants
         self._named: dict[str, Any] = {}
-        self._skips: dict[str, Skip] = {}
+        self._records: dict[str, Skip] = {}
         self._collect(schema)
 
     def _collect(self, schema: Any) -> None:
@@ -64,36 +66,57 @@ class _Compiler:
 
     def skip(self, schema: Any) -> Skip:
         """How to get over a value."""
+        many = self._many(schema)
+        if many is not None:
+            return lambda data, at: many(data, at, 1)
         if isinstance(schema, list):
-            branches = [self.skip(branch) for branch in schema]
-            return lambda data, at: _branch(branches, data, at)
+            return _skip_union([self.skip(branch) for branch in schema])
         kind = schema["type"] if isinstance(schema, dict) else schema
         if isinstance(kind, dict | list):
             return self.skip(kind)
-        if kind in FIXED_BYTES or kind == "fixed":
-            size = schema["size"] if kind == "fixed" else FIXED_BYTES[kind]
-            return lambda _, at: at + size
-        if kind in ("int", "long", "enum"):
-            return skip_long
-        if kind in ("string", "bytes"):
-            return skip_sized
         if kind == "array":
-            item = self.skip(schema["items"])
-            return lambda data, at: blocks(data, at, lambda _, start: item(data, start))
+            items = self._many(schema["items"]) or _repeated(self.skip(schema["items"]))
+            return lambda data, at: blocks(data, at, items)
         if kind == "map":
             value = self.skip(schema["values"])
-            return lambda data, at: blocks(data, at, lambda _, start: value(data, skip_sized(data, start)))
+            entries = _repeated(lambda data, at: value(data, skip_sized(data, at, 1)))
+            return lambda data, at: blocks(data, at, entries)
         return self._skip_named(schema if isinstance(schema, str) else schema["name"])
+
+    def _many(self, schema: Any) -> Many | None:
+        """How to get over several values of a simple type; None for another one."""
+        if isinstance(schema, str) and schema in self._named:
+            schema = self._named[schema]
+        whole = schema if isinstance(schema, dict) else {"type": schema}
+        kind = whole["type"]
+        if isinstance(kind, dict):
+            return self._many(kind)
+        if isinstance(kind, list) or isinstance(schema, list):
+            return None
+        if kind in FIXED_BYTES or kind == "fixed":
+            size = whole["size"] if kind == "fixed" else FIXED_BYTES[kind]
+            return lambda _, at, count: at + size * count
+        if kind in ("int", "long", "enum"):
+            return skip_longs
+        return skip_sized if kind in ("string", "bytes") else None
+
+    def _skips(self, schemas: Sequence[Any]) -> tuple[Skip, ...]:
+        """How to get over values one after another; those of one simple type in one go."""
+        found: list[Skip] = []
+        for many, group in groupby(schemas, key=self._many):
+            run = list(group)
+            found += [self.skip(each) for each in run] if many is None else [_counted(many, len(run))]
+        return tuple(found)
 
     def _skip_named(self, name: str) -> Skip:
         schema = self._named[name]
         if schema["type"] not in ("record", "error"):
             return self.skip(schema)
-        if name not in self._skips:
+        if name not in self._records:
             # A type may be inside of itself: whoever meets it again before it is made calls it by its name.
-            skips = self._skips
+            skips = self._records
             skips[name] = lambda data, at: skips[name](data, at)
-            parts = [self.skip(field["type"]) for field in schema["fields"]]
+            parts = self._skips([field["type"] for field in schema["fields"]])
 
             def record(data: bytes, at: int) -> int:
                 for part in parts:
@@ -101,7 +124,7 @@ class _Compiler:
                 return at
 
             skips[name] = record
-        return self._skips[name]
+        return self._records[name]
 
     def take(self, schema: Any, tree: Any) -> Take:
         """How to get over a value with wanted ones in it; a list for `tree`: it is wanted itself."""
@@ -125,14 +148,14 @@ class _Compiler:
     def _record(self, fields: Sequence[Any], tree: Mapping[str | int, Any]) -> Take:
         # Runs of what is not wanted, and what is, in turn.
         runs: list[tuple[tuple[Skip, ...], Take | None]] = []
-        run: list[Skip] = []
+        run: list[Any] = []
         for field in fields:
             if field["name"] in tree:
-                runs.append((tuple(run), self.take(field["type"], tree[field["name"]])))
+                runs.append((self._skips(run), self.take(field["type"], tree[field["name"]])))
                 run = []
             else:
-                run.append(self.skip(field["type"]))
-        runs.append((tuple(run), None))
+                run.append(field["type"])
+        runs.append((self._skips(run), None))
 
         def record(data: bytes, at: int, values: list[Any]) -> int:
             for skips, wanted in runs:
@@ -150,14 +173,16 @@ class _Compiler:
         takes = {step: self.take(inner, below) for step, below in tree.items()}
 
         def take(data: bytes, at: int, values: list[Any]) -> int:
-            def item(index: int, start: int) -> int:
-                key: str | int = index
-                if kind == "map":
-                    key, start = string_value(data, start)
-                wanted = takes.get(key)
-                return skip(data, start) if wanted is None else wanted(data, start, values)
+            indexes = count()
 
-            return blocks(data, at, item)
+            def entry(data: bytes, at: int) -> int:
+                key: str | int = next(indexes)
+                if kind == "map":
+                    key, at = string_value(data, at)
+                wanted = takes.get(key)
+                return skip(data, at) if wanted is None else wanted(data, at, values)
+
+            return blocks(data, at, _repeated(entry))
 
         return take
 
@@ -199,6 +224,30 @@ class _Compiler:
             return convert(found), at
 
         return converted
+
+
+def _counted(many: Many, number: int) -> Skip:
+    return lambda data, at: many(data, at, number)
+
+
+def _repeated(one: Skip) -> Many:
+    def many(data: bytes, at: int, number: int) -> int:
+        for _ in repeat(None, number):
+            at = one(data, at)
+        return at
+
+    return many
+
+
+def _skip_union(branches: Sequence[Skip]) -> Skip:
+    def skip(data: bytes, at: int) -> int:
+        byte = data[at]
+        if byte < 0x80 and not byte & 1:
+            return branches[byte >> 1](data, at + 1)
+        index, at = size_of(data, at)
+        return branches[index](data, at)
+
+    return skip
 
 
 def _branch(branches: Sequence[Callable[[bytes, int], Any]], data: bytes, at: int) -> Any:
