@@ -85,6 +85,16 @@ class Moody(MemoryStore):
         return self._mood("list", lambda: list(MemoryStore.list(self, prefix, start_after=start_after)))
 
 
+class Patient:
+    """Notes how often in a row the store did not answer."""
+
+    def __init__(self) -> None:
+        self.waits: list[int] = []
+
+    def __call__(self, attempt: int, error: Transient | BackPressure) -> None:
+        self.waits.append(attempt)
+
+
 def test_a_range_becomes_cuts_and_each_is_told(tmp_path: Path) -> None:
     chain = Chain(MemoryStore(), KEY)
     told: list[Commit] = []
@@ -131,10 +141,10 @@ def test_any_one_call_may_go_wrong(tmp_path: Path, mood: str) -> None:
     calm = Moody()
     Chain(calm, KEY, sending=Sending(1)).advance(plan(25), Numbers(tmp_path, most=10), lambda _: None)
     for number in range(len(calm.calls)):
-        store, waits = Moody({number: mood}), list[int]()
-        chain = Chain(store, KEY, pause=lambda attempt, _, waits=waits: waits.append(attempt), sending=Sending(1))
+        store, patient = Moody({number: mood}), Patient()
+        chain = Chain(store, KEY, pause=patient, sending=Sending(1))
         chain.advance(plan(25), Numbers(tmp_path, most=10), lambda _: None)
-        assert waits == [1]
+        assert patient.waits == [1]
         assert {key: found.body for key, found in store._objects.items()} == {
             key: found.body for key, found in calm._objects.items()
         }
@@ -148,10 +158,11 @@ def test_without_patience_the_stores_error_is_raised_and_another_run_goes_on(tmp
 
 
 def test_attempts_are_counted_until_the_store_answers(tmp_path: Path) -> None:
-    store, waits = Moody(dict.fromkeys((0, 1, 2, 5), "lost before")), list[int]()
-    Chain(store, KEY, pause=lambda attempt, _: waits.append(attempt)).head()
-    Chain(store, KEY, pause=lambda attempt, _: waits.append(attempt)).head()
-    assert waits == [1, 2, 3, 1]
+    store, patient = Moody(dict.fromkeys((0, 1, 2, 5), "lost before")), Patient()
+    chain = Chain(store, KEY, pause=patient)
+    chain.head()
+    chain.head()
+    assert patient.waits == [1, 2, 3, 1]
 
 
 def test_a_backfill_writes_the_same_cuts_with_the_same_bytes_under_its_generation(tmp_path: Path) -> None:

@@ -114,7 +114,7 @@ class Unsure(MemoryStore):
     def __init__(self) -> None:
         super().__init__()
         self.next: list[str] = []
-        self.between: Callable[[], None] | None = None
+        self.between: Callable[[], object] | None = None
 
     def put_if_absent(self, key: str, body: bytes, *, metadata: Any = None) -> Any:
         return self._unsure(lambda: super(Unsure, self).put_if_absent(key, body))
@@ -160,7 +160,7 @@ def test_two_who_change_at_once_both_get_what_they_want(there: bool) -> None:
     store = Unsure()
     if there:
         change_pointer(store, TOPIC, reserve("before"))
-    store.between = lambda: change_pointer(store, TOPIC, reserve("other")) and None
+    store.between = lambda: change_pointer(store, TOPIC, reserve("other"))
     numbers = {each.by: each.generation for each in change_pointer(store, TOPIC, reserve("mine")).reserved}
     assert numbers["mine"] == numbers["other"] + 1
     assert len(set(numbers.values())) == len(numbers)
