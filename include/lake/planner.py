@@ -1,0 +1,218 @@
+"""Which ranges of which Kafka partitions are stored next: the memory of a group's driver, without I/O or clock.
+
+It knows nothing that a restart would miss: heads are in the bucket, edges in Kafka, and ages count from when a range
+was first seen, or from its oldest record, whichever is earlier.
+
+A partition is worked at by one task at a time. What failed is tried again after a pause that doubles; what must not
+go on (`Terminal`) stands still until the driver is started again, and the others go on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from include.lake.cut import Commit
+from include.lake.definition import LakeGroup
+from include.lake.upload_policy import Asked, Due, Standing, decide
+from include.log.ports import TopicInfo
+
+__all__ = ["Planner", "Range", "Remade", "Spot"]
+
+_PAUSE_MS: Final = 1_000
+_LONGEST_PAUSE_MS: Final = 60_000
+# Of how many offsets at least the size of a record is remembered; halved when it is twice that.
+_RECENT: Final = 100_000
+
+
+class Spot(NamedTuple):
+    """One Kafka partition of one life of a topic."""
+
+    topic: str
+    topic_id: str
+    partition: int
+
+
+class Range(NamedTuple):
+    """[head, until) of a spot is due; `policy` is what the intent notes."""
+
+    spot: Spot
+    head: int
+    until: int
+    reason: Due
+    policy: str
+
+
+class Remade(NamedTuple):
+    """A topic was made anew or deleted while offsets [head, end) of a partition were not stored: they are lost."""
+
+    spot: Spot
+    head: int
+    end: int
+
+
+@dataclass(slots=True)
+class _Watched:
+    """What is known of a spot. Times are the driver's, in milliseconds."""
+
+    head: int | None = None
+    begin: int = 0
+    end: int = 0
+    seen_ms: int | None = None
+    planned_ms: int | None = None
+    oldest_ms: int | None = None
+    recent_bytes: int = 0
+    recent_offsets: int = 0
+    busy: bool = False
+    failures: int = 0
+    wait_until_ms: int = 0
+    stopped: str = ""
+
+    def standing(self) -> Standing:
+        return Standing(
+            head=self.head or 0,
+            end=self.end,
+            recent_bytes=self.recent_bytes,
+            recent_offsets=self.recent_offsets,
+            oldest_ms=self.oldest_ms,
+            seen_ms=self.seen_ms,
+            planned_ms=self.planned_ms,
+        )
+
+
+class Planner:
+    """The plan of one group. Not for use from several threads."""
+
+    def __init__(self, group: LakeGroup) -> None:
+        self._group = group
+        self._watched: dict[Spot, _Watched] = {}
+
+    def on_topics(self, found: Iterable[TopicInfo]) -> list[Remade]:
+        """All topics that the log has now; gives what was lost with those that are gone."""
+        infos = {info.name: info for info in found if self._group.wants(info.name)}
+        lost = []
+        for spot in [spot for spot in self._watched if self._gone(spot, infos)]:
+            watched = self._watched.pop(spot)
+            if watched.head is not None and watched.end > watched.head:
+                lost.append(Remade(spot, watched.head, watched.end))
+        for info in infos.values():
+            for partition in range(info.partitions):
+                self._watched.setdefault(Spot(info.name, info.topic_id, partition), _Watched())
+        return lost
+
+    @staticmethod
+    def _gone(spot: Spot, infos: Mapping[str, TopicInfo]) -> bool:
+        info = infos.get(spot.topic)
+        return info is None or info.topic_id != spot.topic_id
+
+    @property
+    def spots(self) -> list[Spot]:
+        """All partitions of the group's topics."""
+        return sorted(self._watched)
+
+    def headless(self) -> list[Spot]:
+        """Those whose head has to be looked up."""
+        return sorted(spot for spot, watched in self._watched.items() if watched.head is None and not watched.stopped)
+
+    def on_head(self, spot: Spot, head: int, planned_ms: int | None = None) -> None:
+        """Where the chain of a spot ends; `planned_ms`: when its last cut was planned, if that is known."""
+        watched = self._watched.get(spot)
+        if watched is not None:
+            watched.head, watched.planned_ms = head, planned_ms
+
+    def on_edges(self, edges: Mapping[Spot, tuple[int, int]], now_ms: int) -> None:
+        """What the log holds of each spot: [begin, end)."""
+        for spot, (begin, end) in edges.items():
+            watched = self._watched.get(spot)
+            if watched is None:
+                continue
+            watched.begin, watched.end = begin, end
+            if watched.head is not None and watched.seen_ms is None and end > watched.head:
+                watched.seen_ms = now_ms
+
+    def unaged(self) -> list[Spot]:
+        """Those of which the timestamp of the oldest record that waits is not known, though one waits."""
+        return sorted(
+            spot
+            for spot, watched in self._watched.items()
+            if watched.head is not None
+            and watched.end > watched.head
+            and watched.oldest_ms is None
+            and not watched.busy
+        )
+
+    def on_oldest(self, spot: Spot, timestamp_ms: int) -> None:
+        """The Kafka timestamp of the record at the head (-1: it has none)."""
+        watched = self._watched.get(spot)
+        if watched is not None:
+            watched.oldest_ms = timestamp_ms
+
+    def due(self, now_ms: int, most: int, asked: Asked = "") -> list[Range]:
+        """At most so many ranges that are due, those that have waited longest first; each is then worked at."""
+        found: list[tuple[int, Range]] = []
+        for spot, watched in self._watched.items():
+            if watched.head is None or watched.busy or watched.stopped or now_ms < watched.wait_until_ms:
+                continue
+            policy, _ = self._group.policy.of(spot.topic)
+            decision = decide(policy, watched.standing(), now_ms, asked)
+            if decision.reason is not None:
+                due = Range(spot, watched.head, decision.end, decision.reason, policy.words)
+                found.append((decision.age_ms, due))
+        chosen = [each for _, each in sorted(found, key=lambda each: (-each[0], each[1].spot))[:most]]
+        for each in chosen:
+            watched = self._watched[each.spot]
+            watched.busy = True
+            if each.until == watched.end:
+                watched.planned_ms = now_ms
+        return chosen
+
+    def on_commit(self, spot: Spot, commit: Commit) -> None:
+        """A cut of the spot is whole."""
+        watched = self._watched.get(spot)
+        if watched is None:
+            return
+        watched.recent_bytes += sum(file.bytes for file in commit.files)
+        watched.recent_offsets += commit.next - commit.first
+        if watched.recent_offsets > 2 * _RECENT:
+            watched.recent_bytes //= 2
+            watched.recent_offsets //= 2
+
+    def on_done(self, spot: Spot, head: int) -> None:
+        """A task has ended with the chain's head there."""
+        watched = self._watched.get(spot)
+        if watched is None:
+            return
+        moved = head != watched.head
+        watched.busy, watched.failures, watched.wait_until_ms, watched.head = False, 0, 0, head
+        if moved:
+            watched.oldest_ms = watched.seen_ms = None
+
+    def on_failure(self, spot: Spot, now_ms: int, *, stop: str = "") -> None:
+        """A task has failed: it is tried again after a pause, or with `stop`, the reason, no more."""
+        watched = self._watched.get(spot)
+        if watched is None:
+            return
+        watched.busy, watched.stopped = False, stop
+        # Somebody else may have brought the chain further.
+        watched.head = None
+        watched.failures += 1
+        watched.wait_until_ms = now_ms + min(_LONGEST_PAUSE_MS, _PAUSE_MS << min(watched.failures - 1, 10))
+
+    @property
+    def stopped(self) -> dict[Spot, str]:
+        """What stands still, and why."""
+        return {spot: watched.stopped for spot, watched in sorted(self._watched.items()) if watched.stopped}
+
+    @property
+    def busy(self) -> int:
+        """How many are worked at."""
+        return sum(watched.busy for watched in self._watched.values())
+
+    def waiting(self) -> dict[Spot, int]:
+        """Offsets that wait, of each spot whose head is known."""
+        return {
+            spot: max(0, watched.end - watched.head)
+            for spot, watched in sorted(self._watched.items())
+            if watched.head is not None
+        }

@@ -1,0 +1,171 @@
+"""What a group's driver does next: by size and age, one task to a partition, topics that come and go."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from include.lake.cut import Commit, StoredFile
+from include.lake.definition import LakeGroup
+from include.lake.planner import Planner, Range, Remade, Spot
+from include.log.ports import TopicInfo
+
+GROUP = LakeGroup.model_validate(
+    {
+        "kind": "backup",
+        "application": "lake",
+        "topics": ["events*"],
+        "prefix": "lake/raw",
+        "policy": {"max_bytes": 100_000, "max_age_s": 60, "record_bytes": 100},
+        "rules": [{"topics": "*", "format": {"sequence": {"layout": "verbatim"}}}],
+    }
+)
+A, B = Spot("events", "id", 0), Spot("events", "id", 1)
+
+
+def begun(partitions: int = 2, **heads: int) -> Planner:
+    planner = Planner(GROUP)
+    planner.on_topics([TopicInfo("events", "id", partitions), TopicInfo("other", "x", 1)])
+    for spot in planner.headless():
+        planner.on_head(spot, heads.get(f"p{spot.partition}", 0))
+    return planner
+
+
+def commit(first: int, until: int, size: int) -> Commit:
+    file = StoredFile("k", size, "0" * 64, 1, first, first, None, None)
+    return Commit(first, until, "0" * 32, 1, 0, 0, None, None, (), None, "c", {}, (file,))
+
+
+def test_only_the_groups_topics_are_watched_and_heads_are_asked_for_once() -> None:
+    planner = Planner(GROUP)
+    planner.on_topics([TopicInfo("events", "id", 2), TopicInfo("other", "x", 1)])
+    assert planner.headless() == [A, B] == planner.spots
+    planner.on_head(A, 7)
+    assert planner.headless() == [B]
+    assert planner.due(0, 9) == []
+
+
+def test_what_waits_is_due_by_size_at_once_and_by_age_later_idle_or_not() -> None:
+    planner = begun()
+    planner.on_edges({A: (0, 5_000), B: (0, 10)}, 1_000)
+    assert planner.due(1_000, 9) == [Range(A, 0, 1_000, "size", GROUP.policy.words)]
+    assert planner.due(60_999, 9) == []
+    assert planner.due(61_000, 9) == [Range(B, 0, 10, "age", GROUP.policy.words)]
+    assert planner.busy == 2
+    planner.on_done(A, 1_000)
+    assert [each.head for each in planner.due(61_000, 9)] == [1_000]
+
+
+def test_the_size_of_records_is_learned_from_commits() -> None:
+    planner = begun(1)
+    planner.on_edges({A: (0, 500)}, 0)
+    assert planner.due(0, 9) == []
+    planner.on_commit(A, commit(0, 100, 30_000))
+    assert [(each.until, each.reason) for each in planner.due(0, 9)] == [(334, "size")]
+
+
+def test_an_old_record_is_due_when_the_driver_starts_again() -> None:
+    planner = begun(1, p0=10)
+    planner.on_edges({A: (0, 20)}, 500_000)
+    assert planner.unaged() == [A]
+    planner.on_oldest(A, 430_000)
+    assert planner.unaged() == []
+    assert [each.reason for each in planner.due(500_000, 9)] == ["age"]
+
+
+def test_those_that_have_waited_longest_come_first_and_no_more_than_there_is_room_for() -> None:
+    planner = begun(2)
+    planner.on_edges({B: (0, 10)}, 0)
+    planner.on_edges({A: (0, 10)}, 5_000)
+    assert [each.spot for each in planner.due(100_000, 1)] == [B]
+    assert [each.spot for each in planner.due(100_000, 1)] == [A]
+
+
+def test_a_flush_takes_all_there_is() -> None:
+    planner = begun(1)
+    planner.on_edges({A: (0, 3)}, 0)
+    assert [(each.until, each.reason) for each in planner.due(0, 9, "flush")] == [(3, "flush")]
+
+
+def test_a_failure_pauses_its_partition_longer_each_time_and_asks_for_its_head_again() -> None:
+    planner = begun(2)
+    planner.on_edges({A: (0, 9_000), B: (0, 9_000)}, 0)
+    now_ms, pauses = 0, []
+    for _ in range(9):
+        assert A in [each.spot for each in planner.due(now_ms, 9)]
+        planner.on_failure(A, now_ms)
+        assert planner.headless() == [A]
+        planner.on_head(A, 0)
+        failed_ms = now_ms
+        while not planner.due(now_ms, 9):
+            now_ms += 1_000
+        pauses.append(now_ms - failed_ms)
+        planner.on_failure(A, now_ms)
+        planner.on_head(A, 0)
+        now_ms += 60_000
+    assert pauses[0] == 1_000
+    assert pauses == sorted(pauses)
+    assert pauses[-1] == 60_000
+
+
+def test_what_must_not_go_on_stands_still_and_the_others_go_on() -> None:
+    planner = begun(2)
+    planner.on_edges({A: (0, 9_000), B: (0, 9_000)}, 0)
+    planner.due(0, 9)
+    planner.on_failure(A, 0, stop="truncated")
+    planner.on_done(B, 1_000)
+    assert planner.stopped == {A: "truncated"}
+    assert planner.headless() == []
+    assert [each.spot for each in planner.due(10_000_000, 9)] == [B]
+
+
+def test_new_partitions_and_topics_are_taken_up_and_a_topic_made_anew_tells_what_went_with_it() -> None:
+    planner = begun(1)
+    planner.on_edges({A: (0, 10)}, 0)
+    planner.due(0, 9, "flush")
+    planner.on_done(A, 8)
+    planner.on_topics([TopicInfo("events", "id", 3), TopicInfo("events.more", "y", 1)])
+    assert planner.headless() == [B, Spot("events", "id", 2), Spot("events.more", "y", 0)]
+    assert planner.on_topics([TopicInfo("events", "new", 1)]) == [Remade(A, 8, 10)]
+    assert planner.headless() == [Spot("events", "new", 0)]
+    planner.on_done(A, 10)
+    planner.on_commit(A, commit(8, 10, 5))
+    planner.on_failure(A, 0)
+    assert planner.spots == [Spot("events", "new", 0)]
+
+
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 1), st.sampled_from(["write", "wait", "run", "fail"]), st.integers(1, 3_000)),
+        max_size=60,
+    )
+)
+def test_each_offset_is_planned_in_order_once_and_all_are_within_the_age(steps: list[tuple[int, str, int]]) -> None:
+    planner = begun(2)
+    ends, heads, now_ms, running = {A: 0, B: 0}, {A: 0, B: 0}, 0, dict[Spot, Range]()
+    for partition, what, number in steps:
+        spot = (A, B)[partition]
+        if what == "write":
+            ends[spot] += number
+        elif what == "wait":
+            now_ms += number * 10
+        elif what == "fail" and spot in running:
+            del running[spot]
+            planner.on_failure(spot, now_ms)
+        elif spot in running:
+            heads[spot] = running.pop(spot).until
+            planner.on_done(spot, heads[spot])
+        for each in planner.headless():
+            planner.on_head(each, heads[each])
+        planner.on_edges({each: (0, end) for each, end in ends.items()}, now_ms)
+        for each in planner.due(now_ms, 1):
+            assert each.spot not in running
+            assert each.head == heads[each.spot] < each.until <= ends[each.spot]
+            running[each.spot] = each
+    for spot in running:
+        planner.on_done(spot, heads[spot])
+    now_ms += 200_000
+    planner.on_edges({each: (0, end) for each, end in ends.items()}, now_ms)
+    now_ms += 60_000
+    due = {each.spot for each in planner.due(now_ms, 9)}
+    assert due == {spot for spot, end in ends.items() if end > heads[spot]}
