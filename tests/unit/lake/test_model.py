@@ -15,9 +15,9 @@ SCHEDULES = 500
 BLOCK = 125
 
 
-def first_fault(sentence: str, *, without: str = "", most: int = 1500) -> str:
-    """The first fault of this kind that the model finds; "" when it finds none."""
-    for seed in range(most):
+def first_fault(sentence: str, *, without: str = "", start: int = 0, most: int = 1500) -> str:
+    """The first fault of this kind that the model finds; "" when it finds none. `start` skips what has none."""
+    for seed in range(start, start + most):
         world = World(seed, without=without, generations=1 + seed % 2).run(most=3000)
         for fault in faults(world):
             if re.search(sentence, fault):
@@ -93,7 +93,7 @@ def test_another_parser_in_the_midst_of_a_cut_is_found_out_and_stopped(monkeypat
 
 
 def test_gaps_that_are_not_handed_on_are_losses_that_nothing_tells_of() -> None:
-    assert first_fault("is lost", without="gaps")
+    assert first_fault("is lost", without="gaps", start=210)
 
 
 def test_files_read_before_the_intent_was_known_are_of_no_use(monkeypatch: pytest.MonkeyPatch) -> None:
