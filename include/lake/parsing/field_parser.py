@@ -20,7 +20,7 @@ from include.lake.parsing.partition_names import (
     time_names,
 )
 from include.lake.parsing.port import Batch, Parsed, Transformer
-from include.lake.parsing.rules import Rules, event_time
+from include.lake.parsing.rules import Rules, time_wanted
 
 __all__ = ["BUILD", "FieldParser"]
 
@@ -54,7 +54,7 @@ class FieldParser:
         self._clock: Clocked | None = clocked(rules.time) if rules.time else None
         self._kafka_clock = clocked(EventTime())
         timed = rules.time is not None and rules.time.field is not None
-        self._time_place = places[event_time(rules.time)] if rules.time is not None and timed else None
+        self._time_place = places[time_wanted(rules.time)] if rules.time is not None and timed else None
         self._names = [_name(rule, places) for rule in rules.names]
         self._paths: dict[tuple[tuple[str, ...], ...], tuple[str, ...]] = {}
         # The usual case, a day or hour of a value, has a loop without detours.

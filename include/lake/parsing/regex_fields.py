@@ -1,8 +1,8 @@
 """Named groups of a regular expression over the bytes of a message.
 
-Python's engine backtracks and cannot be interrupted. So the input is bounded, and patterns in which an unbounded
-repeat stands inside another, which take exponential time, are refused unless the inner one gives nothing back
-(`(?>…)`, `a++`).
+Python's engine backtracks and cannot be interrupted. So patterns in which an unbounded repeat stands inside another,
+which take exponential time, are refused unless the inner one gives nothing back (`(?>…)`, `a++`); and the input is
+bounded, as repeats beside each other still take a power of its length.
 """
 
 from __future__ import annotations

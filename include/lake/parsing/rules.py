@@ -12,7 +12,7 @@ from include.lake.parsing.fields import Wanted
 from include.lake.parsing.partition_names import ContentName, NameRule, TimeName
 from include.settings.deployment import Strict
 
-__all__ = ["ClassReference", "Rules", "Tombstones"]
+__all__ = ["ClassReference", "Rules", "Tombstones", "time_wanted"]
 
 Tombstones = Literal["refuse", "drop", "kafka"]
 """refuse: set aside; drop: filtered; kafka: kept, by the Kafka timestamp, and null for names by content."""
@@ -49,7 +49,7 @@ class Rules(Strict):
         """Each value that a message is read for, once; the order is that of the rules."""
         found: dict[Wanted, None] = {}
         if self.time is not None and self.time.field is not None:
-            found[event_time(self.time)] = None
+            found[time_wanted(self.time)] = None
         for rule in self.names:
             if isinstance(rule, ContentName):
                 found[Wanted(rule.field)] = None
@@ -58,7 +58,7 @@ class Rules(Strict):
         return list(found)
 
 
-def event_time(time: EventTime) -> Wanted:
+def time_wanted(time: EventTime) -> Wanted:
     """What is read for the event time; `field` must be there."""
     return Wanted(time.field or (), time=True, instant=time.unit == "instant")
 

@@ -92,7 +92,7 @@ def record(*fields: tuple[str, Any], name: str = "Event") -> dict[str, Any]:
     return {"type": "record", "name": name, "fields": [{"name": n, "type": t} for n, t in fields]}
 
 
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(before=SCHEMAS, simple=st.sampled_from(sorted(SIMPLE)), cut=st.data())
 def test_a_value_is_found_between_any_others(before: Any, simple: str, cut: st.DataObject) -> None:
     inner = record(("x", named(before, "Y")), ("ts", simple), name="Inner")

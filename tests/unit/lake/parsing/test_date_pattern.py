@@ -3,7 +3,7 @@ from __future__ import annotations
 import datetime as dt
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from include.lake.parsing.date_pattern import iso_8601, pattern
@@ -19,6 +19,7 @@ def us(moment: dt.datetime) -> int:
     return (moment - EPOCH) // dt.timedelta(microseconds=1)
 
 
+@settings(max_examples=40)
 @given(moment=MOMENTS, offset=OFFSETS, separator=st.sampled_from("T "))
 def test_iso_8601_is_read_as_python_writes_it(moment: dt.datetime, offset: dt.timezone, separator: str) -> None:
     assert iso_8601(UTC)(moment.astimezone(offset).isoformat(sep=separator)) == us(moment)
@@ -80,6 +81,7 @@ def test_a_local_time_that_clocks_left_out_is_refused() -> None:
         iso_8601(BERLIN)("2023-03-26T02:30")
 
 
+@settings(max_examples=40)
 @given(
     moment=MOMENTS.filter(lambda m: m.year >= 1000),
     offset=OFFSETS,

@@ -6,7 +6,7 @@ from math import floor
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
@@ -51,6 +51,7 @@ def test_a_time_of_each_unit_is_cut_off_to_whole_microseconds(unit: str, value: 
     assert free(unit)(value, -1) == us
 
 
+@settings(max_examples=40)
 @given(
     unit=st.sampled_from(sorted(PER_SECOND)),
     value=st.integers(-(10**18), 10**18)

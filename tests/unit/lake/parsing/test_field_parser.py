@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from include.errors import InvalidRecord, Terminal
@@ -49,6 +49,7 @@ VALUES = (
 )
 
 
+@settings(max_examples=40)
 @given(
     values=st.lists(VALUES, max_size=12),
     rules=st.sampled_from([PLAIN, RICH]),
@@ -65,6 +66,7 @@ def test_a_batch_is_what_its_messages_are_one_by_one(values: list[Any], rules: A
     assert sum(map(len, whole.kept.values())) + whole.filtered + len(whole.refused) == len(messages)
 
 
+@settings(max_examples=40)
 @given(values=st.lists(VALUES, max_size=12), cut=st.integers(0, 12))
 def test_it_makes_no_difference_where_a_batch_ends(values: list[Any], cut: int) -> None:
     messages = [message(value, offset) for offset, value in enumerate(values)]

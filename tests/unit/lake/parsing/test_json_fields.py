@@ -5,7 +5,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from include.errors import InvalidRecord
@@ -24,6 +24,7 @@ def read(data: bytes, *paths: tuple[str | int, ...]) -> list[Any]:
     return list(json_reader([Wanted(path) for path in paths])(data))
 
 
+@settings(max_examples=40)
 @given(
     document=st.dictionaries(st.sampled_from("abc1"), DOCUMENTS),
     path=st.lists(st.sampled_from(["a", "b", "c", "1", 0, 1]), min_size=1, max_size=4).map(tuple),

@@ -71,7 +71,7 @@ def read(data: bytes, *paths: tuple[str | int, ...]) -> list[Any]:
     return list(message_pack_reader([Wanted(path) for path in paths])(data))
 
 
-@settings(max_examples=50)
+@settings(max_examples=40)
 @given(
     value=SCALARS.filter(lambda v: v == v),
     before=VALUES,
@@ -83,7 +83,7 @@ def test_a_value_is_found_between_any_others(value: Any, before: Any, after: Any
     assert read(data, ("deep", "list", 1, key), ("top",), ("deep", "none")) == [value, value, None]
 
 
-@settings(max_examples=50)
+@settings(max_examples=40)
 @given(value=VALUES, cut=st.data())
 def test_a_message_cut_short_or_with_more_behind_is_refused(value: Any, cut: st.DataObject) -> None:
     data = packed({"ts": 5, "x": value})

@@ -5,7 +5,7 @@ from typing import Any
 from urllib.parse import unquote
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
@@ -32,12 +32,14 @@ def by_content(**more: Any) -> Any:
     return content_names(ContentName.model_validate({"by": "field", "name": "country", "field": "c", **more}))
 
 
+@settings(max_examples=40)
 @given(name=st.sampled_from(ZONES), us=st.integers(LEAST_US, MOST_US - 1) | st.integers(0, 2_000_000_000_000_000))
 def test_days_and_hours_are_those_of_the_zone(name: str, us: int) -> None:
     local = (dt.datetime(1970, 1, 1, tzinfo=dt.UTC) + dt.timedelta(microseconds=us)).astimezone(zone(name))
     assert NAMERS[name](us) == (f"dt={local.date().isoformat()}", f"hr={local.hour:02}")
 
 
+@settings(max_examples=40)
 @given(name=st.sampled_from(ZONES), minutes=st.lists(st.integers(-180, 180), min_size=1))
 def test_names_around_changes_of_the_clock_follow_the_zone(name: str, minutes: list[int]) -> None:
     names = time_names(TimeName(by="hour", zone=name))
@@ -74,6 +76,7 @@ def test_memory_of_names_is_bounded_and_forgetting_changes_nothing() -> None:
     assert [names(hour * 3_600_000_000) for hour in range(9000)] == first
 
 
+@settings(max_examples=40)
 @given(offset=st.integers(0, 1 << 62), step=st.integers(1, 1 << 40))
 def test_an_offset_is_rounded_down_to_its_step(offset: int, step: int) -> None:
     rounded = int(offset_name(offset, step).removeprefix("offset="))
@@ -111,6 +114,7 @@ def test_a_value_becomes_a_name_as_hive_writes_it(value: Any, name: str) -> None
     assert by_content()(value) == (f"country={name}",)
 
 
+@settings(max_examples=40)
 @given(value=st.text(st.characters(max_codepoint=0x7F) | st.sampled_from(ESCAPED), min_size=1, max_size=60))
 def test_readers_get_every_text_back(value: str) -> None:
     (name,) = by_content()(value)
@@ -119,6 +123,7 @@ def test_readers_get_every_text_back(value: str) -> None:
     assert not set(shown) & set(ESCAPED.replace("%", ""))
 
 
+@settings(max_examples=40)
 @given(values=st.lists(st.text(max_size=20), min_size=2, max_size=2, unique=True))
 def test_different_texts_have_different_names(values: list[str]) -> None:
     names = []

@@ -85,7 +85,7 @@ def read(syntax: str, data: bytes, *paths: str, time: bool = False, framing: Any
     return list(protobuf_reader(wanted, TYPES[syntax], f"shop.{syntax}.Event", framing)(data))
 
 
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(
     syntax=st.sampled_from(sorted(SETS)),
     content=st.fixed_dictionaries({}, optional={name: values for name, (_, values) in KINDS.items()}),

@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from include.errors import InvalidRecord
@@ -39,6 +39,7 @@ def test_an_empty_column_is_no_value() -> None:
     assert columns(b"a,,c", 2) == [None]
 
 
+@settings(max_examples=40)
 @given(cells=CELLS)
 def test_quoted_lines_are_split_as_they_were_written(cells: list[str]) -> None:
     out = io.StringIO()

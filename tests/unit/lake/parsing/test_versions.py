@@ -4,7 +4,7 @@ import datetime as dt
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
@@ -53,6 +53,7 @@ def test_the_last_declared_whose_start_is_reached_holds(
     assert THREE.holding(partition, first, timestamp_ms).version == holds
 
 
+@settings(max_examples=40)
 @given(starts=st.lists(st.integers(0, 60), max_size=3), first=st.integers(0, 60), later=st.integers(0, 60))
 def test_between_borders_one_version_holds(starts: list[int], first: int, later: int) -> None:
     found = versions(version(1), *(version(i, from_offsets={0: start}) for i, start in enumerate(starts, start=2)))
