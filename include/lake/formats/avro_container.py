@@ -14,13 +14,13 @@ from collections.abc import Callable, Iterator, Sequence
 from importlib.metadata import version
 from typing import Any, BinaryIO, Final, Literal
 
-import zstandard
 from pydantic import Field, model_validator
 
 from include.errors import InvalidRecord, Terminal
 from include.lake.formats.avro_blocks import read_bodies
 from include.lake.formats.avro_schemas import SchemaLookup, WireSchemas
 from include.lake.formats.port import Closed, Identity
+from include.lake.formats.zstd_frame import zstd_frame, zstd_version
 from include.lake.message import Message
 from include.record.codec import frame
 from include.settings.deployment import Strict
@@ -69,7 +69,7 @@ class AvroContainer:
             case "deflate":
                 return {"zlib": zlib.ZLIB_RUNTIME_VERSION}
             case "zstandard":
-                return {"zstd": ".".join(map(str, zstandard.ZSTD_VERSION))}
+                return {"zstd": zstd_version()}
             case "snappy":
                 return {"pyarrow": version("pyarrow")}
         return {}
@@ -220,7 +220,7 @@ def _compressor(options: AvroContainerOptions) -> Callable[[bytearray], Any]:
 
             return deflate
         case "zstandard":
-            return zstandard.ZstdCompressor(level).compress
+            return lambda block: zstd_frame(block, level)
         case "snappy":
             from pyarrow.lib import Codec
 

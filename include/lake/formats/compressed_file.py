@@ -1,7 +1,8 @@
 """A file of lines, plain or compressed as a whole, whose bytes follow from its content alone.
 
 Compressors see pieces of one size however the content was cut into writes, as where they end a block may depend on it.
-A gzip header names no time, no file and no operating system; a zstd frame ends with its checksum.
+A gzip file is one member, whose header names no time, no file and no operating system. A zstd file is a frame with its
+checksum for each piece: a compressor for the whole of it holds a megabyte, too much for a thousand open files.
 """
 
 from __future__ import annotations
@@ -17,11 +18,14 @@ from pydantic import Field, model_validator
 
 from include.errors import Terminal
 from include.lake.formats.port import Closed
+from include.lake.formats.zstd_frame import zstd_frame, zstd_version
 from include.settings.deployment import Strict
 
 __all__ = ["CompressedFile", "Compression", "read_lines"]
 
-_PIECE: Final = 256 << 10
+_ZSTD_PIECE: Final = 256 << 10
+_GZIP_PIECE: Final = 64 << 10
+_LINES_READ: Final = 256 << 10
 _READ: Final = 16 << 10
 _GZIP_HEADER: Final = b"\x1f\x8b\x08\0\0\0\0\0\0\xff"
 _LEVELS: Final = {"none": (0, 0, 0), "gzip": (1, 9, 6), "zstd": (1, 19, 3)}
@@ -51,17 +55,19 @@ class Compression(Strict):
         """Libraries whose version decides on bytes."""
         if self.codec == "gzip":
             return {"zlib": zlib.ZLIB_RUNTIME_VERSION}
-        return {"zstd": ".".join(map(str, zstandard.ZSTD_VERSION))} if self.codec == "zstd" else {}
+        return {"zstd": zstd_version()} if self.codec == "zstd" else {}
 
     def compressor(self) -> _Compressor | None:
         """One for a new file; None where there is nothing to do."""
         level = self.level or _LEVELS[self.codec][2]
         if self.codec == "gzip":
             return _Gzip(level)
-        return zstandard.ZstdCompressor(level, write_checksum=True).compressobj() if self.codec == "zstd" else None
+        return _Zstd(level) if self.codec == "zstd" else None
 
 
 class _Compressor(Protocol):
+    piece: int
+
     def compress(self, data: Any, /) -> bytes:
         """Add `data`; what can be written already."""
 
@@ -70,6 +76,8 @@ class _Compressor(Protocol):
 
 
 class _Gzip:
+    piece = _GZIP_PIECE
+
     def __init__(self, level: int) -> None:
         self._deflate = zlib.compressobj(level, zlib.DEFLATED, -zlib.MAX_WBITS)
         self._head, self._crc, self._size = _GZIP_HEADER, 0, 0
@@ -82,6 +90,23 @@ class _Gzip:
 
     def flush(self) -> bytes:
         return self._head + self._deflate.flush() + struct.pack("<II", self._crc, self._size & 0xFFFFFFFF)
+
+
+class _Zstd:
+    piece = _ZSTD_PIECE
+
+    def __init__(self, level: int) -> None:
+        self._level = level
+        self._begun = False
+
+    def compress(self, data: bytes) -> bytes:
+        if not data and self._begun:
+            return b""
+        self._begun = True
+        return zstd_frame(data, self._level)
+
+    def flush(self) -> bytes:
+        return b""
 
 
 class CompressedFile:
@@ -106,12 +131,12 @@ class CompressedFile:
         if self._compressor is None:
             self._out(content)
             return
-        waiting = self._waiting
+        waiting, piece = self._waiting, self._compressor.piece
         waiting += content
-        if len(waiting) >= _PIECE:
-            end = len(waiting) - len(waiting) % _PIECE
-            for at in range(0, end, _PIECE):
-                self._out(self._compressor.compress(bytes(waiting[at : at + _PIECE])))
+        if len(waiting) >= piece:
+            end = len(waiting) - len(waiting) % piece
+            for at in range(0, end, piece):
+                self._out(self._compressor.compress(bytes(waiting[at : at + piece])))
             del waiting[:end]
 
     def close(self, records: int) -> Closed:
@@ -146,28 +171,31 @@ def read_lines(stream: BinaryIO, compression: Compression) -> Iterator[bytes]:
 
 def _content(stream: BinaryIO, compression: Compression) -> Iterator[bytes]:
     if compression.codec == "none":
-        while data := stream.read(_PIECE):
+        while data := stream.read(_LINES_READ):
             yield data
         return
-    decompressor: Any = (
-        zlib.decompressobj(zlib.MAX_WBITS | 16)
-        if compression.codec == "gzip"
-        else zstandard.ZstdDecompressor().decompressobj()
-    )
-    place = 0
+    gzip = compression.codec == "gzip"
+    reader, place = _reader(gzip), 0
     while data := stream.read(_READ):
-        if decompressor.eof:
-            raise _damaged("file goes on after its end", place)
-        try:
-            content = decompressor.decompress(data)
-        except (zlib.error, zstandard.ZstdError) as error:
-            raise _damaged("compressed file is damaged", place, cause=str(error)) from error
-        yield content
-        place += len(data) - len(decompressor.unused_data)
-        if decompressor.unused_data:
-            raise _damaged("file goes on after its end", place)
-    if not decompressor.eof:
+        while data:
+            if reader.eof:
+                if gzip:
+                    raise _damaged("file goes on after its end", place)
+                reader = _reader(gzip)
+            try:
+                content = reader.decompress(data)
+            except (zlib.error, zstandard.ZstdError) as error:
+                raise _damaged("compressed file is damaged", place, cause=str(error)) from error
+            yield content
+            place += len(data) - len(reader.unused_data)
+            data = reader.unused_data
+    if not reader.eof:
         raise _damaged("compressed file ends too early", place)
+
+
+def _reader(gzip: bool) -> Any:
+    """Of one gzip member or one zstd frame."""
+    return zlib.decompressobj(zlib.MAX_WBITS | 16) if gzip else zstandard.ZstdDecompressor().decompressobj()
 
 
 def _damaged(message: str, byte: int, **details: str) -> Terminal:
