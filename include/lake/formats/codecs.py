@@ -55,6 +55,9 @@ _NAMES: Final[Mapping[str, CodecName]] = {
 # What Hadoop's compressors take at a time: their buffer of 256 KiB less what the algorithm may add in the worst case.
 _SNAPPY_CHUNK: Final = (1 << 18) - ((1 << 18) // 6 + 32)
 _LZ4_CHUNK: Final = (1 << 18) - ((1 << 18) // 255 + 16)
+# More than so many bytes no byte can stand for: what tells to is damaged, and is given no room.
+_SNAPPY_RATIO: Final = 22
+_LZ4_RATIO: Final = 255
 # No compression method has flags, a time or an operating system's name in Hadoop's.
 _GZIP_HEADER: Final = bytes.fromhex("1f8b0800000000000000")
 _TRAILER: Final = Struct("<II")
@@ -186,8 +189,8 @@ def _snappy(class_name: str, _level: int | None) -> Codec:
             shift += 7
             if byte < 0x80:
                 break
-        if size > most:
-            raise ValueError("a chunk holds more than its section")
+        if size > min(most, len(chunk) * _SNAPPY_RATIO):
+            raise ValueError("a chunk tells to hold more than its section, or than it can")
         return bytes(arrow.decompress(chunk, decompressed_size=size, asbytes=True))
 
     compress = partial(arrow.compress, asbytes=True)
@@ -212,6 +215,7 @@ def _lz4(class_name: str, _level: int | None) -> Codec:
     def decompress(chunk: bytes, most: int) -> bytes:
         # A raw block does not tell its size, and room that it leaves over is given back as if it were data: the size
         # is the least room that it fits into. Mostly that is what Hadoop's compressor takes, or all of the section.
+        most = min(most, len(chunk) * _LZ4_RATIO)
         size = min(most, _LZ4_CHUNK)
         if size > 1 and (not fits(chunk, size) or fits(chunk, size - 1)):
             low, size = 1, most

@@ -252,8 +252,9 @@ class SequenceReader:
             self._start = self._base + self._at
             if not self._marker():
                 raise _Damaged("a block does not begin with a sync marker")
-            # A marker with nothing behind it, and one more, is what a writer's `sync()` leaves.
-            if self._has(4) and self._data[self._at : self._at + 4] != ESCAPE:
+            self._has(4)
+            # A marker with nothing behind it, or one more, is what a writer's `sync()` leaves.
+            if self._at < len(self._data) and self._data[self._at : self._at + 4] != ESCAPE:
                 yield from zip(*self._block(decompress), strict=True)
         self._end()
 
