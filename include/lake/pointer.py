@@ -7,6 +7,7 @@ alone. A data object is read when the newest entry that holds its `first` names 
 * an upgrade appends, before it writes, [head of the old chain, ∞) of each partition, and partitions not named then;
 * a backfill appends, when it is promoted, the cuts that it has rewritten, whole ones, with all their dates.
 
+All entries hold whole cuts: a backfill keeps to those of the live generation, and an upgrade begins where one ends.
 So an object is read or not by its name alone, and late data or a record that another parser puts elsewhere are in one
 place. A generation's number is reserved here before anything is written under it.
 """
@@ -116,10 +117,7 @@ class Pointer:
         """What `by` has taken."""
         return next((each for each in self.reserved if each.by == by), None)
 
-    def append(self, entry: Entry) -> Pointer:
-        """Let `entry` count from now on; nothing when it does already; `Terminal` for a number never reserved."""
-        if entry in self.entries:
-            return self
+    def _append(self, entry: Entry) -> Pointer:
         if all(each.generation != entry.generation for each in self.reserved):
             raise Terminal(
                 "a generation that nobody reserved", generation=entry.generation, fix="Reserve its number first."
@@ -133,11 +131,43 @@ class Pointer:
         return replace(self, entries=(*self.entries, entry))
 
     def upgrade(self, generation: int, heads: Mapping[int, int]) -> Pointer:
-        """Let `generation` take over live at these heads of the chains before it; the first one takes everything."""
+        """Let `generation` take over live at the heads of the chains of `live`; the first one takes everything.
+
+        Whoever changes the pointer so makes sure, inside of the change, that these are still the heads of `live`:
+        from another generation's cuts to them records would be read twice.
+        """
         if any(each.generation == generation for each in self.entries):
             return self
-        cuts: Cuts = {partition: ((head, None),) for partition, head in heads.items()} if self.entries else {}
-        return self.append(Entry(generation, cuts, others=True))
+        cuts: Cuts = {partition: ((head, None),) for partition, head in heads.items()} if self.live else {}
+        return self._append(Entry(generation, cuts, others=True))
+
+    def promote(self, generation: int, cuts: Cuts, *, replaces: int) -> Pointer:
+        """Let readers read a backfill's `cuts`, which are whole ones of the live generation `replaces`.
+
+        `Terminal` when another one has taken them over meanwhile: its cuts begin elsewhere, and what reaches over
+        an edge would be read twice or not at all.
+        """
+        entry = Entry(generation, cuts)
+        if entry in self.entries:
+            return self
+        for partition, ranges in cuts.items():
+            for first, until in ranges:
+                found = {self._live_of(partition, at) for at in (first, (until or 0) - 1)}
+                if until is None or found != {replaces}:
+                    raise Terminal(
+                        "cuts that are not those of the generation that a backfill replaces",
+                        partition=partition,
+                        cuts=(first, until),
+                        live=sorted(map(str, found)),
+                        replaces=replaces,
+                        fix="Plan the backfill again: live has moved on to another generation.",
+                    )
+        return self._append(entry)
+
+    def _live_of(self, partition: int, first: int) -> int | None:
+        """The live generation whose cuts these are, backfills aside."""
+        held = (each.generation for each in reversed(self.entries) if each.others and each.holds(partition, first))
+        return next(held, None)
 
     def to_bytes(self) -> bytes:
         """Canonical JSON."""

@@ -47,9 +47,9 @@ def test_a_backfill_holds_its_cuts_alone_once_it_is_promoted() -> None:
     pointer = begun().reserve("release 2", "live").upgrade(2, {0: 100}).reserve("run 7", "backfill")
     assert pointer.reservation("run 7").generation == 3  # type: ignore[union-attr]
     assert pointer.generation_of(0, 50) == 1
-    pointer = pointer.append(Entry(3, {0: ((40, 60), (90, 120))}))
-    generations = [pointer.generation_of(0, first) for first in (39, 40, 59, 60, 90, 100, 119, 120)]
-    assert generations == [1, 3, 3, 1, 3, 3, 3, 2]
+    pointer = pointer.promote(3, {0: ((40, 60), (90, 100))}, replaces=1)
+    generations = [pointer.generation_of(0, first) for first in (39, 40, 59, 60, 90, 99, 100, 120)]
+    assert generations == [1, 3, 3, 1, 3, 3, 2, 2]
     assert pointer.generation_of(1, 50) == 2
     assert pointer.live is not None
     assert pointer.live.generation == 2
@@ -58,19 +58,26 @@ def test_a_backfill_holds_its_cuts_alone_once_it_is_promoted() -> None:
     assert not pointer.reads(chain.data(("dt=2026-11-21",), 39, ".seq"))
 
 
-@given(st.lists(st.tuples(st.integers(0, 30), st.integers(1, 10), st.booleans()), max_size=6))
+@given(st.lists(st.tuples(st.integers(0, 30), st.integers(1, 10), st.booleans()), max_size=8))
 def test_the_newest_entry_that_holds_a_cut_names_its_generation(made: list[tuple[int, int, bool]]) -> None:
-    pointer = begun()
-    model = [1] * 60
-    for number, (first, length, live) in enumerate(made):
-        pointer = pointer.reserve(str(number), "live" if live else "backfill")
+    pointer, live = begun(), 1
+    model, cuts_of = [1] * 60, [1] * 60
+    for number, (first, length, upgrade) in enumerate(made):
+        pointer = pointer.reserve(str(number), "live" if upgrade else "backfill")
         generation = pointer.reserved[-1].generation
-        if live:
+        if upgrade:
             pointer = pointer.upgrade(generation, {0: first})
+            live, end = generation, 60
+            cuts_of[first:] = [generation] * (60 - first)
         else:
-            pointer = pointer.append(Entry(generation, {0: ((first, first + length),)}))
-        for at in range(first, 60 if live else first + length):
-            model[at] = generation
+            end = first + length
+            replaced = set(cuts_of[first:end])
+            if len(replaced) > 1:
+                with pytest.raises(Terminal, match="not those of the generation"):
+                    pointer.promote(generation, {0: ((first, end),)}, replaces=min(replaced))
+                continue
+            pointer = pointer.promote(generation, {0: ((first, end),)}, replaces=min(replaced))
+        model[first:end] = [generation] * (end - first)
     assert [pointer.generation_of(0, first) for first in range(60)] == model
     assert Pointer.parse(pointer.to_bytes(), TOPIC) == pointer
 
@@ -86,11 +93,19 @@ def test_a_topic_made_anew_goes_on_after_the_generations_of_the_old_one() -> Non
 
 def test_an_entry_needs_its_number_and_never_changes() -> None:
     with pytest.raises(Terminal, match="nobody reserved"):
-        begun().append(Entry(2, {0: ((0, 5),)}))
-    pointer = begun().reserve("run 7", "backfill").append(Entry(2, {0: ((0, 5),)}))
-    assert pointer.append(Entry(2, {0: ((0, 5),)})) is pointer
+        begun().promote(2, {0: ((0, 5),)}, replaces=1)
+    pointer = begun().reserve("run 7", "backfill").promote(2, {0: ((0, 5),)}, replaces=1)
+    assert pointer.promote(2, {0: ((0, 5),)}, replaces=1) is pointer
     with pytest.raises(Terminal, match="has its entry already"):
-        pointer.append(Entry(2, {0: ((0, 6),)}))
+        pointer.promote(2, {0: ((0, 6),)}, replaces=1)
+
+
+@pytest.mark.parametrize("cuts", [((20, 50),), ((30, 50),), ((0, 10), (20, 31)), ((0, None),)])
+def test_a_backfill_of_cuts_that_live_has_left_is_not_promoted(cuts: Any) -> None:
+    pointer = begun().reserve("run 7", "backfill").reserve("release 3", "live").upgrade(3, {0: 30})
+    with pytest.raises(Terminal, match="not those of the generation"):
+        pointer.promote(2, {0: cuts}, replaces=1)
+    assert pointer.promote(2, {0: ((0, 10), (20, 30))}, replaces=1).generation_of(0, 25) == 2
 
 
 @pytest.mark.parametrize("ranges", [((5, 5),), ((5, 4),), ((0, 5), (5, 6)), ((0, None), (9, 10)), ((-1, 5),)])
