@@ -91,6 +91,18 @@ def test_names_without_a_date_and_hours_that_never_were_are_never_over() -> None
     assert finished(names, [partition((9, NOON, NOON))], "Europe/Berlin", 0, NOON) == []
 
 
+def test_an_hour_that_happens_twice_waits_for_its_second_end() -> None:
+    twice, before = ("dt=2024-10-27", "hr=02"), ("dt=2024-10-27", "hr=01")
+    first_end = 1_729_990_800_000  # 2024-10-27T01:00Z, when Berlin's clocks go from 03:00 back to 02:00
+
+    def ended(at_ms: int) -> list[tuple[str, ...]]:
+        return finished([twice, before], [partition((9, at_ms, at_ms))], "Europe/Berlin", 0, at_ms)
+
+    assert ended(first_end) == [before]
+    assert ended(first_end + HOUR - 1) == [before]
+    assert ended(first_end + HOUR) == [before, twice]
+
+
 def test_names_come_once_and_sorted() -> None:
     names = [("dt=2024-05-01", "hr=10", "country=fr"), TEN, TEN, ("dt=2024-04-30",)]
     assert finished(names, [partition((9, NOON, NOON))], "UTC", 0, NOON) == [("dt=2024-04-30",), TEN, names[0]]
