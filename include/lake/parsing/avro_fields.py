@@ -38,7 +38,7 @@ def avro_reader(wanted: Sequence[Wanted], registry: SchemaRegistry) -> Read:
         schema_id = int.from_bytes(head[1:], "big")
         schema = registry.schema(schema_id)
         try:
-            parsed = fastavro.parse_schema(dict(schema))
+            parsed = fastavro.parse_schema(_flat(schema))
         except (SchemaParseException, UnknownType, ValueError, KeyError, TypeError) as error:
             raise invalid("the message's schema cannot be used", f"Avro: {error!r}", schema_id=schema_id) from None
         walks[head] = compile_walk(parsed, tree, instants)
@@ -60,3 +60,17 @@ def avro_reader(wanted: Sequence[Wanted], registry: SchemaRegistry) -> Read:
         return values
 
     return read
+
+
+def _flat(schema: Any) -> Any:
+    """The schema without types that are only wrapped around others, which fastavro does not take."""
+    if isinstance(schema, list):
+        return [_flat(branch) for branch in schema]
+    if not isinstance(schema, dict):
+        return schema
+    if isinstance(schema["type"], dict | list):
+        return _flat(schema["type"])
+    flat = schema | {name: _flat(schema[name]) for name in ("items", "values") if name in schema}
+    if "fields" in schema:
+        flat["fields"] = [field | {"type": _flat(field["type"])} for field in schema["fields"]]
+    return flat

@@ -72,8 +72,6 @@ class _Compiler:
         if isinstance(schema, list):
             return _skip_union([self.skip(branch) for branch in schema])
         kind = schema["type"] if isinstance(schema, dict) else schema
-        if isinstance(kind, dict | list):
-            return self.skip(kind)
         if kind == "array":
             items = self._many(schema["items"]) or _repeated(self.skip(schema["items"]))
             return lambda data, at: blocks(data, at, items)
@@ -85,14 +83,12 @@ class _Compiler:
 
     def _many(self, schema: Any) -> Many | None:
         """How to get over several values of a simple type; None for another one."""
+        if isinstance(schema, list):
+            return None
         if isinstance(schema, str) and schema in self._named:
             schema = self._named[schema]
         whole = schema if isinstance(schema, dict) else {"type": schema}
         kind = whole["type"]
-        if isinstance(kind, dict):
-            return self._many(kind)
-        if isinstance(kind, list) or isinstance(schema, list):
-            return None
         if kind in FIXED_BYTES or kind == "fixed":
             size = whole["size"] if kind == "fixed" else FIXED_BYTES[kind]
             return lambda _, at, count: at + size * count
@@ -136,8 +132,6 @@ class _Compiler:
             branches = [self.take(branch, tree) for branch in schema]
             return lambda data, at, values: _take_branch(branches, data, at, values)
         kind = schema["type"] if isinstance(schema, dict) else schema
-        if isinstance(kind, dict | list):
-            return self.take(kind, tree)
         if kind in ("record", "error"):
             return self._record(schema["fields"], tree)
         if kind in ("array", "map"):
@@ -212,8 +206,6 @@ class _Compiler:
             return lambda data, at: _branch(branches, data, at)
         whole = schema if isinstance(schema, dict) else {"type": schema}
         kind = whole["type"]
-        if isinstance(kind, dict | list):
-            return self._value(kind, instant=instant)
         plain = plain_value(whole, kind)
         convert = logical_value(whole, instant=instant)
         if convert is None:

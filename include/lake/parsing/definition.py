@@ -1,4 +1,14 @@
-"""Parsers as the deployment file declares them, by `format`; their hash; and how to make one."""
+"""Parsers as the deployment file declares them, by `format`; their hash; and how to make one.
+
+```yaml
+parser:
+  format: json
+  time: {field: payload.created_at, unit: ms}
+  names: [{by: hour, zone: Europe/Berlin}, {by: field, name: country, field: user.country}]
+  drop: [{field: type, one_of: [ping, heartbeat]}]
+```
+gives `dt=2026-11-21/hr=10/country=de`.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +17,7 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import Field, model_validator
 
@@ -19,7 +29,7 @@ from include.lake.parsing.descriptor_set import DescriptorSet
 from include.lake.parsing.event_time import EventTime
 from include.lake.parsing.field_parser import FieldParser
 from include.lake.parsing.fields import Read, Wanted
-from include.lake.parsing.json_fields import json_reader
+from include.lake.parsing.json_fields import JsonFraming, json_reader
 from include.lake.parsing.message_pack_fields import message_pack_reader
 from include.lake.parsing.port import Parser
 from include.lake.parsing.protobuf_fields import ProtobufFraming, protobuf_reader
@@ -46,6 +56,9 @@ __all__ = [
     "configuration_hash",
 ]
 
+_TYPED: Final = ("avro", "messagepack", "protobuf")
+"""Formats whose values can say that they are times, and of which unit."""
+
 
 @dataclass(frozen=True, slots=True)
 class Means:
@@ -59,6 +72,7 @@ class JsonParser(Rules):
     """JSON objects; fields by names of members and indexes of arrays."""
 
     format: Literal["json"]
+    framing: JsonFraming = "none"
 
 
 class AvroParser(Rules):
@@ -157,6 +171,12 @@ def build(definition: ParserDefinition, means: Means) -> Parser:
     """The parser; `SettingsError` when its files, classes or fields are not there."""
     if isinstance(definition, CustomParser):
         return CheckedParser(load(definition.parser, "parse"))
+    if definition.time and definition.time.unit == "instant" and definition.format not in _TYPED:
+        raise SettingsError(
+            f"times of format {definition.format} do not say their unit",
+            allowed=list(_TYPED),
+            fix="Declare their unit.",
+        )
     reference = definition.transformer
     transformer = CheckedTransformer(load(reference, "transform")) if reference else None
     try:
@@ -195,7 +215,7 @@ def _zoned(declared: Any) -> bool:
 def _reader(definition: Rules, means: Means) -> Callable[[Sequence[Wanted]], Read]:
     match definition:
         case JsonParser():
-            return json_reader
+            return lambda wanted: json_reader(wanted, definition.framing)
         case AvroParser():
             registry = means.registry
             if registry is None:

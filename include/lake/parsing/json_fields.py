@@ -1,21 +1,42 @@
-"""Values of JSON texts. orjson reads them; a wanted number with a fraction is read again as the exact decimal."""
+"""Values of JSON texts. orjson reads them; a wanted number with a fraction is read again as the exact decimal.
+
+Confluent's JSON serialisers put 0x00 and a schema id of 4 bytes in front, which says nothing about the values.
+"""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
 from decimal import Decimal
-from typing import Any
+from typing import Any, Final, Literal
 
 import orjson
 
 from include.lake.parsing.fields import Path, Read, Wanted, invalid
 
-__all__ = ["json_reader"]
+__all__ = ["JsonFraming", "json_reader"]
+
+JsonFraming = Literal["none", "confluent"]
+"""none: the text alone; confluent: 0x00 and a schema id of 4 bytes in front of it."""
+
+_HEAD: Final = 5
 
 
-def json_reader(wanted: Sequence[Wanted]) -> Read:
+def json_reader(wanted: Sequence[Wanted], framing: JsonFraming = "none") -> Read:
     """Reads the values of objects; a step through what has no such member gives None."""
+    read = _plain(wanted)
+    if framing == "none":
+        return read
+
+    def framed(data: bytes) -> Sequence[Any]:
+        if len(data) < _HEAD or data[0] != 0:
+            raise invalid("the message is not in the Confluent wire format", "JSON: magic", head=data)
+        return read(data[_HEAD:])
+
+    return framed
+
+
+def _plain(wanted: Sequence[Wanted]) -> Read:
     paths = [want.path for want in wanted]
     loads, broken = orjson.loads, orjson.JSONDecodeError
     only = str(paths[0][0]) if len(paths) == 1 and len(paths[0]) == 1 else None

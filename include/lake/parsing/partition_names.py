@@ -127,8 +127,8 @@ def content_names(rule: ContentName) -> Callable[[Any], tuple[str, ...]]:
     known: dict[Any, tuple[str, ...]] = {}
 
     def names(value: Any) -> tuple[str, ...]:
-        # 1, True and 1.0 are equal as keys, but not as names; only texts are looked up as they are.
-        plain = type(value) is str
+        # 1, True and 1.0 are equal as keys, but not as names; texts and bytes are looked up as they are.
+        plain = type(value) in (str, bytes)
         found = known.get(value) if plain else None
         if found is None:
             found = (f"{name}={_value(value, name, refuse)}",)

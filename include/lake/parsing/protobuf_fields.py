@@ -110,12 +110,16 @@ def _add(types: DescriptorSet, root: MessageType, want: Wanted, place: int, tree
         if field.kind != _MESSAGE:
             if not last:
                 raise ValueError(f"{shown(want.path)} goes on after {step}, which is no message")
+            if want.instant:
+                raise ValueError(f"{shown(want.path)} is no {_TIMESTAMP}: declare its unit")
             kind, convert, zero = _kind(types, field)
             _leaf(level, field.number, kind, convert, place)
             return (zero if field.implicit and not want.time else None), numbers
         if last:
             if field.type_name != _TIMESTAMP:
                 raise ValueError(f"{shown(want.path)} is the message {field.type_name}: name a field of it")
+            if want.time and not want.instant:
+                raise ValueError(f"{shown(want.path)} says its unit itself: declare unit: instant")
             _leaf(level, field.number, SIZED, _instant, place)
             return None, numbers
         below: _Plan = {}

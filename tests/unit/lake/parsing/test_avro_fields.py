@@ -151,6 +151,24 @@ def test_named_types_are_found_by_name_and_may_hold_themselves() -> None:
     assert read(node, data, Wanted(("ts",)), Wanted(("next", "next", "ts")), Wanted(("last", "ts"))) == [4, 2, None]
 
 
+def test_types_may_be_written_inside_of_types_and_used_again_by_name() -> None:
+    fixed = {"type": "fixed", "name": "Three", "size": 3}
+    inner = record(("x", "string"), ("f", fixed), name="Inner")
+    schema = record(("in", inner), ("g", "Three"), ("either", ["null", "Inner"]), ("ts", "long"))
+    wrapped = record(
+        ("in", {"type": record(("x", {"type": {"type": "string"}}), ("f", fixed), name="Inner")}),
+        ("g", "Three"),
+        ("either", {"type": ["null", "Inner"]}),
+        ("ts", {"type": {"type": "long"}}),
+    )
+    value = {"in": {"x": "a", "f": b"abc"}, "g": b"def", "either": {"x": "b", "f": b"ghi"}, "ts": 5}
+    paths = [("ts",), ("g",), ("in", "f"), ("either", "x"), ("in", "x")]
+    for each in (schema, wrapped, {"type": wrapped}):
+        found = read(each, written(schema, value), *(Wanted(path) for path in paths))
+        assert found == [5, b"def", b"abc", "b", "a"]
+    assert read({"type": ["null", wrapped]}, b"\0\0\0\0\1\0", Wanted(("ts",))) == [None]
+
+
 def test_fields_come_and_go_with_the_schema_that_wrote_the_message() -> None:
     registry = MemoryRegistry()
     old = record(("ts", "long"))

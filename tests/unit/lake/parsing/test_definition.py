@@ -135,11 +135,12 @@ def test_a_definition_that_cannot_be_is_refused(definition: dict[str, Any]) -> N
         {"format": "delimited", "time": TIME},
         {"format": "regex", "time": TIME, "pattern": "(?P<x>.)"},
         {"format": "thrift", "time": TIME},
+        {"format": "json", "time": {"field": "ts", "unit": "instant"}},
         {"format": "messagepack", "time": TIME, "drop": [{"field": "ts.x", "present": True}]},
     ],
 )
 def test_a_field_that_the_format_cannot_have_is_refused_when_the_parser_is_made(definition: dict[str, Any]) -> None:
-    with pytest.raises(SettingsError, match="deployment file"):
+    with pytest.raises(SettingsError, match=r"deployment file|Declare their unit"):
         built(definition)
 
 

@@ -43,6 +43,14 @@ def test_a_path_leads_to_the_member_or_to_none(document: dict[str, Any], path: t
     assert read(data, path, ("zz",)) == [expected, None]
 
 
+def test_confluents_framing_is_passed_over() -> None:
+    framed = json_reader([Wanted(("ts",))], "confluent")
+    assert list(framed(b'\0\0\0\0\7{"ts": 5}')) == [5]
+    for data in (b'{"ts": 5}', b"\0\0", b"", b"\0\0\0\0\7"):
+        with pytest.raises(InvalidRecord):
+            framed(data)
+
+
 @pytest.mark.parametrize(
     ("text", "value"),
     [

@@ -81,7 +81,7 @@ EVENTS = {syntax: factory(syntax) for syntax in SETS}
 
 
 def read(syntax: str, data: bytes, *paths: str, time: bool = False, framing: Any = "none") -> list[Any]:
-    wanted = [Wanted(tuple(path.split(".")), time=time) for path in paths]
+    wanted = [Wanted(tuple(path.split(".")), time, instant=time and path == "at") for path in paths]
     return list(protobuf_reader(wanted, TYPES[syntax], f"shop.{syntax}.Event", framing)(data))
 
 
@@ -163,6 +163,12 @@ def test_bytes_that_are_no_message_are_refused(data: str) -> None:
 def test_paths_that_lead_to_no_single_value_are_refused_at_once(path: str) -> None:
     with pytest.raises(ValueError, match=r"."):
         read("proto3", b"", path)
+
+
+def test_a_timestamp_and_unit_instant_belong_together() -> None:
+    for wanted in (Wanted(("at",), time=True), Wanted(("int64",), time=True, instant=True)):
+        with pytest.raises(ValueError, match="unit"):
+            protobuf_reader([wanted], TYPES["proto3"], "shop.proto3.Event", "none")
 
 
 def test_a_message_that_the_set_lacks_is_refused_with_those_it_has() -> None:
