@@ -113,7 +113,7 @@ class RegexParser(Rules):
 
     @model_validator(mode="after")
     def _compiles(self) -> RegexParser:
-        check_pattern(self.pattern)
+        check_pattern(self.pattern, self.most_bytes)
         return self
 
 

@@ -1,8 +1,8 @@
 """Named groups of a regular expression over the bytes of a message.
 
-Python's engine backtracks and cannot be interrupted. So patterns in which an unbounded repeat stands inside another,
-which take exponential time, are refused unless the inner one gives nothing back (`(?>…)`, `a++`); and the input is
-bounded, as repeats beside each other still take a power of its length.
+Python's engine backtracks and cannot be interrupted: one message could hold up its partition for ever. So the input is
+bounded, and a pattern is refused when the ways in which it may be tried on such an input, an upper bound read off its
+parsed form, are too many. What gives nothing back (`a++`, `(?>a|b)`) has one way.
 """
 
 from __future__ import annotations
@@ -17,12 +17,13 @@ from include.lake.parsing.fields import Read, Wanted, invalid, shown
 
 __all__ = ["check_pattern", "regex_reader"]
 
+_MOST_WAYS: Final = 1_000_000_000
 _REPEATS: Final = (code.MAX_REPEAT, code.MIN_REPEAT)
-_SAFE: Final = (code.ATOMIC_GROUP, code.POSSESSIVE_REPEAT)
+_BEGINNINGS: Final = ((code.AT, code.AT_BEGINNING), (code.AT, code.AT_BEGINNING_STRING))
 
 
-def check_pattern(written: str) -> re.Pattern[bytes]:
-    """The compiled pattern; `ValueError` for one that is wrong or may take exponential time."""
+def check_pattern(written: str, most_bytes: int) -> re.Pattern[bytes]:
+    """The compiled pattern; `ValueError` for one that is wrong, or may take too long on `most_bytes`."""
     try:
         raw = written.encode()
         compiled = re.compile(raw)
@@ -33,8 +34,12 @@ def check_pattern(written: str) -> re.Pattern[bytes]:
         raise ValueError("a regular expression may not depend on the locale: leave (?L) out")
     if not compiled.groupindex:
         raise ValueError("the regular expression has no named group, as in (?P<ts>[0-9]+)")
-    if _nested(tree, inside=False):
-        raise ValueError("a repeat inside a repeat may take for ever: make the inner one possessive, as in (?:a++b)*")
+    anchored = len(tree) > 0 and tree[0] in _BEGINNINGS and not compiled.flags & re.MULTILINE
+    if _ways(tree, most_bytes) * (1 if anchored else most_bytes) > _MOST_WAYS:
+        raise ValueError(
+            f"the regular expression may take for ever on {most_bytes} bytes: begin it with ^, let repeats give nothing"
+            " back (a++ for a+, (?>a|b)* for (a|b)*), or lower most_bytes"
+        )
     return compiled
 
 
@@ -44,7 +49,7 @@ def regex_reader(wanted: Sequence[Wanted], written: str, most_bytes: int) -> Rea
     `InvalidRecord` for a message without a match or of more than `most_bytes`. `ValueError` for a field that is no
     group.
     """
-    compiled = check_pattern(written)
+    compiled = check_pattern(written, most_bytes)
     for want in wanted:
         if len(want.path) != 1 or want.path[0] not in compiled.groupindex:
             groups = ", ".join(compiled.groupindex)
@@ -63,26 +68,32 @@ def regex_reader(wanted: Sequence[Wanted], written: str, most_bytes: int) -> Rea
     return read
 
 
-def _nested(items: Iterable[Any], *, inside: bool) -> bool:
-    """Whether an unbounded repeat stands in another (`inside`: this is in one), as the engine's parser sees it."""
-    for operation, argument in items:
-        if operation in _SAFE:
-            # What it matched once is never tried in another way, by whatever stands around it.
-            if _nested(argument if operation is code.ATOMIC_GROUP else argument[2], inside=False):
-                return True
-            continue
-        repeat = operation in _REPEATS and argument[1] == code.MAXREPEAT
-        if repeat and inside:
-            return True
-        if any(_nested(each, inside=inside or repeat) for each in _parts(argument)):
-            return True
-    return False
+def _ways(tree: Iterable[Any], size: int) -> int:
+    """In how many ways, at most, the engine may try the pattern from one place of `size` bytes; cut at the limit."""
+    total = 1
+    for operation, argument in tree:
+        if operation in _REPEATS:
+            least, most, body = argument
+            most = min(most, size)
+            total *= max(1, most - least + 1) * _power(_ways(body, size), most)
+        elif operation is code.POSSESSIVE_REPEAT:
+            total *= _ways(argument[2], size)
+        elif operation is code.ATOMIC_GROUP:
+            total *= _ways(argument, size)
+        elif operation is code.BRANCH:
+            total *= sum(_ways(branch, size) for branch in argument[1])
+        elif operation is code.SUBPATTERN:
+            total *= _ways(argument[3], size)
+        elif operation in (code.ASSERT, code.ASSERT_NOT):
+            total *= _ways(argument[1], size)
+        elif operation is code.GROUPREF_EXISTS:
+            total *= _ways(argument[1], size) + _ways(argument[2] or (), size)
+        total = min(total, _MOST_WAYS + 1)
+    return total
 
 
-def _parts(argument: Any) -> Iterable[Any]:
-    """The patterns in an operation's argument."""
-    if isinstance(argument, parser.SubPattern):
-        yield argument
-    elif isinstance(argument, list | tuple):
-        for each in argument:
-            yield from _parts(each)
+def _power(ways: int, times: int) -> int:
+    total = 1
+    while ways > 1 and times > 0 and total <= _MOST_WAYS:
+        total, times = total * ways, times - 1
+    return total
