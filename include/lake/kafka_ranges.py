@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, cast
+from typing import Any, Final, cast
 
 from include.errors import Terminal
 from include.lake.log_ranges import MessageBatch
 from include.lake.message import Message, TimestampType
 from include.log.kafka_errors import Options
 from include.log.slices import Slice, cached_consumer
-from include.log.survey import KafkaSurvey
+from include.log.survey import Edge, KafkaSurvey
 
 __all__ = ["KafkaRanges"]
+
+_EDGES: Final[tuple[Edge, ...]] = ("begin", "end")
 
 
 class KafkaRanges:
@@ -24,15 +26,23 @@ class KafkaRanges:
 
     def edges(self, topic: str, partition: int) -> tuple[int, int]:
         """See `LogRanges`."""
-        if self._survey is None:
-            self._survey = KafkaSurvey(self._bootstrap, self._options)
-        place = topic, partition
-        begin, end = (self._survey.offsets([place], edge).get(place) for edge in ("begin", "end"))
+        place, survey = (topic, partition), self._opened()
+        begin, end = (survey.offsets([place], edge).get(place) for edge in _EDGES)
         if begin is None or end is None:
             raise Terminal(
                 "partition does not exist", topic=topic, partition=partition, fix="Was the topic deleted or made anew?"
             )
         return begin, end
+
+    def topic_id(self, topic: str) -> str:
+        """See `LogRanges`."""
+        info = self._opened().topics([topic]).get(topic)
+        return "" if info is None else info.topic_id
+
+    def _opened(self) -> KafkaSurvey:
+        if self._survey is None:
+            self._survey = KafkaSurvey(self._bootstrap, self._options)
+        return self._survey
 
     def batches(self, topic: str, partition: int, start: int, end: int) -> Iterator[MessageBatch]:
         """See `LogRanges`. Left half-way it gives its consumer up, as what is on its way cannot be trusted."""

@@ -61,6 +61,7 @@ class LogCuts:
     def read(self, wanted: ReadRange) -> LocalCut:
         """See `ReadRange`. What the log no longer has is a gap of the cut, also when it goes while it is read."""
         chain, first = self._chain, wanted.first
+        self._check_topic()
         promised = bool(wanted.config)
         until = wanted.until if wanted.exact or promised else self._border(wanted)
         stream = self._stream_of(first, until)
@@ -70,7 +71,7 @@ class LogCuts:
             if promised
             else self._logics.holding(chain.partition, first, stream.timestamp_ms)
         )
-        shutil.rmtree(self._folder, ignore_errors=True)
+        self.clear()
         self._folder.mkdir(parents=True)
         files = CutFiles(self._folder, chain, first, logic.sorter(first), logic.kept, logic.aside)
         gaps: list[Gap] = []
@@ -83,6 +84,8 @@ class LogCuts:
             if not (wanted.exact or promised) and files.bytes_so_far >= self._max_bytes:
                 until = stream.at
                 break
+        # Again: what was read in between came from this one, as no topic gets another's id.
+        self._check_topic()
         return LocalCut(
             until,
             files.close(wanted.keys),
@@ -94,6 +97,22 @@ class LogCuts:
             files.min_ts,
             files.max_ts,
         )
+
+    def _check_topic(self) -> None:
+        topic = self._chain.of
+        found = self._log.topic_id(topic.topic)
+        if found != topic.topic_id:
+            raise Terminal(
+                "the topic was deleted or made anew while it was being stored",
+                topic=topic.topic,
+                topic_id=topic.topic_id,
+                now=found or None,
+                fix="Nothing to do: the new one has a chain of its own; what was not stored of the old one is lost.",
+            )
+
+    def clear(self) -> None:
+        """Remove the local files."""
+        shutil.rmtree(self._folder, ignore_errors=True)
 
     def _border(self, wanted: ReadRange) -> int:
         border = self._logics.border(self._chain.partition, wanted.first)

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple, Protocol
 
 from include.errors import Terminal
 from include.lake.message import Message
-from include.log.ports import LogReader
+from include.log.ports import LogReader, TopicAdmin
 
 __all__ = ["LogRanges", "MessageBatch", "PortRanges"]
 
@@ -37,6 +37,9 @@ class LogRanges(Protocol):
         `Terminal` for a partition that does not exist, `Transient` where the log cannot tell that from one away.
         """
 
+    def topic_id(self, topic: str) -> str:
+        """The id of the topic of that name, which no other one ever has; "" where there is none."""
+
     def batches(self, topic: str, partition: int, start: int, end: int) -> Iterator[MessageBatch]:
         """The records with start <= offset < end; ends when all up to `end` are read. May be left half-way.
 
@@ -46,10 +49,10 @@ class LogRanges(Protocol):
 
 
 class PortRanges:
-    """`LogRanges` over a `LogReader`."""
+    """`LogRanges` over a `LogReader` and a `TopicAdmin`."""
 
-    def __init__(self, reader: LogReader) -> None:
-        self._reader = reader
+    def __init__(self, reader: LogReader, admin: TopicAdmin) -> None:
+        self._reader, self._admin = reader, admin
 
     def edges(self, topic: str, partition: int) -> tuple[int, int]:
         """See `LogRanges`."""
@@ -57,6 +60,11 @@ class PortRanges:
             return self._reader.begin_offsets(topic)[partition], self._reader.end_offsets(topic)[partition]
         except KeyError:
             raise Terminal("partition does not exist", topic=topic, partition=partition) from None
+
+    def topic_id(self, topic: str) -> str:
+        """See `LogRanges`."""
+        info = self._admin.describe(topic)
+        return "" if info is None else info.topic_id
 
     def batches(self, topic: str, partition: int, start: int, end: int) -> Iterator[MessageBatch]:
         """See `LogRanges`. The port does not tell who set a timestamp: the producer is taken to have."""

@@ -132,9 +132,14 @@ class Planner:
             watched = self._watched.get(spot)
             if watched is None:
                 continue
-            watched.begin, watched.end = begin, end
+            # No log of one topic shrinks: this is another one by that name, or was truncated. Whoever reads it tells.
+            watched.begin, watched.end = max(begin, watched.begin), max(end, watched.end)
             if watched.head is not None and watched.seen_ms is None and end > watched.head:
                 watched.seen_ms = now_ms
+
+    def head(self, spot: Spot) -> int:
+        """Where the chain of a spot ends, as far as is known."""
+        return self._watched[spot].head or 0
 
     def unaged(self) -> list[Spot]:
         """Those of which the timestamp of the oldest record that waits is not known, though one waits."""
@@ -171,6 +176,16 @@ class Planner:
             if each.until == watched.end:
                 watched.planned_ms = now_ms
         return chosen
+
+    def left(self, now_ms: int, asked: Asked = "") -> bool:
+        """Whether anything is worked at, or due, now or after its pause; what stands still is not."""
+        return any(
+            watched.busy
+            or watched.head is None
+            or decide(self._group.policy.of(spot.topic)[0], watched.standing(), now_ms, asked).reason is not None
+            for spot, watched in self._watched.items()
+            if not watched.stopped
+        )
 
     def on_commit(self, spot: Spot, commit: Commit) -> None:
         """A cut of the spot is whole."""

@@ -52,7 +52,7 @@ def world(request: pytest.FixtureRequest, unique: str) -> Iterator[World]:
     if request.param == "memory":
         log = MemoryLog()
         log.admin().ensure(TopicSpec(unique, 2))
-        yield World(PortRanges(log.reader()), log.writer("w"), log.reader(), unique)
+        yield World(PortRanges(log.reader(), log.admin()), log.writer("w"), log.reader(), unique)
         return
     bootstrap = request.getfixturevalue("kafka")
     admin = KafkaAdmin(bootstrap)

@@ -50,8 +50,8 @@ class Place:
         self.write(100)
         info = self.log.admin().describe("events")
         assert info is not None
-        self.ranges = PortRanges(self.log.reader())
-        self.key = ChainKey(TopicKey("lake/raw", "events", "id"), 0, 0)
+        self.ranges = PortRanges(self.log.reader(), self.log.admin())
+        self.key = ChainKey(TopicKey("lake/raw", "events", info.topic_id), 0, 0)
         self.store = MemoryStore()
         self.cuts = LogCuts(self.ranges, self.key, Two(), folder, max_bytes)
 
@@ -124,7 +124,7 @@ def test_what_retention_takes_while_it_is_read_is_a_gap_of_the_cut(tmp_path: Pat
             place.log.truncate("events", 0, 2500)
             raise Terminal("the log does not hold this range any more")
 
-    cuts = LogCuts(Overtaken(place.log.reader()), place.key, Two(), tmp_path / "cuts", 1 << 20)
+    cuts = LogCuts(Overtaken(place.log.reader(), place.log.admin()), place.key, Two(), tmp_path / "cuts", 1 << 20)
     cut = cuts.read(ReadRange(100, 3000, True))
     assert cut.gaps == (Gap(1101, 2500, "lost"),)
     # Offsets 101 to 1100, one batch, and 2500 to 2999.
@@ -141,3 +141,21 @@ def test_a_promised_cut_takes_its_own_configuration_and_end(tmp_path: Path) -> N
     place = Place(tmp_path / "cuts", max_bytes=1)
     cut = place.cuts.read(ReadRange(0, 60, True, "later", ("lake/raw/events/offset=0/0_0_00000000000000000000",)))
     assert (cut.end, cut.config, [file.records for file in cut.files]) == (60, "later", [60])
+
+
+def test_a_topic_made_anew_while_it_is_read_is_not_stored_as_the_old_one(tmp_path: Path) -> None:
+    place = Place(tmp_path / "cuts")
+
+    class Swapped(PortRanges):
+        """Another topic of that name is there when the first batch comes."""
+
+        def batches(self, topic: str, partition: int, start: int, end: int) -> Iterator[MessageBatch]:
+            place.log.admin().delete("events")
+            place.log.admin().ensure(TopicSpec("events", 1))
+            place.write(100)
+            yield from super().batches(topic, partition, start, end)
+
+    cuts = LogCuts(Swapped(place.log.reader(), place.log.admin()), place.key, Two(), tmp_path / "cuts", 1 << 20)
+    for _ in range(2):
+        with pytest.raises(Terminal, match="made anew"):
+            cuts.read(ReadRange(0, 40, True))
