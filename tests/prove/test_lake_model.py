@@ -7,7 +7,7 @@ import os
 import pytest
 
 from tests.servers.fixture import PROVE
-from tests.unit.lake.model import World
+from tests.unit.lake.model import world_of
 from tests.unit.lake.model_check import faults
 
 BLOCK = 1000
@@ -17,5 +17,5 @@ pytestmark = pytest.mark.skipif(PROVE not in os.environ, reason=f"takes minutes:
 
 @pytest.mark.parametrize("start", range(0, 20_000, BLOCK))
 def test_no_schedule_loses_or_doubles_a_record(start: int) -> None:
-    found = {seed: faults(World(seed, generations=1 + seed % 2).run()) for seed in range(start, start + BLOCK)}
+    found = {seed: faults(world_of(seed).run()) for seed in range(start, start + BLOCK)}
     assert {seed: each for seed, each in found.items() if each} == {}

@@ -60,14 +60,14 @@ def test_a_backfill_holds_its_cuts_alone_once_it_is_promoted() -> None:
 
 @given(st.lists(st.tuples(st.integers(0, 30), st.integers(1, 10), st.booleans()), max_size=8))
 def test_the_newest_entry_that_holds_a_cut_names_its_generation(made: list[tuple[int, int, bool]]) -> None:
-    pointer, live = begun(), 1
+    pointer = begun()
     model, cuts_of = [1] * 60, [1] * 60
     for number, (first, length, upgrade) in enumerate(made):
         pointer = pointer.reserve(str(number), "live" if upgrade else "backfill")
         generation = pointer.reserved[-1].generation
         if upgrade:
             pointer = pointer.upgrade(generation, {0: first})
-            live, end = generation, 60
+            end = 60
             cuts_of[first:] = [generation] * (60 - first)
         else:
             end = first + length
