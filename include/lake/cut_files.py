@@ -97,9 +97,17 @@ class CutFiles:
         if refused:
             out = {offset for offset, _ in refused}
             messages = [message for message in messages if message.offset not in out]
-        if messages:
-            self._file(names, self._kept).write(messages)
+        for below, alike in self._apart(messages).items():
+            self._file((*names, *below), self._kept).write(alike)
         return refused
+
+    def _apart(self, messages: list[Message]) -> dict[Names, list[Message]]:
+        """Those that may share a file."""
+        names = self._kept.names
+        found: dict[Names, list[Message]] = {}
+        for message in messages:
+            found.setdefault(names(message), []).append(message)
+        return found
 
     def _file(self, names: Names, form: Format) -> _File:
         file = self._files.get(names)

@@ -51,6 +51,10 @@ class DelimitedText:
         """Those of the compression."""
         return self.options.compression.versions
 
+    def names(self, _message: Message) -> tuple[str, ...]:
+        """None: all messages share a file."""
+        return ()
+
     def refuses(self, message: Message) -> str:
         """Null values and line breaks, unless they are escaped."""
         value = message.value

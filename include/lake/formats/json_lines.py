@@ -52,6 +52,10 @@ class JsonLines:
         """Those of the compression: orjson writes texts and integers in the one way that JSON has."""
         return self.options.compression.versions
 
+    def names(self, _message: Message) -> tuple[str, ...]:
+        """None: all messages share a file."""
+        return ()
+
     def refuses(self, message: Message) -> str:
         """`payload`: values that are not JSON. `message`: header names that are no UTF-8."""
         if self.options.content == "message":

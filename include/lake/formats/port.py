@@ -59,6 +59,12 @@ class Format(Protocol):
     def versions(self) -> dict[str, str]:
         """Libraries whose version decides on bytes (name → version), for the commit record."""
 
+    def names(self, message: Message) -> tuple[str, ...]:
+        """Folders below its partition names that tell this message from those that cannot share a file with it.
+
+        Of messages that it does not `refuse` only.
+        """
+
     def refuses(self, message: Message) -> str:
         """Why the format cannot hold this message, "" when it can: such records are set aside beforehand."""
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cached_property
-from typing import BinaryIO, Final, Literal, Self
+from typing import BinaryIO, Final, Literal, Self, cast
 
 from pydantic import Field, model_validator
 
@@ -76,6 +76,10 @@ class SequenceFile(Strict):
         made = self._codec()
         return dict(made.versions) if made else {}
 
+    def names(self, _message: Message) -> tuple[str, ...]:
+        """None: all messages share a file."""
+        return ()
+
     def refuses(self, message: Message) -> str:
         """A null value where the layout has no place for it and it is not stored as empty."""
         return self._layout.refuses(message)
@@ -128,10 +132,9 @@ def read_messages(reader: SequenceReader) -> Iterator[Message]:
     """The messages of a file whose layout its header tells; `Terminal` that names the byte for what is none."""
     message = layout_of(reader.header).message
     for key, value in reader.records():
-        if not isinstance(value, bytes):
-            raise reader.damaged("its values are no bytes")
         try:
-            made = message(key, value)
+            # Its values are BytesWritable, or it would have no layout.
+            made = message(key, cast("bytes", value))
         except ValueError as reason:
             raise reader.damaged(str(reason)) from None
         yield made

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from include.errors import InvalidRecord, Terminal
 from include.lake.chain_key import ChainKey, TopicKey
 from include.lake.cut_files import REFUSED_HEADER, CutFiles, Sorter, whole
+from include.lake.formats.avro_container import AvroContainer, AvroContainerOptions
 from include.lake.formats.delimited_text import DelimitedText, DelimitedTextOptions
 from include.lake.formats.sequence_file import SequenceFile
 from include.lake.message import Message
@@ -103,6 +104,25 @@ def test_read_is_written_filtered_and_refused_and_batches_do_not_matter(values: 
             assert files.records == len(messages) == files.filtered + sum(file.records for file in closed)
             outcomes.append([file._replace(path="") for file in closed])
     assert outcomes[0] == outcomes[1]
+
+
+def test_records_of_two_schemas_lie_in_two_folders_below_their_names(tmp_path: Path) -> None:
+    def framed(schema_id: int, text: bytes) -> bytes:
+        return b"\0" + schema_id.to_bytes(4, "big") + bytes((2 * len(text),)) + text
+
+    avro = AvroContainer(AvroContainerOptions(), lambda _id: {"type": "string"})
+    files = CutFiles(tmp_path, CHAIN, 40, whole(("dt=2026-11-21",)), avro, VERBATIM)
+    messages = [
+        message(40, framed(7, b"a")),
+        message(41, framed(8, b"b")),
+        message(42, None),
+        message(43, framed(7, b"c")),
+    ]
+    files.write(messages)
+    found = {file.key.removeprefix("lake/raw/events/").rpartition("/")[0]: file for file in files.close()}
+    assert sorted(found) == [QUARANTINE, "dt=2026-11-21/schema=7", "dt=2026-11-21/schema=8"]
+    with Path(found["dt=2026-11-21/schema=7"].path).open("rb") as stream:
+        assert [each.value for each in avro.read(stream)] == [framed(7, b"a"), framed(7, b"c")]
 
 
 def test_a_promised_file_is_written_without_records_where_none_came(tmp_path: Path) -> None:
