@@ -29,7 +29,11 @@ _NUMBERS: Final = {
 }
 _BINARY: Final = (0xC4, 0xC5, 0xC6)
 _TIMESTAMP: Final = -1
-_NOTHING: Final[dict[str | int, Any]] = {}
+# By the first byte, how long a value is that says so there already; 0 of others.
+_WHOLE: Final = [
+    1 if kind < 0x80 or kind >= 0xE0 else kind - 0x9F if 0xA0 <= kind < 0xC0 else _FIXED.get(kind, -1) + 1
+    for kind in range(256)
+]
 
 
 def message_pack_reader(wanted: Sequence[Wanted]) -> Read:
@@ -77,10 +81,16 @@ def _into(data: bytes, at: int, tree: dict[Any, Any], values: list[Any]) -> int:
         if per == 1:
             below = tree.get(index)
         else:
-            key, at = _key(data, at)
-            below = tree.get(key)
+            kind = data[at]
+            if 0xA0 <= kind < 0xC0:
+                start, at = at + 1, at + kind - 0x9F
+                below = tree.get(data[start:at])
+            else:
+                key, at = _key(data, at)
+                below = tree.get(key)
         if below is None:
-            at = _skip(data, at, 1)
+            whole = _WHOLE[data[at]]
+            at = at + whole if whole else _skip(data, at, 1)
         elif type(below) is dict:
             at = _into(data, at, below, values)
         else:
@@ -91,10 +101,8 @@ def _into(data: bytes, at: int, tree: dict[Any, Any], values: list[Any]) -> int:
 
 
 def _key(data: bytes, at: int) -> tuple[Any, int]:
+    """A key of another form than the short text that is usual."""
     kind = data[at]
-    if 0xA0 <= kind < 0xC0:
-        end = at + 1 + (kind & 31)
-        return data[at + 1 : end], end
     if kind < 0x80:
         return kind, at + 1
     if kind in _SIZED and _SIZED[kind][1] == 0:
@@ -151,24 +159,24 @@ def _skip(data: bytes, at: int, count: int) -> int:
     while count:
         count -= 1
         kind = data[at]
-        at += 1
-        if kind < 0x80 or kind >= 0xE0:
-            continue
-        if 0xA0 <= kind < 0xC0:
-            at += kind & 31
+        whole = _WHOLE[kind]
+        if whole:
+            at += whole
+        elif kind == 0xD9:
+            at += 2 + data[at + 1]
         elif kind < 0x90:
             count += 2 * (kind & 15)
+            at += 1
         elif kind < 0xA0:
             count += kind & 15
-        elif kind in _FIXED:
-            at += _FIXED[kind]
+            at += 1
         elif kind in _SIZED:
             width, more = _SIZED[kind]
-            at += width + more + int.from_bytes(data[at : at + width], "big")
+            at += 1 + width + more + int.from_bytes(data[at + 1 : at + 1 + width], "big")
         elif kind in _COUNTED:
             width, per = _COUNTED[kind]
-            count += per * int.from_bytes(data[at : at + width], "big")
-            at += width
+            count += per * int.from_bytes(data[at + 1 : at + 1 + width], "big")
+            at += 1 + width
         else:
             raise ValueError("a byte C1, which no value begins with")
     return at
