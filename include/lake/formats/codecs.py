@@ -1,10 +1,11 @@
 """Hadoop's compression codecs, as streams in a SequenceFile: whole bytes in, whole bytes out.
 
 `zlib` (DefaultCodec) and `gzip` give the bytes that Hadoop gives without its native library, as both are zlib's.
-Snappy and LZ4 are framed by Hadoop's `BlockCompressorStream`. `zstd` is for readers that have native libhadoop: the
-JVM of the PySpark wheel can neither read nor write it.
+Snappy and LZ4 are framed by Hadoop's `BlockCompressorStream`; LZ4's bytes are Hadoop's too, save for a value alone
+(RECORD) that is longer than its buffer. Those of Snappy and bzip2 are others, with the same content. `zstd` is for
+readers that have native libhadoop: the JVM of the PySpark wheel can neither read nor write it.
 
-Why no ISA-L, several times as fast: its bytes depend on the processor that it runs on.
+Why no ISA-L, several times as fast as zlib: it picks its code by the processor, and its bytes may differ with it.
 """
 
 from __future__ import annotations

@@ -91,4 +91,6 @@ class OffsetKey:
         """Offset and value."""
         if type(key) is not int:
             raise ValueError("its key is no number")
+        if key < 0:
+            raise ValueError("its key is no offset")
         return Message(key, None, value)

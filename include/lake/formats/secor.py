@@ -53,7 +53,10 @@ class SecorName:
 
     @classmethod
     def parse(cls, key: str, prefix: str = "") -> SecorName:
-        """Its value, for archives below `prefix` ("" for the top of the bucket); `Terminal` for any other key."""
+        """Its value, for archives below `prefix` ("" for the top of the bucket); `Terminal` for any other key.
+
+        Without a prefix a hash in front cannot be told from a topic, and is taken for one.
+        """
         prefix = prefix.strip("/")
         for hashed in (False, True):
             rest = key.partition("/")[2] if hashed else key

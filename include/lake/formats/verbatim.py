@@ -63,8 +63,10 @@ def _entries(key: bytes) -> tuple[int, int, bytes | None, TimestampType, int, _H
     if entries.keys() != _NAMES:
         raise ValueError("its key has not just the entries of the verbatim profile")
     offset, timestamp_ms, name, headers, kind, flags = (entries[entry] for entry in (1, 3, 2, 4, 5, 6))
-    if type(offset) is not int or type(timestamp_ms) is not int or type(kind) is not int or kind not in _KINDS:
-        raise ValueError("its offset, timestamp or type of timestamp is none")
+    if type(offset) is not int or offset < 0:
+        raise ValueError("its offset is none")
+    if type(timestamp_ms) is not int or type(kind) is not int or kind not in _KINDS:
+        raise ValueError("its timestamp or type of timestamp is none")
     if type(flags) is not int or flags not in range(4):
         raise ValueError("it has flags that are not known")
     if name is not None and type(name) is not bytes:

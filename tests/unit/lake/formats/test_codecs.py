@@ -105,6 +105,14 @@ def test_a_section_that_tells_a_wrong_length_is_refused(name: Any, told: int) ->
         codec(name).decompress(compressed)
 
 
+@pytest.mark.parametrize("name", ["snappy", "lz4"])
+@pytest.mark.parametrize("chunk", ["", "00", "ffffffff0f00"])
+def test_a_chunk_that_is_empty_or_tells_of_gigabytes_is_refused(name: Any, chunk: str) -> None:
+    data = bytes.fromhex(chunk)
+    with pytest.raises(DAMAGED):
+        codec(name).decompress(struct.pack(">II", 0xFFFFFFFF, len(data)) + data)
+
+
 def test_several_frames_of_zstd_are_one_stream() -> None:
     made = codec("zstd")
     assert made.decompress(made.compress(b"a") + made.compress(b"b")) == b"ab"

@@ -122,6 +122,14 @@ def test_verbatim_keeps_what_is_long(size: int, headers: int) -> None:
     assert again(VerbatimKey(), message) == message
 
 
+@pytest.mark.parametrize("name", [None, b"", b"k", bytes(255), bytes(256)])
+def test_a_usual_record_comes_back(name: bytes | None) -> None:
+    for offset in (0x10000, 0xFFFFFFFF, 0x100000000):
+        for value in (None, b"", b"v"):
+            message = Message(offset, name, value, (), 1700000000000, 1)
+            assert again(VerbatimKey(), message) == message
+
+
 def test_verbatim_has_these_bytes() -> None:
     message = Message(5, None, None, (("h", None), ("é", b"1")), -1, 0)
     assert key(VerbatimKey(), message) == bytes.fromhex(
@@ -194,6 +202,7 @@ def test_a_map_that_is_no_key_is_refused_with_a_reason(packed: str) -> None:
     [
         ("85 01 05 03 ff 02 c0 04 90 05 00", "entries"),
         ("86 01 a131 03 ff 02 c0 04 90 05 00 06 00", "offset"),
+        ("86 01 ff 03 ff 02 c0 04 90 05 00 06 00", "offset"),
         ("86 01 05 03 ff 02 c0 04 90 05 03 06 00", "timestamp"),
         ("86 01 05 03 ff 02 c0 04 90 05 c3 06 00", "timestamp"),
         ("86 01 05 03 ff 02 c0 04 90 05 00 06 04", "flags"),
@@ -218,3 +227,5 @@ def test_a_key_of_another_class_is_refused() -> None:
             layout.message(5, b"")
     with pytest.raises(ValueError, match="no number"):
         OffsetKey().message(b"", b"")
+    with pytest.raises(ValueError, match="no offset"):
+        OffsetKey().message(-1, b"")

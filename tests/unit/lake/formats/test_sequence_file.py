@@ -221,6 +221,25 @@ def test_a_file_of_another_profile_is_refused() -> None:
         read(data.replace(b"verbatim-1", b"verbatim-2"))
 
 
+@pytest.mark.parametrize(
+    ("layout", "sha256"),
+    [
+        ("offset", "d659c70885f90af0b7ba2d21da9395b7fc6bd40307ba5fc99f4b03d132d21fce"),
+        ("message_pack", "63cd0006617b2c8c2d6f706530ecfc7362dc953d266c5fcc5bcb873c01b65db5"),
+        ("verbatim", "e8b3cea68d9da1dc4ceba3fd6273f99ffd4e03583f138a91f35c799448bf3086"),
+    ],
+)
+def test_a_file_has_the_same_bytes_on_every_machine(layout: Any, sha256: str) -> None:
+    messages = [
+        Message(
+            500 + 3 * n, b"k%d" % n, b"value %d" % n * (n % 90), (("é", b"%d" % n), ("h", None)), 1700000000000 + n, 1
+        )
+        for n in range(2_000)
+    ]
+    data = written(SequenceFile(layout=layout), messages, markers=sync_markers(IDENTITY))
+    assert hashlib.sha256(data).hexdigest() == sha256
+
+
 def test_more_messages_than_a_count_of_markers_can_hide_are_all_read() -> None:
     numbers = count()
     messages = [Message(next(numbers), b"%d" % n, b"x" * (n % 700)) for n in range(2_000)]

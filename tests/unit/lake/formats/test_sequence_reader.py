@@ -148,6 +148,15 @@ def test_texts_are_read_as_their_utf8() -> None:
         list(SequenceFile().read(io.BytesIO(header + body)))
 
 
+@pytest.mark.parametrize(("text", "reason"), [(b"", "no length"), (b"\x03ab", "not the length")])
+def test_a_text_that_is_none_is_refused(text: bytes, reason: str) -> None:
+    header = bytes(SequenceHeader(TEXT, TEXT, "NONE", "", SYNC))
+    found, error = read(header + struct.pack(">ii", len(text) + 1, len(text)) + text + b"\0")
+    assert found == []
+    assert error is not None
+    assert reason in str(error)
+
+
 @pytest.mark.parametrize("version", [4, 5])
 def test_older_versions_are_read(version: int) -> None:
     new = bytes(SequenceHeader(LONG_WRITABLE, BYTES_WRITABLE, "RECORD", "", SYNC))
