@@ -1,0 +1,41 @@
+"""`GroupLog` over Kafka: all partitions of a group asked about together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from include.lake.kafka_ranges import KafkaRanges
+from include.lake.planner import Spot
+from include.log.kafka_admin import KafkaAdmin
+from include.log.kafka_errors import Options
+from include.log.ports import TopicInfo
+from include.log.survey import KafkaSurvey
+
+__all__ = ["KafkaGroupLog"]
+
+
+class KafkaGroupLog:
+    """See `GroupLog`. Not for use from several threads."""
+
+    def __init__(self, bootstrap: str, options: Options | None = None) -> None:
+        self._admin = KafkaAdmin(bootstrap, options)
+        self._survey = KafkaSurvey(bootstrap, options)
+        self._ranges = KafkaRanges(bootstrap, options)
+
+    def topics(self) -> list[TopicInfo]:
+        """See `GroupLog`."""
+        return list(self._survey.topics(self._admin.names()).values())
+
+    def edges(self, spots: Iterable[Spot]) -> dict[Spot, tuple[int, int]]:
+        """See `GroupLog`."""
+        places = {(spot.topic, spot.partition): spot for spot in spots}
+        begins = self._survey.offsets(places, "begin")
+        ends = self._survey.offsets(places, "end")
+        return {spot: (begins[at], ends[at]) for at, spot in places.items() if at in begins and at in ends}
+
+    def timestamp_ms(self, spot: Spot, offset: int) -> int:
+        """See `GroupLog`."""
+        begin, end = self._ranges.edges(spot.topic, spot.partition)
+        batches = self._ranges.batches(spot.topic, spot.partition, max(offset, begin), end)
+        first = next(batches, None)
+        return -1 if first is None else first.messages[0].timestamp_ms
