@@ -21,7 +21,11 @@ EQUAL = [
 LZ4 = SequenceFile(layout="verbatim", compression="BLOCK", codec="lz4")
 
 
-@pytest.mark.parametrize("format_", EQUAL, ids=str)
+def _name(format_: SequenceFile) -> str:
+    return f"{format_.layout}-{format_.compression}-{format_.codec}"
+
+
+@pytest.mark.parametrize("format_", EQUAL, ids=_name)
 def test_our_bytes_are_hadoops_for_its_marker(spark: SparkSession, tmp_path: Path, format_: SequenceFile) -> None:
     assert same_as_hadoops(Hadoop(spark), tmp_path / "file", format_, messages(400, 900))
 
@@ -33,7 +37,7 @@ def test_we_read_what_hadoop_compresses(spark: SparkSession, tmp_path: Path, cod
 
 
 @pytest.mark.parametrize("splits", [1, 7])
-@pytest.mark.parametrize("format_", [*EQUAL, LZ4], ids=str)
+@pytest.mark.parametrize("format_", [*EQUAL, LZ4], ids=_name)
 def test_hadoop_reads_ours_in_splits_with_markers_inside_payloads(
     spark: SparkSession, tmp_path: Path, format_: SequenceFile, splits: int
 ) -> None:
