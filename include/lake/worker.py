@@ -1,0 +1,83 @@
+"""Tasks in a process that Spark keeps for them: what they work with is made once, from plain values."""
+
+from __future__ import annotations
+
+import tempfile
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+from include.clock import SystemClock
+from include.lake.definition import LakeGroup
+from include.lake.kafka_ranges import KafkaRanges
+from include.lake.log_cuts import Logics
+from include.lake.logics import logics_of
+from include.lake.parsing.definition import Means as ParserMeans
+from include.lake.task import Means, Outcome, Task, run_task
+from include.log.registry import ConfluentRegistry
+from include.settings.connections import Kafka, ObjectStore, Registry
+from include.settings.deployment import Strict
+from include.store.s3 import S3Store
+
+__all__ = ["Place", "store_of", "work"]
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a task finds everything: plain values, as it travels with each task.
+
+    `settings` is JSON: the sections `kafka`, `registry` (or null), `store` and the group's own declaration; so a
+    driver decides what they are, and a process knows them again. `folder`: of the deployment's files, which parsers may
+    name; it is on every host that runs tasks.
+    """
+
+    settings: str
+    folder: str
+
+    @classmethod
+    def of(cls, group: LakeGroup, kafka: Kafka, registry: Registry | None, store: ObjectStore, folder: Path) -> Place:
+        """The place of a group's tasks."""
+        return cls(_Settings(group=group, kafka=kafka, registry=registry, store=store).model_dump_json(), str(folder))
+
+
+class _Settings(Strict):
+    group: LakeGroup
+    kafka: Kafka
+    registry: Registry | None
+    store: ObjectStore
+
+
+def store_of(settings: ObjectStore) -> S3Store:
+    """The bucket that a deployment names."""
+    return S3Store(settings.endpoint, settings.bucket, settings.access_key, settings.secret_key, region=settings.region)
+
+
+def work(place: Place, task: Task) -> Outcome:
+    """Run a task here, with local files in a folder that nobody else has and nobody misses."""
+    shop = _workshop(place)
+    with tempfile.TemporaryDirectory(prefix="lyrebird-lake-", ignore_cleanup_errors=True) as folder:
+        return run_task(task, Means(shop.store, shop.log, shop.logics(task), Path(folder), SystemClock()))
+
+
+class _Workshop:
+    """What the tasks of one group share in a process."""
+
+    def __init__(self, place: Place) -> None:
+        settings = _Settings.model_validate_json(place.settings)
+        self.store = store_of(settings.store)
+        self.log = KafkaRanges(settings.kafka.bootstrap, settings.kafka.options)
+        self._group = settings.group
+        registry = ConfluentRegistry(settings.registry.url) if settings.registry else None
+        self._means = ParserMeans(Path(place.folder), registry)
+        self._logics: dict[str, Logics] = {}
+
+    def logics(self, task: Task) -> Logics:
+        topic = task.range.spot.topic
+        if topic not in self._logics:
+            self._logics[topic] = logics_of(task.group, self._group, topic, self._means)
+        return self._logics[topic]
+
+
+@lru_cache(maxsize=8)
+def _workshop(place: Place) -> _Workshop:
+    return _Workshop(place)
