@@ -24,6 +24,7 @@ __all__ = ["Driver", "GroupLog", "Pool", "Watcher"]
 
 _TOPICS_EVERY_S: Final = 5.0
 _EDGES_EVERY_S: Final = 0.5
+_PAUSE_S: Final = 1.0
 
 
 class Pool(Protocol):
@@ -65,6 +66,9 @@ class Watcher(Protocol):
     def on_away(self, error: LyrebirdError) -> None:
         """Log or store do not answer the driver; it goes on asking."""
 
+    def on_back(self) -> None:
+        """They answer again."""
+
 
 class Driver:
     """One group. `step` it again and again, some ten times a second. Not for use from several threads."""
@@ -89,6 +93,8 @@ class Driver:
         self._partitions: dict[str, int] = {}
         self._looked_s = self._asked_s = -1e9
         self._frozen = False
+        # Not zero: the last look was in vain.
+        self._away_until_s = 0.0
 
     def step(self, asked: Asked = "") -> None:
         """Look around, where it is time, and begin what is due.
@@ -96,11 +102,17 @@ class Driver:
         Raises:
             Fenced: a newer revision of the group has taken a topic over.
         """
-        self._hear()
-        try:
-            self._look()
-        except (Transient, BackPressure) as error:
-            self._watcher.on_away(error)
+        self.settle()
+        if self._clock.monotonic_s() >= self._away_until_s:
+            try:
+                self._look()
+            except (Transient, BackPressure) as error:
+                self._away_until_s = self._clock.monotonic_s() + _PAUSE_S
+                self._watcher.on_away(error)
+            else:
+                if self._away_until_s:
+                    self._away_until_s = 0.0
+                    self._watcher.on_back()
         self._begin(asked)
 
     def freeze(self) -> None:
@@ -116,19 +128,34 @@ class Driver:
         """Whether there is anything still to do, now: after `freeze` no more comes."""
         return self.planner.left(self._now_ms(), asked)
 
+    def settle(self) -> None:
+        """Hear of tasks that have ended, and begin none. Raises as `step`."""
+        for outcome in self._pool.finished():
+            spot, error = outcome.task.range.spot, outcome.error
+            for commit in outcome.commits:
+                self.planner.on_commit(spot, commit)
+            self._watcher.on_outcome(outcome)
+            if isinstance(error, Fenced):
+                raise error
+            if error is None and outcome.head is not None:
+                self.planner.on_done(spot, outcome.head)
+            else:
+                passes = error is None or isinstance(error, (Transient, BackPressure))
+                self.planner.on_failure(spot, self._now_ms(), stop="" if passes else str(error))
+
     def _look(self) -> None:
         now_s = self._clock.monotonic_s()
         if not self._frozen and now_s - self._looked_s >= _TOPICS_EVERY_S:
-            self._looked_s = now_s
             infos = self._log.topics()
+            self._looked_s = now_s
             self._partitions = {info.name: info.partitions for info in infos}
             for remade in self.planner.on_topics(infos):
                 self._watcher.on_lost(remade)
         for spot in self.planner.headless():
             self.planner.on_head(spot, self._head(spot))
         if not self._frozen and now_s - self._asked_s >= _EDGES_EVERY_S:
-            self._asked_s = now_s
             self.planner.on_edges(self._log.edges(self.planner.spots), self._now_ms())
+            self._asked_s = now_s
         for spot in self.planner.unaged():
             self.planner.on_oldest(spot, self._log.timestamp_ms(spot, self.planner.head(spot)))
 
@@ -168,20 +195,6 @@ class Driver:
                     self._writer,
                 )
             )
-
-    def _hear(self) -> None:
-        for outcome in self._pool.finished():
-            spot, error = outcome.task.range.spot, outcome.error
-            for commit in outcome.commits:
-                self.planner.on_commit(spot, commit)
-            self._watcher.on_outcome(outcome)
-            if isinstance(error, Fenced):
-                raise error
-            if error is None and outcome.head is not None:
-                self.planner.on_done(spot, outcome.head)
-            else:
-                passes = error is None or isinstance(error, (Transient, BackPressure))
-                self.planner.on_failure(spot, self._now_ms(), stop="" if passes else str(error))
 
     def _now_ms(self) -> int:
         return self._clock.now_us() // 1000

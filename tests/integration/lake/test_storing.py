@@ -81,6 +81,9 @@ class Group:
     def on_away(self, error: LyrebirdError) -> None:
         self.errors.append(error)
 
+    def on_back(self) -> None:
+        """They answer again."""
+
     def flush(self) -> None:
         """As a run on a schedule does."""
         clock = SystemClock()

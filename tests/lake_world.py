@@ -1,0 +1,136 @@
+"""A log, a bucket and a pool in memory, for whoever drives a group of the lake."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from include.clock import ManualClock
+from include.errors import LyrebirdError, Transient
+from include.lake.chain import Chain
+from include.lake.chain_key import ChainKey, TopicKey
+from include.lake.cut_files import whole
+from include.lake.definition import LakeGroup
+from include.lake.driver import Driver, Watcher
+from include.lake.formats.sequence_file import SequenceFile
+from include.lake.log_cuts import Logic
+from include.lake.log_ranges import PortRanges
+from include.lake.planner import Remade, Spot
+from include.lake.task import Means, Outcome, Task, run_task
+from include.log.memory import MemoryLog
+from include.log.ports import TopicInfo, TopicSpec
+from include.store.memory import MemoryStore
+
+__all__ = ["GROUP", "World"]
+
+VERBATIM = SequenceFile(layout="verbatim")
+GROUP = LakeGroup.model_validate(
+    {
+        "kind": "backup",
+        "application": "lake",
+        "topics": ["e*"],
+        "prefix": "raw",
+        "policy": {"max_bytes": 20_000, "max_age_s": 60, "record_bytes": 100},
+        "rules": [{"topics": "*", "format": {"sequence": {"layout": "verbatim"}}}],
+    }
+)
+
+
+class One:
+    """The only logic that there is."""
+
+    logic = Logic("c", lambda _first: whole(("offset=0",)), VERBATIM, VERBATIM)
+
+    def holding(self, partition: int, first: int, timestamp_ms: int) -> Logic:
+        return self.logic
+
+    def border(self, partition: int, first: int) -> int | None:
+        return None
+
+    def of(self, config: str) -> Logic:
+        return self.logic
+
+
+class World:
+    """Log, bucket, and a pool that works when it is asked what is finished. Hears as a watcher."""
+
+    def __init__(self, folder: Path) -> None:
+        self.clock = ManualClock(1_000_000_000)
+        self.memory, self.store = MemoryLog(self.clock), MemoryStore()
+        self.folder = folder
+        self.slots = 4
+        self.submitted: list[Task] = []
+        self.fails: dict[Spot, LyrebirdError] = {}
+        self.outcomes: list[Outcome] = []
+        self.lost: list[Remade] = []
+        self.away: list[LyrebirdError] = []
+        self.dead = False
+        self.back = 0
+        self.watcher: Watcher | None = None
+        self.driver = self.started()
+
+    def started(self, group: LakeGroup = GROUP) -> Driver:
+        return Driver("raw", group, self, self.store, self, self.clock, self, "here")
+
+    def topics(self) -> list[TopicInfo]:
+        if self.dead:
+            raise Transient("the log is away")
+        found = [self.memory.admin().describe(name) for name in self.memory.admin().names()]
+        return [info for info in found if info]
+
+    def edges(self, spots: Iterable[Spot]) -> dict[Spot, tuple[int, int]]:
+        ranges = PortRanges(self.memory.reader(), self.memory.admin())
+        return {spot: ranges.edges(spot.topic, spot.partition) for spot in spots}
+
+    def timestamp_ms(self, spot: Spot, offset: int) -> int:
+        end = self.memory.reader().end_offsets(spot.topic)[spot.partition]
+        records = self.memory.reader().read(spot.topic, spot.partition, offset, end)
+        return next((record.timestamp_ms for record in records), -1)
+
+    def submit(self, task: Task) -> None:
+        self.submitted.append(task)
+
+    def finished(self) -> list[Outcome]:
+        tasks, self.submitted = self.submitted, []
+        return [self.run(task) for task in tasks]
+
+    def run(self, task: Task) -> Outcome:
+        if task.range.spot in self.fails:
+            return Outcome(task, None, (), self.fails[task.range.spot])
+        means = Means(self.store, PortRanges(self.memory.reader(), self.memory.admin()), One(), self.folder, self.clock)
+        return run_task(task, means)
+
+    def on_outcome(self, outcome: Outcome) -> None:
+        self.outcomes.append(outcome)
+        if self.watcher is not None:
+            self.watcher.on_outcome(outcome)
+
+    def on_lost(self, remade: Remade) -> None:
+        self.lost.append(remade)
+
+    def on_away(self, error: LyrebirdError) -> None:
+        self.away.append(error)
+
+    def on_back(self) -> None:
+        self.back += 1
+
+    def make(self, name: str, partitions: int = 1) -> None:
+        self.memory.admin().ensure(TopicSpec(name, partitions))
+
+    def write(self, topic: str, count: int, partition: int = 0) -> None:
+        writer = self.memory.writer("w")
+        writer.begin()
+        for number in range(count):
+            writer.append(topic, b"k", b"%090d" % number, partition=partition)
+        writer.commit()
+
+    def run_for(self, seconds: float, asked: str = "") -> None:
+        for _ in range(int(seconds * 2)):
+            self.driver.step(asked)  # type: ignore[arg-type]
+            self.clock.advance(0.5)
+
+    def stored(self, topic: str, partition: int = 0, generation: int = 1) -> list[tuple[int, int]]:
+        info = self.memory.admin().describe(topic)
+        assert info is not None
+        chain = ChainKey(TopicKey("raw", topic, info.topic_id), generation, partition)
+        return [(commit.first, commit.next) for commit in Chain(self.store, chain).commits(contiguous=False)]

@@ -1,0 +1,103 @@
+"""An application with its groups: it serves until it is asked to stop, or takes what is there and ends."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from include.errors import Terminal, Transient
+from include.lake.cut import Commit, Gap
+from include.lake.host import Host, Report
+from include.lake.planner import Range, Remade, Spot
+from include.lake.task import Outcome, Task
+from include.metrics.progress import RunFolder
+from tests.lake_world import World
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    return World(tmp_path / "local")
+
+
+def hosted(world: World, folder: Path, steps: int = 10_000) -> tuple[Host, Report]:
+    """Asked to stop after so many looks at the clock."""
+    report = Report("raw")
+    left = iter(range(steps))
+    folder.mkdir(exist_ok=True)
+    host = Host(
+        "lake", [(world.driver, report)], RunFolder(folder, world.clock), world.clock, lambda: next(left, None) is None
+    )
+    return host, report
+
+
+def told(folder: Path) -> dict[str, object]:
+    found: dict[str, object] = json.loads((folder / "progress.json").read_text())["groups"]["raw"]
+    return found
+
+
+def test_it_serves_until_it_is_asked_and_tells_how_far_it_is(world: World, tmp_path: Path) -> None:
+    world.make("events", 2)
+    world.write("events", 300)
+    host, _ = hosted(world, tmp_path / "run", steps=2_000)
+    world.watcher = hosted_report = host._hosted[0][1]
+    host.serve()
+    assert world.stored("events") == [(0, 200), (200, 301)]
+    found = told(tmp_path / "run")
+    assert (found["cuts"], found["records"], found["waiting"]) == (2, 300, 0)
+    assert hosted_report.failing == {}
+
+
+def test_a_stop_waits_for_what_runs(world: World, tmp_path: Path) -> None:
+    world.make("events")
+    world.write("events", 300)
+    host, _ = hosted(world, tmp_path / "run", steps=1)
+    host.serve()
+    assert world.driver.planner.busy == 0
+    assert world.stored("events") == [(0, 200)]
+
+
+def test_a_run_on_a_schedule_takes_by_policy_or_all(world: World, tmp_path: Path) -> None:
+    world.make("events")
+    world.write("events", 300)
+    hosted(world, tmp_path / "run")[0].drain(flush=False)
+    assert world.stored("events") == [(0, 200)]
+    world.driver = world.started()
+    hosted(world, tmp_path / "run")[0].drain(flush=True)
+    assert world.stored("events") == [(0, 200), (200, 301)]
+
+
+def test_a_run_that_leaves_something_standing_says_so(world: World, tmp_path: Path) -> None:
+    world.make("events", 2)
+    world.write("events", 30)
+    world.write("events", 30, 1)
+    (info,) = world.topics()
+    world.fails[Spot("events", info.topic_id, 0)] = Terminal("truncated")
+    with pytest.raises(Terminal, match="not all of the log is stored"):
+        hosted(world, tmp_path / "run")[0].drain(flush=True)
+    assert world.stored("events", 1) == [(0, 31)]
+    world.dead = True
+    world.driver = world.started()
+    with pytest.raises(Transient):
+        hosted(world, tmp_path / "run")[0].drain(flush=True)
+
+
+def test_a_report_counts_cuts_and_names_losses_and_failures_until_they_pass() -> None:
+    report = Report("raw")
+    spot = Spot("events", "id", 3)
+    task = Task("raw", "raw", Range(spot, 0, 9, "age", ""), 1, 0, 100, "w")
+    lost = Commit(5, 9, "0" * 32, 4, 1, 2, None, None, (Gap(5, 7, "lost"), Gap(7, 8, "before")), None, "c", {}, ())
+    report.on_outcome(Outcome(task, None, (), Transient("away")))
+    assert list(report.failing) == ["events/3"]
+    report.on_outcome(Outcome(task, 9, (lost,)))
+    report.on_lost(Remade(spot, 9, 12))
+    assert (report.cuts, report.records, report.filtered, report.quarantined, report.failing) == (1, 4, 1, 2, {})
+    assert report.lost == [
+        "events/3: offsets 5 to 6: retention was faster",
+        "events/3: offsets 9 to 11: the topic was deleted or made anew",
+    ]
+    report.on_away(Transient("the store is away"))
+    assert report.away
+    report.on_back()
+    assert not report.away
