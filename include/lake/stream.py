@@ -1,0 +1,156 @@
+"""The lake as a Spark application: drivers plan beside Spark's, tasks run wherever Spark has room.
+
+Each range is a Spark job of one task: so none waits for another's, executors that come are used and those that go
+cost the ranges that they had, which are planned again. There is no checkpoint: the chains in the bucket are.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import uuid
+from collections.abc import Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+
+from pyspark.sql import SparkSession
+
+from include.clock import Clock, SystemClock
+from include.errors import Terminal, Transient
+from include.lake.definition import LakeGroup, groups_of_application
+from include.lake.driver import Driver
+from include.lake.host import Host, Report
+from include.lake.kafka_group import KafkaGroupLog
+from include.lake.task import Outcome, Task
+from include.lake.worker import Place, store_of, work
+from include.log.failure import first_line
+from include.log.stream import session
+from include.log.supervised import stop_signal
+from include.metrics.progress import RunFolder
+from include.settings.connections import Kafka, ObjectStore, Registry
+from include.settings.deployment import Deployment
+from include.settings.environment import state_folder
+from include.store.race_probe import race
+
+__all__ = ["SparkPool", "build", "require_honest", "run_application"]
+
+_PROBE_WRITERS = 8
+_PROBE_ROUNDS = 40
+
+
+class SparkPool:
+    """`Pool` of one group; several share a session and its room. `submit` never waits."""
+
+    def __init__(self, spark: SparkSession, place: Place) -> None:
+        self._context = spark.sparkContext
+        self._place = place
+        # A thread only waits for its job: as many as an application could ever have at once.
+        self._threads = ThreadPoolExecutor(64, thread_name_prefix="lake")
+        self._running: dict[Future[Outcome], Task] = {}
+
+    @property
+    def slots(self) -> int:
+        """As many as Spark has cores, and one more, so that none is idle while the next task is planned."""
+        return min(64, self._context.defaultParallelism + 1)
+
+    def submit(self, task: Task) -> None:
+        """See `Pool`."""
+        self._running[self._threads.submit(self._run, task)] = task
+
+    def _run(self, task: Task) -> Outcome:
+        place = self._place
+        found: list[Outcome] = self._context.parallelize([task], 1).map(lambda each: work(place, each)).collect()
+        return found[0]
+
+    def finished(self) -> list[Outcome]:
+        """See `Pool`."""
+        done = [future for future in self._running if future.done()]
+        return [self._outcome(future, self._running.pop(future)) for future in done]
+
+    @staticmethod
+    def _outcome(future: Future[Outcome], task: Task) -> Outcome:
+        failed = future.exception()
+        if failed is None:
+            return future.result()
+        spot = task.range.spot
+        # Its host went, or Spark did: whatever it wrote stands in the chain.
+        lost = Transient(
+            "a task was lost", system="spark", topic=spot.topic, partition=spot.partition, reason=first_line(failed)
+        )
+        return Outcome(task, None, (), lost)
+
+    def close(self) -> None:
+        """Let threads end with their jobs."""
+        self._threads.shutdown(wait=False)
+
+
+def require_honest(settings: ObjectStore, clients: int = _PROBE_WRITERS, rounds: int = _PROBE_ROUNDS) -> None:
+    """Raise `Terminal` unless the store lets one of many conditional writers win, each time."""
+    stores = [store_of(settings) for _ in range(clients)]
+    try:
+        verdict = race(stores, f"{socket.gethostname()}-{uuid.uuid4()}", rounds=rounds)
+    finally:
+        for store in stores:
+            store.close()
+    if not verdict.honest:
+        raise Terminal(
+            "the object store does not honour conditional writes",
+            endpoint=settings.endpoint,
+            bucket=settings.bucket,
+            broken=list(verdict.broken[:3]),
+            rounds=verdict.rounds,
+            writers=verdict.writers,
+            fix="Exactly once rests on them: use a store that has them (If-None-Match, If-Match).",
+        )
+
+
+def build(
+    spark: SparkSession, deployment: Deployment, groups: Mapping[str, LakeGroup], clock: Clock
+) -> list[tuple[Driver, Report, SparkPool]]:
+    """A driver, its report and its pool for each group. Raises `SettingsError`, or `Terminal` for a store unfit."""
+    kafka, settings = deployment.one("kafka", Kafka), deployment.one("store", ObjectStore)
+    registry = deployment.one("registry", Registry) if "registry" in deployment.values else None
+    require_honest(settings)
+    writer = f"{socket.gethostname()}-{os.getpid()}-{uuid.uuid4()}"
+    found = []
+    for name, group in groups.items():
+        pool = SparkPool(spark, Place.of(group, kafka, registry, settings, deployment.folder))
+        report = Report(name)
+        log = KafkaGroupLog(kafka.bootstrap, kafka.options)
+        driver = Driver(name, group, log, store_of(settings), pool, clock, report, writer)
+        found.append((driver, report, pool))
+    return found
+
+
+def run_application(application: str, deployment: Deployment, *, flush: bool = False) -> None:
+    """Store what the application's groups have to, until its run folder or SIGTERM asks for a stop.
+
+    Groups on a schedule are stored up to what the log has now, by their policy or all of it (`flush`), and it ends.
+
+    Raises:
+        Fenced: a newer revision of a group has taken over.
+        Terminal: the store is unfit, or of a schedule's run something must not go on.
+    """
+    groups = groups_of_application(deployment, application)
+    runs = {group.run for group in groups.values()}
+    if len(runs) > 1:
+        raise deployment.error(
+            ("lake",), "an application has groups that run and groups on a schedule", got=sorted(runs)
+        )
+    clock = SystemClock()
+    run_folder = RunFolder.from_environment(application, state_folder())
+    spark = session(application)
+    try:
+        built = build(spark, deployment, groups, clock)
+        try:
+            with stop_signal() as stop:
+                hosted = [(driver, report) for driver, report, _ in built]
+                host = Host(application, hosted, run_folder, clock, stop.is_set)
+                if runs == {"stream"}:
+                    host.serve()
+                else:
+                    host.drain(flush=flush)
+        finally:
+            for *_, pool in built:
+                pool.close()
+    finally:
+        spark.stop()
