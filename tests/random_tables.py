@@ -68,10 +68,18 @@ def columns(flavour: str) -> dict[str, tuple[str, Make]]:
     if flavour == "mariadb":
         found["uuid_"] = "uuid", lambda random: f"'{uuid.UUID(int=random.getrandbits(128))}'"
         found["ip4"] = "inet4", lambda random: f"'{IPv4Address(random.getrandbits(32))}'"
-        found["ip6"] = "inet6", lambda random: f"'{IPv6Address(random.getrandbits(random.choice((128, 32, 48))))}'"
+        found["ip6"] = "inet6", lambda random: f"'{_address(random)}'"
     else:
         found["vec"] = "vector(3)", lambda random: f"TO_VECTOR('{[_float(random, 'f', 4) for _ in range(3)]}')"
     return found
+
+
+def _address(random: Random) -> IPv6Address:
+    """Words of it are zero in any pattern."""
+    words = [random.choice((0, random.getrandbits(16))) for _ in range(8)]
+    if random.random() < 0.2:
+        words[:6] = [0, 0, 0, 0, 0, random.choice((0, 0xFFFF))]
+    return IPv6Address(b"".join(word.to_bytes(2, "big") for word in words))
 
 
 def literals(random: Random, makers: list[Make]) -> Iterator[str]:

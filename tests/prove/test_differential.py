@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from itertools import product
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -15,6 +16,7 @@ from include.source.database.tables import Catalog, load_tables
 from include.source.native import WHY_NOT
 from include.source.policy.policy import Policy
 from include.source.rows.decoder import NativeImages
+from include.source.rows.rare import inet6_text
 from include.source.rows.text import row_reader, select_list
 from include.source.rows.text_rows import select_rows
 from tests.random_tables import columns, literals, streamed
@@ -99,3 +101,16 @@ def test_rows_of_the_binlog_are_those_of_select(server: Give, name: str) -> None
         compared += len(made)
     assert not expected
     assert compared >= VALUES
+
+
+@pytest.mark.parametrize("name", ["mariadb-10.11", "mariadb-11.8"])
+def test_addresses_are_those_of_select_wherever_they_have_zeros(server: Give, name: str) -> None:
+    addresses = [b"".join(words) for words in product((b"\0\0", b"\xff\xff", b"\0\x1a"), repeat=8)]
+    with server(name).connect() as writer, writer.cursor() as cursor:
+        cursor.execute("CREATE DATABASE addresses")
+        cursor.execute("CREATE TABLE addresses.t (id int PRIMARY KEY, v inet6)")
+        for first in range(0, len(addresses), 500):
+            rows = ", ".join(f"({first + i}, x'{v.hex()}')" for i, v in enumerate(addresses[first : first + 500]))
+            cursor.execute(f"INSERT INTO addresses.t VALUES {rows}")
+        cursor.execute("SELECT v FROM addresses.t ORDER BY id")
+        assert [shown for (shown,) in cursor.fetchall()] == [inet6_text(v).decode() for v in addresses]

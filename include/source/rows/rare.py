@@ -7,12 +7,18 @@ https://mariadb.com/kb/en/storage-engine-independent-column-compression/.
 from __future__ import annotations
 
 import ipaddress
+import re
+import struct
 import uuid
 import zlib
+from typing import Final
 
 from include.source.rows.avro import NULL, long_piece
 
 __all__ = ["inet4_text", "inet6_text", "uncompressed", "uuid_text", "vector_piece"]
+
+_WORDS: Final = struct.Struct(">8H")
+_ZEROS: Final = re.compile("0+")
 
 
 def _padded(data: bytes, size: int) -> bytes:
@@ -32,12 +38,22 @@ def inet4_text(data: bytes) -> bytes:
 
 
 def inet6_text(data: bytes) -> bytes:
-    """The address as MariaDB shows it: mapped and compatible IPv4 addresses end in a dotted quad."""
+    """The address as MariaDB shows it.
+
+    Mapped and compatible IPv4 addresses end in a dotted quad. The first of the longest runs of zero words is left out,
+    unlike in RFC 5952 also where that is one word alone.
+    """
     raw = _padded(data, 16)
     if raw[:10] == b"\0" * 10 and (raw[10:12] == b"\xff\xff" or (raw[10:12] == b"\0\0" and raw[12:14] != b"\0\0")):
         head = "::ffff:" if raw[10:12] == b"\xff\xff" else "::"
         return f"{head}{ipaddress.IPv4Address(raw[12:])}".encode()
-    return str(ipaddress.IPv6Address(raw)).encode()
+    words = _WORDS.unpack(raw)
+    size = max((len(run) for run in _ZEROS.findall("".join("0" if word == 0 else "x" for word in words))), default=0)
+    if not size:
+        return ":".join(f"{word:x}" for word in words).encode()
+    gap = next(at for at in range(9 - size) if not any(words[at : at + size]))
+    before, after = (":".join(f"{word:x}" for word in part) for part in (words[:gap], words[gap + size :]))
+    return f"{before}::{after}".encode()
 
 
 def vector_piece(data: bytes) -> bytes:

@@ -17,6 +17,7 @@ from include.source.binlog.table_map import TableMap
 from include.source.rows.columns import column_of
 from include.source.rows.images import Images
 from include.source.rows.layout import layout
+from include.source.rows.rare import inet6_text
 from include.source.rows.render import json_row
 from include.source.rows.shape import Image, Shape
 from include.source.rows.text import row_reader
@@ -217,6 +218,26 @@ def test_binary_values_get_the_zeros_back_that_the_server_cuts() -> None:
         "n": "127.0.0.0",
         "x": "2001::",
     }
+
+
+@pytest.mark.parametrize(
+    ("words", "shown"),
+    [
+        ((1, 2, 3, 4, 0, 6, 7, 8), "1:2:3:4::6:7:8"),
+        ((0, 2, 0, 4, 5, 6, 7, 8), "::2:0:4:5:6:7:8"),
+        ((1, 2, 3, 4, 5, 6, 7, 0), "1:2:3:4:5:6:7::"),
+        ((1, 0, 0, 4, 0, 0, 0, 8), "1:0:0:4::8"),
+        ((1, 0, 0, 4, 5, 0, 0, 8), "1::4:5:0:0:8"),
+        ((0, 0, 0, 0, 0, 0, 0, 0), "::"),
+        ((0, 0, 0, 0, 0, 0, 0, 1), "::1"),
+        ((0, 0, 0, 0, 0, 0, 1, 1), "::0.1.0.1"),
+        ((0, 0, 0, 0, 0, 0xFFFF, 0, 1), "::ffff:0.0.0.1"),
+        ((0, 0, 0, 0, 0xFFFF, 0, 1, 1), "::ffff:0:1:1"),
+    ],
+)
+def test_an_address_is_written_as_mariadb_writes_it(words: tuple[int, ...], shown: str) -> None:
+    """A single word of zeros is left out, too."""
+    assert inet6_text(b"".join(word.to_bytes(2, "big") for word in words)).decode() == shown
 
 
 def test_compressed_columns_are_opened_and_lies_about_their_length_refused() -> None:
