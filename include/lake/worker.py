@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import logging
 import tempfile
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from typing import Final
 
 from include.clock import SystemClock
+from include.errors import LyrebirdError, Terminal
 from include.lake.definition import LakeGroup
 from include.lake.kafka_ranges import KafkaRanges
 from include.lake.log_cuts import Logics
@@ -20,6 +23,8 @@ from include.settings.deployment import Strict
 from include.store.s3 import S3Store
 
 __all__ = ["Place", "store_of", "work"]
+
+LOGGER: Final = logging.getLogger("lyrebird.lake")
 
 
 @dataclass(frozen=True)
@@ -37,7 +42,9 @@ class Place:
     @classmethod
     def of(cls, group: LakeGroup, kafka: Kafka, registry: Registry | None, store: ObjectStore, folder: Path) -> Place:
         """The place of a group's tasks."""
-        return cls(_Settings(group=group, kafka=kafka, registry=registry, store=store).model_dump_json(), str(folder))
+        settings = _Settings(group=group, kafka=kafka, registry=registry, store=store)
+        # Only what was declared: what is left out and what is set to its default may mean different things.
+        return cls(settings.model_dump_json(exclude_unset=True), str(folder))
 
 
 class _Settings(Strict):
@@ -53,10 +60,28 @@ def store_of(settings: ObjectStore) -> S3Store:
 
 
 def work(place: Place, task: Task) -> Outcome:
-    """Run a task here, with local files in a folder that nobody else has and nobody misses."""
-    shop = _workshop(place)
-    with tempfile.TemporaryDirectory(prefix="lyrebird-lake-", ignore_cleanup_errors=True) as folder:
-        return run_task(task, Means(shop.store, shop.log, shop.logics(task), Path(folder), SystemClock()))
+    """Run a task here, with local files in a folder that nobody else has and nobody misses.
+
+    An error that is none of ours stops the partition, as trying again gives the same: it is told as `Terminal`.
+    """
+    try:
+        shop = _workshop(place)
+        with tempfile.TemporaryDirectory(prefix="lyrebird-lake-", ignore_cleanup_errors=True) as folder:
+            return run_task(task, Means(shop.store, shop.log, shop.logics(task), Path(folder), SystemClock()))
+    except LyrebirdError as error:
+        return Outcome(task, None, (), error)
+    except Exception as error:
+        LOGGER.exception("a task failed")
+        spot = task.range.spot
+        told = Terminal(
+            "a task failed with an error that it should not have",
+            topic=spot.topic,
+            partition=spot.partition,
+            first=task.range.head,
+            reason=f"{type(error).__name__}: {error}",
+            fix="See the trace in the worker's log; is it a parser class of your own?",
+        )
+        return Outcome(task, None, (), told)
 
 
 class _Workshop:

@@ -1,0 +1,39 @@
+"""What a task finds in a process of its own is what the driver had declared, and no more and no less."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from include.errors import Terminal
+from include.lake import worker
+from include.lake.planner import Range, Spot
+from include.lake.task import Task
+from include.lake.worker import Place, work
+from include.settings.connections import Kafka, ObjectStore, Registry
+from tests.lake_world import GROUP
+from tests.unit.lake.test_logics import backup
+
+KAFKA = Kafka(bootstrap="127.0.0.1:1")
+STORE = ObjectStore(endpoint="http://127.0.0.1:1", bucket="b", access_key="a", secret_key="s")
+TASK = Task("raw", "raw", Range(Spot("events", "id", 0), 5, 9, "age", ""), 1, 0, 100, "w")
+
+
+@pytest.mark.parametrize("group", [GROUP, backup()])
+def test_a_group_is_the_same_on_the_other_side(group: worker.LakeGroup) -> None:
+    place = Place.of(group, KAFKA, Registry(url="http://127.0.0.1:1"), STORE, Path("/nowhere"))
+    found = worker._Settings.model_validate_json(place.settings)
+    assert (found.group, found.kafka, found.store) == (group, KAFKA, STORE)
+    assert found.group.model_fields_set == group.model_fields_set
+
+
+def test_an_error_that_is_none_of_ours_names_its_place_and_stops(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object) -> None:
+        raise ZeroDivisionError("in a parser")
+
+    monkeypatch.setattr(worker, "run_task", broken)
+    outcome = work(Place.of(GROUP, KAFKA, None, STORE, Path("/nowhere")), TASK)
+    assert isinstance(outcome.error, Terminal)
+    assert "ZeroDivisionError: in a parser" in str(outcome.error)
+    assert "topic='events', partition=0, first=5" in str(outcome.error)
