@@ -14,7 +14,7 @@ SEED ?= 1
 BYTES := $(addprefix tests/prove/,test_fuzz.py test_plain.py test_cat.py test_capture_crashes.py)
 SERVERS := $(filter-out $(BYTES) tests/prove/test_lake%,$(wildcard tests/prove/test_*.py))
 
-.PHONY: help setup demo up down status test test-unit test-dags test-services test-e2e prove-capture prove-bytes prove-servers check format lock bench bench-capture clean
+.PHONY: help setup demo up down status test test-unit test-dags test-services test-e2e prove-capture prove-bytes prove-servers prove-lake check format lock bench bench-capture clean
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -49,7 +49,7 @@ status: setup ## what runs, and how far behind it is
 
 test: check test-unit test-dags test-services test-e2e ## everything: check, then all tests on real servers (under 30 minutes)
 
-test-unit: setup ## unit tests alone: no servers, under 30 seconds
+test-unit: setup ## unit tests alone: no servers, about a minute
 	$(BIN)/pytest -q -n 2 tests/unit
 
 test-dags: setup ## Airflow: DAGs, supervision
@@ -68,6 +68,9 @@ prove-bytes: setup ## every byte of every recording broken in three ways, sessio
 
 prove-servers: setup ## real servers, fetched: random values, kills, snapshots, failovers, outages of all that capture needs
 	LYREBIRD_PROVE=1 $(BIN)/pytest -q $(SERVERS)
+
+prove-lake: setup ## the lake: its protocol over 10,000 schedules and more, SequenceFiles both ways with Hadoop's
+	LYREBIRD_PROVE=1 $(BIN)/pytest -q $(wildcard tests/prove/test_lake*.py)
 
 check: setup ## ruff, format, mypy strict, import-linter
 	$(BIN)/ruff check .

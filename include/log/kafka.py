@@ -27,8 +27,15 @@ __all__ = ["KafkaAdmin", "KafkaReader", "KafkaWriter"]
 
 _POLL_S: Final = 0.1
 _BATCH: Final = 1000
-# Of a topic that was made just now.
-_LEADERLESS: Final = frozenset({KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AVAILABLE})
+# Of a topic that was made just now, or while a broker that has come back finds its way to the newest metadata.
+_LEADERLESS: Final = frozenset(
+    {
+        KafkaError.NOT_LEADER_FOR_PARTITION,
+        KafkaError.LEADER_NOT_AVAILABLE,
+        KafkaError.UNKNOWN_LEADER_EPOCH,
+        KafkaError.FENCED_LEADER_EPOCH,
+    }
+)
 _EARLIEST: Final[Any] = admin.OffsetSpec.earliest()  # type: ignore[attr-defined, no-untyped-call]
 _LATEST: Final[Any] = admin.OffsetSpec.latest()  # type: ignore[attr-defined, no-untyped-call]
 

@@ -70,7 +70,7 @@ class SourceDefinition(Strict):
     silence_s: float = Field(default=10, gt=0, description="without a word for so long the connection is made anew")
     snapshot_workers: int = Field(default=4, ge=1, le=64, description="connections that read tables side by side")
     snapshot_rows_per_s: int = Field(
-        default=50_000, ge=0, description="most rows a second that snapshots read, to spare the server; 0: no limit"
+        default=25_000, ge=0, description="most rows a second that snapshots read, to spare the server; 0: no limit"
     )
     snapshot_chunk_rows: int = Field(default=20_000, ge=1, description="most rows of one chunk of a snapshot")
     snapshot_chunk_bytes: int = Field(

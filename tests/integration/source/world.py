@@ -11,6 +11,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from operator import lt
 from pathlib import Path
 from typing import Any
 
@@ -179,15 +180,17 @@ class World:
             time.sleep(0.2)
 
     def records(self, topic: str) -> list[Any]:
-        reader = KafkaReader(self.kafka)
+        """All that is committed; fails when the reader gives an offset twice, which is no fault of the log's."""
+        reader, found = KafkaReader(self.kafka), []
         try:
-            return [
-                record
-                for partition, end in reader.end_offsets(topic).items()
-                for record in reader.read(topic, partition, 0, end)
-            ]
+            for partition, end in reader.end_offsets(topic).items():
+                of = list(reader.read(topic, partition, 0, end))
+                offsets = [record.offset for record in of]
+                assert all(map(lt, offsets, offsets[1:])), ("offsets do not ascend", topic, partition)
+                found += of
         finally:
             reader.close()
+        return found
 
     def copy(self, table: str) -> Rows:
         """The table as a reader of the log sees it; fails when a (key, version) stands there twice."""
@@ -201,11 +204,12 @@ class World:
         )
         decode = Decoder(ConfluentRegistry(self.registry).schema)
         newest: dict[bytes, tuple[int, Any]] = {}
-        seen = set()
+        seen: dict[tuple[bytes, int, bool], str] = {}
         for record in self.records(change(self.name, self.name, table)):
             version = from_headers(record.headers)
-            assert (record.key, version, record.value is None) not in seen
-            seen.add((record.key, version, record.value is None))
+            place = f"{record.partition}/{record.offset}"
+            other = seen.setdefault((record.key, version, record.value is None), place)
+            assert other == place, (table, version, other, place)
             if version >= newest.get(record.key, (-1, None))[0]:
                 newest[record.key] = version, record.value
         found = [decode(value)["after"] for version, value in newest.values() if value and version >= floor]

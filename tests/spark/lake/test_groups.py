@@ -1,0 +1,156 @@
+"""Groups of the lake on Spark: tasks in its workers, real Kafka and S3; backup and partition group agree."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+from pyspark.sql import SparkSession
+
+from include.clock import SystemClock
+from include.errors import Terminal
+from include.lake.chain import Chain
+from include.lake.chain_key import ChainKey, TopicKey
+from include.lake.cut import Commit
+from include.lake.definition import declared_groups
+from include.lake.formats.sequence_file import SequenceFile
+from include.lake.host import Host
+from include.lake.stream import build, require_honest
+from include.log.kafka import KafkaAdmin, KafkaWriter
+from include.log.ports import TopicSpec
+from include.metrics.progress import RunFolder
+from include.settings.connections import ObjectStore
+from include.settings.deployment import Deployment
+from include.store.memory import MemoryStore
+from include.store.s3 import S3Store
+
+DEPLOYED = """\
+kafka: {{bootstrap: "{kafka}"}}
+store: {{endpoint: "{endpoint}", bucket: "{bucket}", access_key: "{access}", secret_key: "{secret}"}}
+lake:
+  raw:
+    kind: backup
+    application: lake
+    topics: ["{unique}.*"]
+    prefix: lake/raw
+    offset_step: 100
+    policy: {{max_bytes: 20000, max_age_s: 3600}}
+    run: schedule
+    rules: [{{topics: "*", format: {{sequence: {{layout: verbatim, compression: BLOCK}}}}}}]
+  by_date:
+    kind: partition
+    application: lake
+    topics: ["{unique}.*"]
+    prefix: lake/by_date
+    policy: {{max_bytes: 20000, max_age_s: 3600}}
+    run: schedule
+    rules:
+      - topics: "*"
+        format: {{json_lines: {{content: payload}}}}
+        versions:
+          - version: 1
+            added: 2026-01-01T00:00:00Z
+            parser: {{format: json, time: {{field: [at], unit: s, behind_s: null, ahead_s: null}}}}
+"""
+
+
+class World:
+    """A deployment of both groups, and what they have stored."""
+
+    def __init__(self, spark: SparkSession, unique: str, folder: Path, kafka: str, s3: Any) -> None:
+        self.spark, self.kafka, self.topic, self.folder = spark, kafka, f"{unique}.events", folder
+        self.store = S3Store(s3.endpoint, unique, s3.access_key, s3.secret_key)
+        self.store.ensure_bucket()
+        names = {"endpoint": s3.endpoint, "bucket": unique, "access": s3.access_key, "secret": s3.secret_key}
+        (folder / "d.yaml").write_text(DEPLOYED.format(kafka=kafka, unique=unique, **names))
+        self.deployment = Deployment.load(folder, {})
+        KafkaAdmin(kafka).ensure(TopicSpec(self.topic, 2))
+
+    def flush(self) -> None:
+        clock, run = SystemClock(), self.folder / "run"
+        run.mkdir(exist_ok=True)
+        built = build(self.spark, self.deployment, declared_groups(self.deployment), clock)
+        hosted = [(driver, report) for driver, report, _ in built]
+        Host("lake", hosted, RunFolder(run, clock), clock, lambda: False).drain(flush=True)
+        for *_, pool in built:
+            pool.close()
+
+    def commits(self, prefix: str, partition: int) -> list[Commit]:
+        info = KafkaAdmin(self.kafka).describe(self.topic)
+        assert info is not None
+        return list(Chain(self.store, ChainKey(TopicKey(prefix, self.topic, info.topic_id), 1, partition)).commits())
+
+    def bodies(self, commit: Commit) -> dict[str, bytes]:
+        found = {file.key: self.store.get(file.key) for file in commit.files}
+        return {key: each.body for key, each in found.items() if each}
+
+
+@pytest.fixture
+def world(spark: SparkSession, unique: str, tmp_path: Path, kafka: str, s3: Any) -> Iterator[World]:
+    made = World(spark, unique, tmp_path, kafka, s3)
+    yield made
+    made.store.close()
+    KafkaAdmin(kafka).delete(made.topic)
+
+
+def test_both_groups_store_each_record_once(world: World) -> None:
+    writer = KafkaWriter(world.kafka, f"{world.topic}-w")
+    written: list[list[bytes]] = [[], []]
+    for number in range(6):
+        writer.begin()
+        for value in range(100):
+            body = orjson.dumps({"at": 1_700_000_000 + 40_000 * number, "n": number * 100 + value, "pad": "x" * 150})
+            written[value % 2].append(body)
+            writer.append(world.topic, b"k", body, partition=value % 2)
+        writer.append(world.topic, b"k", b"no JSON", partition=0)
+        writer.commit()
+        if number == 2:
+            world.flush()
+    writer.close()
+    world.flush()
+    for partition in (0, 1):
+        raw = world.commits("lake/raw", partition)
+        assert len(raw) > 2
+        stored = [
+            message
+            for commit in raw
+            for body in world.bodies(commit).values()
+            for message in SequenceFile(layout="verbatim").read(io.BytesIO(body))
+        ]
+        assert [each.value for each in stored if each.value != b"no JSON"] == written[partition]
+        assert len({each.offset for each in stored}) == len(stored)
+        dated = world.commits("lake/by_date", partition)
+        lines = [
+            line
+            for commit in dated
+            for key, body in sorted(world.bodies(commit).items())
+            if "_quarantine" not in key
+            for line in body.splitlines()
+        ]
+        assert sorted(lines) == sorted(written[partition])
+        assert sum(each.quarantined for each in dated) == (6 if partition == 0 else 0)
+        folders = {file.key.split("/")[3] for commit in dated for file in commit.files}
+        assert folders - {"_quarantine"} == {"dt=2023-11-14", "dt=2023-11-15", "dt=2023-11-16", "dt=2023-11-17"}
+        assert dated[-1].next == raw[-1].next
+
+
+def test_a_store_that_ignores_conditions_is_refused_at_the_start(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Careless(MemoryStore):
+        """Writes whatever is there."""
+
+        def put_if_absent(self, key: str, body: bytes, *, metadata: Any = None) -> Any:
+            return self.put(key, body, metadata=metadata)
+
+        def close(self) -> None:
+            """Nothing is open."""
+
+    careless = Careless()
+    settings = world.deployment.one("store", ObjectStore)
+    require_honest(settings, clients=4, rounds=3)
+    monkeypatch.setattr("include.lake.stream.store_of", lambda _settings: careless)
+    with pytest.raises(Terminal, match="does not honour conditional writes"):
+        require_honest(settings, clients=4, rounds=3)
