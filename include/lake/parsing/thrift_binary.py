@@ -9,6 +9,8 @@ from __future__ import annotations
 import struct
 from typing import Any, Final
 
+from include.lake.parsing.thrift_containers import pass_over
+
 __all__ = ["MOST_DEPTH", "walk_binary"]
 
 MOST_DEPTH: Final = 64
@@ -78,21 +80,9 @@ def _skip(data: bytes, at: int, kind: int, depth: int) -> int:
     if depth > MOST_DEPTH:
         raise ValueError(f"nested deeper than {MOST_DEPTH}")
     if kind == _MAP:
-        return _elements(data, at + 6, (data[at], data[at + 1]), int.from_bytes(data[at + 2 : at + 6], "big"), depth)
+        return pass_over(
+            data, at + 6, (data[at], data[at + 1]), int.from_bytes(data[at + 2 : at + 6], "big"), depth, _SIZES, _skip
+        )
     if kind in (_LIST, _SET):
-        return _elements(data, at + 5, (data[at],), int.from_bytes(data[at + 1 : at + 5], "big"), depth)
+        return pass_over(data, at + 5, (data[at],), int.from_bytes(data[at + 1 : at + 5], "big"), depth, _SIZES, _skip)
     raise ValueError(f"no type {kind}")
-
-
-def _elements(data: bytes, at: int, kinds: tuple[int, ...], count: int, depth: int) -> int:
-    if not count:
-        return at
-    if count > len(data):
-        raise IndexError
-    sizes = [_SIZES.get(kind) for kind in kinds]
-    if None not in sizes:
-        return at + count * sum(size or 0 for size in sizes)
-    for _ in range(count):
-        for kind, size in zip(kinds, sizes, strict=True):
-            at = at + size if size else _skip(data, at, kind, depth + 1)
-    return at

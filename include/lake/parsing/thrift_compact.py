@@ -10,6 +10,7 @@ import struct
 from typing import Any, Final
 
 from include.lake.parsing.thrift_binary import MOST_DEPTH
+from include.lake.parsing.thrift_containers import pass_over
 
 __all__ = ["varint", "walk_compact"]
 
@@ -97,26 +98,12 @@ def _skip(data: bytes, at: int, kind: int, depth: int) -> int:
         raise ValueError(f"nested deeper than {MOST_DEPTH}")
     if kind == _MAP:
         count, at = varint(data, at)
-        return _elements(data, at + 1, (data[at] >> 4, data[at] & 15), count, depth) if count else at
+        return pass_over(data, at + 1, (data[at] >> 4, data[at] & 15), count, depth, _SIZES, _skip) if count else at
     if kind in (_LIST, _SET):
         head = data[at]
         at += 1
         count = head >> 4
         if count == 15:
             count, at = varint(data, at)
-        return _elements(data, at, (head & 15,), count, depth)
+        return pass_over(data, at, (head & 15,), count, depth, _SIZES, _skip)
     raise ValueError(f"no type {kind}")
-
-
-def _elements(data: bytes, at: int, kinds: tuple[int, ...], count: int, depth: int) -> int:
-    if not count:
-        return at
-    if count > len(data):
-        raise IndexError
-    sizes = [_SIZES.get(kind) for kind in kinds]
-    if None not in sizes:
-        return at + count * sum(size or 0 for size in sizes)
-    for _ in range(count):
-        for kind, size in zip(kinds, sizes, strict=True):
-            at = at + size if size else _skip(data, at, kind, depth + 1)
-    return at
