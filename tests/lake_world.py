@@ -132,5 +132,5 @@ class World:
     def stored(self, topic: str, partition: int = 0, generation: int = 1) -> list[tuple[int, int]]:
         info = self.memory.admin().describe(topic)
         assert info is not None
-        chain = ChainKey(TopicKey("raw", topic, info.topic_id), generation, partition)
+        chain = ChainKey(TopicKey("raw", topic, info.named_id), generation, partition)
         return [(commit.first, commit.next) for commit in Chain(self.store, chain).commits(contiguous=False)]

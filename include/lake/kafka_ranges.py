@@ -37,7 +37,7 @@ class KafkaRanges:
     def topic_id(self, topic: str) -> str:
         """See `LogRanges`."""
         info = self._opened().topics([topic]).get(topic)
-        return "" if info is None else info.topic_id
+        return "" if info is None else info.named_id
 
     def _opened(self) -> KafkaSurvey:
         if self._survey is None:

@@ -38,7 +38,7 @@ class LogRanges(Protocol):
         """
 
     def topic_id(self, topic: str) -> str:
-        """The id of the topic of that name, which no other one ever has; "" where there is none."""
+        """`named_id` of the topic of that name, which no other one ever has; "" where there is none."""
 
     def batches(self, topic: str, partition: int, start: int, end: int) -> Iterator[MessageBatch]:
         """The records with start <= offset < end; ends when all up to `end` are read. May be left half-way.
@@ -64,7 +64,7 @@ class PortRanges:
     def topic_id(self, topic: str) -> str:
         """See `LogRanges`."""
         info = self._admin.describe(topic)
-        return "" if info is None else info.topic_id
+        return "" if info is None else info.named_id
 
     def batches(self, topic: str, partition: int, start: int, end: int) -> Iterator[MessageBatch]:
         """See `LogRanges`. The port does not tell who set a timestamp: the producer is taken to have."""

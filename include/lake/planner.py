@@ -103,13 +103,13 @@ class Planner:
                 lost.append(Remade(spot, watched.head, watched.end))
         for info in infos.values():
             for partition in range(info.partitions):
-                self._watched.setdefault(Spot(info.name, info.topic_id, partition), _Watched())
+                self._watched.setdefault(Spot(info.name, info.named_id, partition), _Watched())
         return lost
 
     @staticmethod
     def _gone(spot: Spot, infos: Mapping[str, TopicInfo]) -> bool:
         info = infos.get(spot.topic)
-        return info is None or info.topic_id != spot.topic_id
+        return info is None or info.named_id != spot.topic_id
 
     @property
     def spots(self) -> list[Spot]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 import uuid
+from base64 import b64encode
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
@@ -245,7 +246,7 @@ class _Admin:
         with self._log.lock:
             if spec.name not in self._log.topics:
                 partitions = [_Partition() for _ in range(spec.partitions)]
-                self._log.topics[spec.name] = _Topic(uuid.uuid4().hex, dict(spec.config), partitions)
+                self._log.topics[spec.name] = _Topic(_new_id(), dict(spec.config), partitions)
             info = self.describe(spec.name)
         if info is None or info.partitions != spec.partitions:
             raise Terminal(
@@ -279,3 +280,8 @@ class _Admin:
             self._log.topics.pop(topic, None)
             for key in [k for k in self._log.committed if k[1] == topic]:
                 del self._log.committed[key]
+
+
+def _new_id() -> str:
+    """As librdkafka writes ids of topics; this one has both letters that no file's name may have."""
+    return f"+/{b64encode(uuid.uuid4().bytes).decode()[2:22]}"

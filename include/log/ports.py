@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from typing import Any, Final, Literal, Protocol
 
 from include.record.position import LogOffset
 
@@ -26,6 +26,7 @@ __all__ = [
 
 Headers = Sequence[tuple[str, bytes | None]]
 Compatibility = Literal["NONE", "BACKWARD"]
+_URL_SAFE: Final = str.maketrans("+/", "-_")
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +68,11 @@ class TopicInfo:
     name: str
     topic_id: str
     partitions: int
+
+    @property
+    def named_id(self) -> str:
+        """`topic_id` for names of objects and files, as Kafka's own tools write it: librdkafka's has + and /."""
+        return self.topic_id.translate(_URL_SAFE)
 
 
 class LogReader(Protocol):

@@ -98,7 +98,7 @@ class Group:
     def commits(self, topic: str, partition: int) -> list[Commit]:
         info = KafkaAdmin(self.kafka).describe(topic)
         assert info is not None
-        chain = ChainKey(TopicKey(self.group.prefix, topic, info.topic_id), 1, partition)
+        chain = ChainKey(TopicKey(self.group.prefix, topic, info.named_id), 1, partition)
         return list(Chain(self.store, chain).commits())
 
     def stored(self, topic: str, partition: int) -> list[Message]:

@@ -82,7 +82,7 @@ class World:
     def commits(self, prefix: str, partition: int) -> list[Commit]:
         info = KafkaAdmin(self.kafka).describe(self.topic)
         assert info is not None
-        return list(Chain(self.store, ChainKey(TopicKey(prefix, self.topic, info.topic_id), 1, partition)).commits())
+        return list(Chain(self.store, ChainKey(TopicKey(prefix, self.topic, info.named_id), 1, partition)).commits())
 
     def bodies(self, commit: Commit) -> dict[str, bytes]:
         found = {file.key: self.store.get(file.key) for file in commit.files}

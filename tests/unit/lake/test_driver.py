@@ -52,7 +52,7 @@ def test_a_partition_that_fails_waits_and_the_others_go_on(world: World) -> None
     world.write("events", 300)
     world.write("events", 300, 1)
     (info,) = world.topics()
-    world.fails[Spot("events", info.topic_id, 0)] = Transient("the store is away")
+    world.fails[Spot("events", info.named_id, 0)] = Transient("the store is away")
     world.run_for(10)
     assert world.stored("events") == []
     assert world.stored("events", 1) == [(0, 200)]
@@ -66,7 +66,7 @@ def test_what_must_not_go_on_stands_still(world: World) -> None:
     world.make("events")
     world.write("events", 300)
     (info,) = world.topics()
-    spot = Spot("events", info.topic_id, 0)
+    spot = Spot("events", info.named_id, 0)
     world.fails[spot] = Terminal("truncated")
     world.run_for(300)
     assert [str(outcome.error) for outcome in world.outcomes] == ["truncated"]
@@ -113,7 +113,7 @@ def test_a_newer_revision_takes_over_at_the_heads_and_the_older_one_is_fenced(wo
     world.run_for(70)
     assert world.stored("events", generation=1) == [(0, 200)]
     assert world.stored("events", generation=2) == [(200, 301)]
-    pointer = read_pointer(world.store, TopicKey("raw", "events", world.topics()[0].topic_id))
+    pointer = read_pointer(world.store, TopicKey("raw", "events", world.topics()[0].named_id))
     assert [pointer.generation_of(0, first) for first in (199, 200)] == [1, 2]
     with pytest.raises(Fenced):
         world.started().step()
@@ -154,5 +154,5 @@ def test_random_writes_restarts_and_failures_leave_each_offset_in_one_cut(world:
         assert cuts[0][0] == 0
         assert [each[1] for each in cuts[:-1]] == [each[0] for each in cuts[1:]]
         info = world.topics()[0]
-        chain = ChainKey(TopicKey("raw", "events", info.topic_id), 1, partition)
+        chain = ChainKey(TopicKey("raw", "events", info.named_id), 1, partition)
         assert sum(commit.n_records for commit in Chain(world.store, chain).commits()) == written[partition]

@@ -73,7 +73,7 @@ def test_a_run_that_leaves_something_standing_says_so(world: World, tmp_path: Pa
     world.write("events", 30)
     world.write("events", 30, 1)
     (info,) = world.topics()
-    world.fails[Spot("events", info.topic_id, 0)] = Terminal("truncated")
+    world.fails[Spot("events", info.named_id, 0)] = Terminal("truncated")
     with pytest.raises(Terminal, match="not all of the log is stored"):
         hosted(world, tmp_path / "run")[0].drain(flush=True)
     assert world.stored("events", 1) == [(0, 31)]

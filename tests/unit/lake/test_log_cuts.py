@@ -51,7 +51,7 @@ class Place:
         info = self.log.admin().describe("events")
         assert info is not None
         self.ranges = PortRanges(self.log.reader(), self.log.admin())
-        self.key = ChainKey(TopicKey("lake/raw", "events", info.topic_id), 0, 0)
+        self.key = ChainKey(TopicKey("lake/raw", "events", info.named_id), 0, 0)
         self.store = MemoryStore()
         self.cuts = LogCuts(self.ranges, self.key, Two(), folder, max_bytes)
 

@@ -36,6 +36,13 @@ def commit(first: int, until: int, size: int) -> Commit:
     return Commit(first, until, "0" * 32, 1, 0, 0, None, None, (), None, "c", {}, (file,))
 
 
+def test_a_topics_id_may_stand_in_names_of_objects() -> None:
+    planner = Planner(GROUP)
+    planner.on_topics([TopicInfo("events", "2Ovc+L1NSN6l2wa0sA/OTw", 1)])
+    assert planner.spots == [Spot("events", "2Ovc-L1NSN6l2wa0sA_OTw", 0)]
+    assert planner.on_topics([TopicInfo("events", "2Ovc+L1NSN6l2wa0sA/OTw", 1)]) == []
+
+
 def test_only_the_groups_topics_are_watched_and_heads_are_asked_for_once() -> None:
     planner = Planner(GROUP)
     planner.on_topics([TopicInfo("events", "id", 2), TopicInfo("other", "x", 1)])
