@@ -2,27 +2,17 @@
 
 from __future__ import annotations
 
-import importlib
 import sys
-from dataclasses import dataclass
 
 import click
 
+from include.cli.lazy import Entry, Lazy
 from include.errors import LyrebirdError, Transient
 
-__all__ = ["COMMANDS", "EXIT_TRANSIENT", "Entry", "lyrebird", "main"]
+__all__ = ["COMMANDS", "EXIT_TRANSIENT", "lyrebird", "main"]
 
 EXIT_TRANSIENT = 75
 """Exit code when the same command may succeed later (EX_TEMPFAIL)."""
-
-
-@dataclass(frozen=True)
-class Entry:
-    """Where a command lives (`include.cli.<module>`, the name in it), and its line in `--help`."""
-
-    module: str
-    help: str
-    attribute: str = "command"
 
 
 COMMANDS: dict[str, Entry] = {
@@ -43,30 +33,7 @@ COMMANDS: dict[str, Entry] = {
 }
 
 
-class _Lazy(click.Group):
-    """Lists commands from the table; imports the one that is called."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        """In the order of the table: the order in which a newcomer needs them."""
-        return list(COMMANDS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The command of that name, imported now."""
-        entry = COMMANDS.get(cmd_name)
-        if entry is None:
-            return None
-        found = getattr(importlib.import_module(f"include.cli.{entry.module}"), entry.attribute)
-        if not isinstance(found, click.Command):
-            raise TypeError(f"include.cli.{entry.module}.{entry.attribute} is no command")
-        return found
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Names and lines of the table, without an import."""
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, entry.help) for name, entry in COMMANDS.items()])
-
-
-@click.group(cls=_Lazy, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=Lazy, table=COMMANDS, context_settings={"help_option_names": ["-h", "--help"]})
 def lyrebird() -> None:
     """Copy MySQL into Kafka, documents and search, in real time, and prove that each copy is right.
 

@@ -1,0 +1,48 @@
+"""Groups of commands that are imported when they are called, so that `--help` answers at once."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import click
+
+__all__ = ["Entry", "Lazy"]
+
+
+@dataclass(frozen=True)
+class Entry:
+    """Where a command lives (`include.cli.<module>`, the name in it), and its line in `--help`."""
+
+    module: str
+    help: str
+    attribute: str = "command"
+
+
+class Lazy(click.Group):
+    """Lists commands from a table, in its order; imports the one that is called."""
+
+    def __init__(self, *args: Any, table: Mapping[str, Entry], **more: Any) -> None:
+        super().__init__(*args, **more)
+        self._table = table
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """In the order of the table: the order in which a newcomer needs them."""
+        return list(self._table)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command of that name, imported now."""
+        entry = self._table.get(cmd_name)
+        if entry is None:
+            return None
+        found = getattr(importlib.import_module(f"include.cli.{entry.module}"), entry.attribute)
+        if not isinstance(found, click.Command):
+            raise TypeError(f"include.cli.{entry.module}.{entry.attribute} is no command")
+        return found
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Names and lines of the table, without an import."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, entry.help) for name, entry in self._table.items()])
