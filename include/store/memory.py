@@ -6,6 +6,7 @@ import hashlib
 import threading
 from collections.abc import Iterable, Iterator, Mapping
 
+from include.clock import Clock
 from include.errors import Terminal
 from include.store.object_store import PART_BYTES, ObjectInfo, StoredObject
 
@@ -13,9 +14,10 @@ __all__ = ["MemoryStore"]
 
 
 class MemoryStore:
-    """`ObjectStore` over a dict; etags are md5 in quotes, as S3's of plain puts."""
+    """`ObjectStore` over a dict; etags are md5 in quotes, as S3's of plain puts. It tells times by `clock`, if any."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Clock | None = None) -> None:
+        self._clock = clock
         self._lock = threading.Lock()
         self._objects: dict[str, StoredObject] = {}
 
@@ -72,7 +74,7 @@ class MemoryStore:
         with self._lock:
             found = [o.info for k, o in self._objects.items() if k.startswith(prefix) and k > start_after]
         for info in sorted(found, key=lambda each: each.key.encode()):
-            yield ObjectInfo(info.key, info.size_bytes, info.etag)
+            yield ObjectInfo(info.key, info.size_bytes, info.etag, None, info.modified_us)
 
     def delete(self, key: str) -> None:
         """See `ObjectStore`."""
@@ -81,6 +83,6 @@ class MemoryStore:
 
     def _write(self, key: str, body: bytes, metadata: Mapping[str, str] | None) -> ObjectInfo:
         etag = f'"{hashlib.md5(body, usedforsecurity=False).hexdigest()}"'
-        info = ObjectInfo(key, len(body), etag, dict(metadata or {}))
+        info = ObjectInfo(key, len(body), etag, dict(metadata or {}), self._clock.now_us() if self._clock else None)
         self._objects[key] = StoredObject(info, bytes(body))
         return info

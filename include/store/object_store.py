@@ -20,13 +20,15 @@ PART_BYTES: Final = 5 << 20
 class ObjectInfo:
     """An object as the store names it; `etag` is opaque and differs when the content does.
 
-    `metadata` (lower-case names, ASCII values) is None where it was not asked for: in listings.
+    `metadata` (lower-case names, ASCII values) is None where it was not asked for: in listings. `modified_us` is when
+    it was written, by the store's clock (microseconds since 1970 UTC); None where the store did not tell.
     """
 
     key: str
     size_bytes: int
     etag: str
     metadata: Mapping[str, str] | None = None
+    modified_us: int | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import datetime as dt
 import weakref
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
@@ -16,6 +17,7 @@ from include.store.object_store import ObjectInfo, StoredObject
 
 __all__ = ["S3Store"]
 
+_EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _REFUSED: Final = {"PreconditionFailed", "412"}
 _ABSENT: Final = {"NoSuchKey", "NotFound", "404"}
 _FULL: Final = {"SlowDown", "ServiceUnavailable", "TooManyRequests", "RequestLimitExceeded", "503", "429"}
@@ -170,7 +172,7 @@ class S3Store:
                 **token,
             )
             for each in page.get("Contents", ()):
-                yield ObjectInfo(each["Key"], each["Size"], each["ETag"])
+                yield ObjectInfo(each["Key"], each["Size"], each["ETag"], None, _us(each.get("LastModified")))
             if not page.get("IsTruncated"):
                 return
             token = {"ContinuationToken": page["NextContinuationToken"]}
@@ -242,7 +244,12 @@ def _code(error: ClientError) -> str:
 
 
 def _info(key: str, answer: Mapping[str, Any]) -> ObjectInfo:
-    return ObjectInfo(key, answer["ContentLength"], answer["ETag"], dict(answer.get("Metadata", {})))
+    metadata = dict(answer.get("Metadata", {}))
+    return ObjectInfo(key, answer["ContentLength"], answer["ETag"], metadata, _us(answer.get("LastModified")))
+
+
+def _us(when: dt.datetime | None) -> int | None:
+    return None if when is None else (when - _EPOCH) // dt.timedelta(microseconds=1)
 
 
 def _at_least_one(parts: Iterable[bytes]) -> Iterator[bytes]:
