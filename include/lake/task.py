@@ -6,6 +6,7 @@ A task may run twice at once, on hosts that know nothing of each other, or be ki
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -22,7 +23,7 @@ from include.lake.protocol import Plan
 from include.lake.runner import Pause
 from include.store.object_store import ObjectStore
 
-__all__ = ["Means", "Outcome", "Task", "patience", "run_task"]
+__all__ = ["Means", "Outcome", "Run", "Task", "patience", "run_task"]
 
 _PAUSE_S: Final = 0.2
 _MOST_TRIES: Final = 5
@@ -69,6 +70,10 @@ class Means:
     logics: Logics
     folder: Path
     clock: Clock
+
+
+Run = Callable[[Task, Means], Outcome]
+"""What carries a task out: an error of ours is told, not raised. Travels to other hosts by its name."""
 
 
 def run_task(task: Task, means: Means) -> Outcome:

@@ -16,7 +16,7 @@ from include.lake.kafka_ranges import KafkaRanges
 from include.lake.log_cuts import Logics
 from include.lake.logics import logics_of
 from include.lake.parsing.definition import Means as ParserMeans
-from include.lake.task import Means, Outcome, Task, run_task
+from include.lake.task import Means, Outcome, Run, Task, run_task
 from include.log.registry import ConfluentRegistry
 from include.settings.connections import Kafka, ObjectStore, Registry
 from include.settings.deployment import Strict
@@ -59,15 +59,15 @@ def store_of(settings: ObjectStore) -> S3Store:
     return S3Store(settings.endpoint, settings.bucket, settings.access_key, settings.secret_key, region=settings.region)
 
 
-def work(place: Place, task: Task) -> Outcome:
-    """Run a task here, with local files in a folder that nobody else has and nobody misses.
+def work(place: Place, task: Task, run: Run = run_task) -> Outcome:
+    """`run` a task here, with local files in a folder that nobody else has and nobody misses.
 
     An error that is none of ours stops the partition, as trying again gives the same: it is told as `Terminal`.
     """
     try:
         shop = _workshop(place)
         with tempfile.TemporaryDirectory(prefix="lyrebird-lake-", ignore_cleanup_errors=True) as folder:
-            return run_task(task, Means(shop.store, shop.log, shop.logics(task), Path(folder), SystemClock()))
+            return run(task, Means(shop.store, shop.log, shop.logics(task), Path(folder), SystemClock()))
     except LyrebirdError as error:
         return Outcome(task, None, (), error)
     except Exception as error:

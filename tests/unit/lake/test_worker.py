@@ -9,7 +9,7 @@ import pytest
 from include.errors import Terminal
 from include.lake import worker
 from include.lake.planner import Range, Spot
-from include.lake.task import Task
+from include.lake.task import Means, Outcome, Task
 from include.lake.worker import Place, work
 from include.settings.connections import Kafka, ObjectStore, Registry
 from tests.lake_world import GROUP
@@ -28,12 +28,11 @@ def test_a_group_is_the_same_on_the_other_side(group: worker.LakeGroup) -> None:
     assert found.group.model_fields_set == group.model_fields_set
 
 
-def test_an_error_that_is_none_of_ours_names_its_place_and_stops(monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(*_: object) -> None:
+def test_an_error_that_is_none_of_ours_names_its_place_and_stops() -> None:
+    def broken(_task: Task, _means: Means) -> Outcome:
         raise ZeroDivisionError("in a parser")
 
-    monkeypatch.setattr(worker, "run_task", broken)
-    outcome = work(Place.of(GROUP, KAFKA, None, STORE, Path("/nowhere")), TASK)
+    outcome = work(Place.of(GROUP, KAFKA, None, STORE, Path("/nowhere")), TASK, broken)
     assert isinstance(outcome.error, Terminal)
     assert "ZeroDivisionError: in a parser" in str(outcome.error)
     assert "topic='events', partition=0, first=5" in str(outcome.error)
