@@ -20,6 +20,7 @@ SECTIONS = (
     "elasticsearch",
     "indexes",
     "kafka",
+    "lake",
     "registry",
     "sources",
     "store",
@@ -46,6 +47,7 @@ def check(deployment: Deployment) -> dict[str, list[str]]:
     from include.audit.definition import declared_audits
     from include.document.definition import definitions
     from include.index.definition import declared_indexes, mapping_of
+    from include.lake.check import check_groups
     from include.settings.applications import Alerts, Application
     from include.settings.connections import Cluster, Elasticsearch, Kafka, ObjectStore, Registry
     from include.source.definition import declared_sources
@@ -67,10 +69,12 @@ def check(deployment: Deployment) -> dict[str, list[str]]:
         _known(deployment, ("indexes", name, "application"), index.application, "applications")
     for topic, document in documents.items():
         _known(deployment, ("documents", topic, "application"), document.application, "applications")
+    groups = check_groups(deployment)
     return {
         "sources": sorted(declared_sources(deployment)),
         "documents": sorted(documents),
         "indexes": sorted(indexes),
+        "lake": sorted(groups),
         "applications": sorted(applications),
         "audits": sorted(declared_audits(deployment)),
     }

@@ -27,6 +27,7 @@ from include.settings.deployment import Deployment, Strict, unknown_name
 
 __all__ = [
     "FormatDefinition",
+    "Kind",
     "LakeGroup",
     "Rule",
     "declared_groups",
@@ -36,6 +37,9 @@ __all__ = [
 ]
 
 SECTION = "lake"
+
+Kind = Literal["backup", "partition"]
+"""backup: keeps records whole and looks at nothing; partition: parses them and files them by what they say."""
 
 
 def _prefix(text: str) -> str:
@@ -75,7 +79,7 @@ class Rule(Strict):
 class LakeGroup(Strict):
     """One group: an independent copy of its topics below its own prefix."""
 
-    kind: Literal["backup", "partition"]
+    kind: Kind
     application: str = Field(description="the only application that writes it")
     topics: tuple[str, ...] = Field(min_length=1, description="patterns (`*`, `?`) of topics, found while it runs")
     exclude: tuple[str, ...] = Field(default=(), description="patterns of topics that are left out")

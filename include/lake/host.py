@@ -4,91 +4,22 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
 from include.clock import Clock
-from include.errors import LyrebirdError, Terminal
+from include.errors import Terminal
 from include.lake.driver import Driver
-from include.lake.planner import Remade
-from include.lake.task import Outcome
+from include.lake.group_metrics import GroupMetrics
+from include.lake.report import Report
 from include.lake.upload_policy import Asked
 from include.metrics.progress import RunFolder
 
-__all__ = ["Host", "Report"]
+__all__ = ["Host"]
 
 LOGGER: Final = logging.getLogger("lyrebird.lake")
 _STEP_S: Final = 0.05
 _REPORT_EVERY_S: Final = 1.0
-
-
-@dataclass
-class Report:
-    """What one group has to show since its driver began; a `Watcher`."""
-
-    name: str
-    cuts: int = 0
-    records: int = 0
-    bytes: int = 0
-    filtered: int = 0
-    quarantined: int = 0
-    lost: list[str] = field(default_factory=list)
-    failing: dict[str, str] = field(default_factory=dict)
-    away: str = ""
-
-    def on_outcome(self, outcome: Outcome) -> None:
-        """See `Watcher`."""
-        spot = outcome.task.range.spot
-        place = f"{spot.topic}/{spot.partition}"
-        for commit in outcome.commits:
-            self.cuts += 1
-            self.records += commit.n_records
-            self.bytes += sum(file.bytes for file in commit.files)
-            self.filtered += commit.filtered
-            self.quarantined += commit.quarantined
-            for gap in commit.gaps:
-                if gap.kind == "lost":
-                    self._lose(place, gap.first, gap.until, "retention was faster")
-        if outcome.error is None:
-            self.failing.pop(place, None)
-        elif self.failing.get(place) != str(outcome.error):
-            self.failing[place] = str(outcome.error)
-            LOGGER.warning("%s: %s", self.name, outcome.error)
-
-    def on_lost(self, remade: Remade) -> None:
-        """See `Watcher`."""
-        place = f"{remade.spot.topic}/{remade.spot.partition}"
-        self.failing.pop(place, None)
-        self._lose(place, remade.head, remade.end, "the topic was deleted or made anew")
-
-    def on_away(self, error: LyrebirdError) -> None:
-        """See `Watcher`."""
-        if self.away != str(error):
-            LOGGER.warning("%s waits: %s", self.name, error)
-        self.away = str(error)
-
-    def on_back(self) -> None:
-        """See `Watcher`."""
-        LOGGER.warning("%s goes on", self.name)
-        self.away = ""
-
-    def to_json(self, driver: Driver) -> dict[str, Any]:
-        """Plain values for progress.json."""
-        return {
-            "cuts": self.cuts,
-            "records": self.records,
-            "bytes": self.bytes,
-            "filtered": self.filtered,
-            "quarantined": self.quarantined,
-            "waiting": sum(driver.planner.waiting().values()),
-            "lost": list(self.lost),
-            "failing": dict(self.failing),
-            "away": self.away,
-        }
-
-    def _lose(self, place: str, first: int, until: int, why: str) -> None:
-        self.lost.append(f"{place}: offsets {first} to {until - 1}: {why}")
-        LOGGER.error("%s lost records before they were stored: %s", self.name, self.lost[-1])
+_SAY_EVERY_S: Final = 10.0
 
 
 class Host:
@@ -101,10 +32,12 @@ class Host:
         run_folder: RunFolder,
         clock: Clock,
         stop: Callable[[], bool],
+        metrics: GroupMetrics | None = None,
     ) -> None:
         self._application, self._hosted = application, hosted
-        self._run_folder, self._clock, self._stop = run_folder, clock, stop
+        self._run_folder, self._clock, self._stop, self._metrics = run_folder, clock, stop, metrics
         self._told_s: float | None = None
+        self._said_s = clock.monotonic_s()
 
     def serve(self) -> None:
         """Store what is due until a stop is asked for, and wait for the tasks that run; raises what a driver raises."""
@@ -124,6 +57,7 @@ class Host:
         asked: Asked = "flush" if flush else ""
         while any(driver.left(asked) for driver, _ in self._hosted) and not self._stopped():
             self._step(asked)
+            self._say()
         self._end()
         stopped = [each for driver, _ in self._hosted for each in driver.planner.stopped.items()]
         if stopped:
@@ -157,5 +91,16 @@ class Host:
         self._tell()
 
     def _tell(self) -> None:
-        groups = {report.name: report.to_json(driver) for driver, report in self._hosted}
+        groups = {report.name: report.to_json(driver.planner) for driver, report in self._hosted}
+        if self._metrics is not None:
+            for driver, report in self._hosted:
+                self._metrics.show(report, driver.planner)
         self._run_folder.report(application=self._application, groups=groups)
+
+    def _say(self) -> None:
+        """A line now and then: somebody waits for the end of this."""
+        now_s = self._clock.monotonic_s()
+        if now_s - self._said_s >= _SAY_EVERY_S:
+            self._said_s = now_s
+            for driver, report in self._hosted:
+                LOGGER.info("%s; %d records wait", report, sum(driver.planner.waiting().values()))

@@ -13,9 +13,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from include.lake.cut import Commit
+from include.lake.cut import Commit, Reason
 from include.lake.definition import LakeGroup
-from include.lake.upload_policy import Asked, Due, Standing, decide
+from include.lake.upload_policy import Asked, Standing, decide
 from include.log.ports import TopicInfo
 
 __all__ = ["Planner", "Range", "Remade", "Spot"]
@@ -40,7 +40,7 @@ class Range(NamedTuple):
     spot: Spot
     head: int
     until: int
-    reason: Due
+    reason: Reason
     policy: str
 
 
@@ -236,3 +236,8 @@ class Planner:
             for spot, watched in sorted(self._watched.items())
             if watched.head is not None
         }
+
+    def age_ms(self, now_ms: int) -> int:
+        """How long the oldest record of all spots has waited; 0 when none waits."""
+        waiting = [each.standing() for each in self._watched.values() if each.head is not None and each.end > each.head]
+        return max((now_ms - each.since_ms(now_ms) for each in waiting), default=0)

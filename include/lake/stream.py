@@ -9,29 +9,33 @@ from __future__ import annotations
 import os
 import socket
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 
 from pyspark.sql import SparkSession
 
 from include.clock import Clock, SystemClock
 from include.errors import Terminal, Transient
-from include.lake.definition import LakeGroup, groups_of_application
+from include.lake.definition import Kind, LakeGroup, group_named, groups_of_application
 from include.lake.driver import Driver
-from include.lake.host import Host, Report
+from include.lake.group_metrics import GroupMetrics
+from include.lake.host import Host
 from include.lake.kafka_group import KafkaGroupLog
-from include.lake.task import Outcome, Task
+from include.lake.report import Report
+from include.lake.task import Outcome, Run, Task, run_task
 from include.lake.worker import Place, store_of, work
 from include.log.failure import first_line
 from include.log.stream import session
 from include.log.supervised import stop_signal
+from include.metrics.exporter import Metrics
 from include.metrics.progress import RunFolder
 from include.settings.connections import Kafka, ObjectStore, Registry
 from include.settings.deployment import Deployment
 from include.settings.environment import state_folder
 from include.store.race_probe import race
 
-__all__ = ["SparkPool", "build", "require_honest", "run_application"]
+__all__ = ["SparkPool", "build", "require_honest", "run_application", "upload"]
 
 _PROBE_WRITERS = 8
 _PROBE_ROUNDS = 40
@@ -40,9 +44,9 @@ _PROBE_ROUNDS = 40
 class SparkPool:
     """`Pool` of one group; several share a session and its room. `submit` never waits."""
 
-    def __init__(self, spark: SparkSession, place: Place) -> None:
+    def __init__(self, spark: SparkSession, place: Place, run: Run = run_task) -> None:
         self._context = spark.sparkContext
-        self._place = place
+        self._place, self._do = place, run
         # A thread only waits for its job: as many as an application could ever have at once.
         self._threads = ThreadPoolExecutor(64, thread_name_prefix="lake")
         self._running: dict[Future[Outcome], Task] = {}
@@ -57,8 +61,8 @@ class SparkPool:
         self._running[self._threads.submit(self._run, task)] = task
 
     def _run(self, task: Task) -> Outcome:
-        place = self._place
-        found: list[Outcome] = self._context.parallelize([task], 1).map(lambda each: work(place, each)).collect()
+        place, run = self._place, self._do
+        found: list[Outcome] = self._context.parallelize([task], 1).map(lambda each: work(place, each, run)).collect()
         return found[0]
 
     def finished(self) -> list[Outcome]:
@@ -121,12 +125,13 @@ def build(
     return found
 
 
-def run_application(application: str, deployment: Deployment, *, flush: bool = False) -> None:
+def run_application(application: str, deployment: Deployment, *, kind: Kind | None = None, flush: bool = False) -> None:
     """Store what the application's groups have to, until its run folder or SIGTERM asks for a stop.
 
     Groups on a schedule are stored up to what the log has now, by their policy or all of it (`flush`), and it ends.
 
     Raises:
+        SettingsError: the application has groups of both ways to run, or of another `kind`.
         Fenced: a newer revision of a group has taken over.
         Terminal: the store is unfit, or of a schedule's run something must not go on.
     """
@@ -136,21 +141,46 @@ def run_application(application: str, deployment: Deployment, *, flush: bool = F
         raise deployment.error(
             ("lake",), "an application has groups that run and groups on a schedule", got=sorted(runs)
         )
+    for name, group in groups.items():
+        if kind not in (None, group.kind):
+            raise deployment.error(
+                ("lake", name, "application"), f"this program runs {kind} groups", got=group.kind, allowed=kind
+            )
+    if runs == {"stream"}:
+        _run(application, deployment, groups, Host.serve, Metrics(application).serve(state_folder()))
+    else:
+        _run(application, deployment, groups, partial(Host.drain, flush=flush))
+
+
+def upload(names: Sequence[str], deployment: Deployment, *, flush: bool = False) -> list[Report]:
+    """Store what the log has now of these groups, by their policy or all of it (`flush`); tells what was stored.
+
+    A group whose stream runs meanwhile may be among them: both carry the same chains on. Raises as `run_application`.
+    """
+    groups = {name: group_named(deployment, name) for name in names}
+    return _run("lake_upload", deployment, groups, partial(Host.drain, flush=flush))
+
+
+def _run(
+    application: str,
+    deployment: Deployment,
+    groups: Mapping[str, LakeGroup],
+    way: Callable[[Host], None],
+    metrics: Metrics | None = None,
+) -> list[Report]:
     clock = SystemClock()
     run_folder = RunFolder.from_environment(application, state_folder())
+    shown = GroupMetrics(metrics, clock) if metrics else None
     spark = session(application)
     try:
         built = build(spark, deployment, groups, clock)
         try:
             with stop_signal() as stop:
                 hosted = [(driver, report) for driver, report, _ in built]
-                host = Host(application, hosted, run_folder, clock, stop.is_set)
-                if runs == {"stream"}:
-                    host.serve()
-                else:
-                    host.drain(flush=flush)
+                way(Host(application, hosted, run_folder, clock, stop.is_set, shown))
         finally:
             for *_, pool in built:
                 pool.close()
     finally:
         spark.stop()
+    return [report for _, report, _ in built]

@@ -11,7 +11,7 @@ from typing import Final
 from include.errors import Fenced, LyrebirdError
 from include.settings.deployment import Deployment
 
-__all__ = ["main"]
+__all__ = ["log_to_stderr", "main"]
 
 _TALKATIVE: Final = ("py4j", "httpx", "elastic_transport")
 
@@ -25,12 +25,17 @@ def main(description: str, run: Callable[[str, Deployment], object]) -> int:
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--application", required=True, help="its name in the deployment files")
     arguments = parser.parse_args()
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
-    for name in _TALKATIVE:
-        logging.getLogger(name).setLevel(logging.WARNING)
+    log_to_stderr()
     try:
         run(arguments.application, Deployment.load())
     except LyrebirdError as error:
         sys.stderr.write(f"error: {error}\n")
         return 3 if isinstance(error, Fenced) else 1
     return 0
+
+
+def log_to_stderr() -> None:
+    """Log from INFO on, but of libraries that tell of each call only what they warn of."""
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
+    for name in _TALKATIVE:
+        logging.getLogger(name).setLevel(logging.WARNING)

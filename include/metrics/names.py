@@ -17,6 +17,9 @@ Counter = Literal[
     "lyrebird_set_aside_total",
     "lyrebird_batches_total",
     "lyrebird_retries_total",
+    "lyrebird_cuts_total",
+    "lyrebird_stored_bytes_total",
+    "lyrebird_lost_ranges_total",
 ]
 Gauge = Literal[
     "lyrebird_lag_seconds",
@@ -39,6 +42,9 @@ HELP: Final[dict[str, str]] = {
     "lyrebird_set_aside_total": "Records that could not be understood. High: look at the dead-letter topic.",
     "lyrebird_batches_total": "Batches finished.",
     "lyrebird_retries_total": "Calls made again. High: a server is overloaded or away.",
+    "lyrebird_cuts_total": "Cuts committed to object storage, by group. High: the upload policy makes small objects.",
+    "lyrebird_stored_bytes_total": "Bytes of data objects committed to object storage, by group.",
+    "lyrebird_lost_ranges_total": "Ranges that Kafka dropped before they were stored, by group. Must be 0.",
     "lyrebird_lag_seconds": "Age of the oldest change not yet copied. High: copies are stale.",
     "lyrebird_lag_records": "Records waiting in the input. High: the application is too slow.",
     "lyrebird_position_commit_seconds": "Commit time (unix seconds) of the last transaction that is complete here.",

@@ -13,13 +13,22 @@ from airflow.sdk.exceptions import AirflowSkipException
 
 from include.audit.run_params import SearchAuditRun, refuse_findings
 from include.errors import Terminal, Transient
+from include.lake.run_params import UploadRun
 from include.settings.environment import PROJECT_ROOT, state_folder
 from include.source.run_params import SnapshotRun, capture_application, refuse_unless_snapshotted
 from supervision.launch import application_environment
 from supervision.refusing import refuses
 from supervision.run_folder import run_folder
 
-__all__ = ["check_audit", "check_replication", "check_snapshot", "choose_snapshot", "judge_audit", "lyrebird_argv"]
+__all__ = [
+    "check_audit",
+    "check_replication",
+    "check_snapshot",
+    "check_upload",
+    "choose_snapshot",
+    "judge_audit",
+    "lyrebird_argv",
+]
 
 _STATUS_WITHIN_S = 120
 
@@ -94,6 +103,20 @@ def check_audit(
 def judge_audit(report: str) -> int:
     """Fails the run when the audit has findings; returns the number of clean audits."""
     return refuse_findings(json.loads(Path(report).read_text(encoding="utf-8")))
+
+
+def check_upload(
+    groups: Sequence[str], by_schedule: Sequence[str], params: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
+    """The upload's arguments.
+
+    Raises:
+        AirflowSkipException: no group was named, and none is on a schedule.
+    """
+    asked = UploadRun.from_params(params or {}, groups, by_schedule)
+    if asked is None:
+        raise AirflowSkipException("no group of the lake is on a schedule: set `run: schedule`, or name one")
+    return {"arguments": asked.arguments()}
 
 
 def _capture_status(source: str) -> dict[str, Any]:

@@ -14,11 +14,12 @@ ROOT = Path(__file__).parents[2]
 # Every DAG file and the DAGs that it makes of the deployment files beside this one.
 EXPECTED = {
     "audit_search.py": {"audit_search"},
+    "lake_upload.py": {"lake_upload"},
     "source_replicate.py": {"source_replicate"},
     "source_snapshot.py": {"source_snapshot"},
     "streams.py": {"stream_assemble_orders", "stream_index_orders"},
 }
-TAGS = {"source", "stream", "audit", "search"}
+TAGS = {"source", "stream", "audit", "search", "lake"}
 
 
 @pytest.fixture(scope="module")
@@ -97,6 +98,7 @@ def test_choices_come_from_the_deployment_files(bag: DagBag) -> None:
     assert schema("source_snapshot", "source")["enum"] == ["shop", "warehouse"]
     assert schema("source_replicate", "source")["enum"] == ["shop", "warehouse"]
     assert schema("audit_search", "audits")["items"]["enum"] == ["assembled_order"]
+    assert schema("lake_upload", "groups")["items"]["enum"] == ["by_date", "raw"]
 
 
 def test_a_snapshot_comes_before_the_replication(bag: DagBag) -> None:
@@ -137,3 +139,4 @@ def test_the_projects_own_deployment_makes_dags(monkeypatch: pytest.MonkeyPatch)
     bag = DagBag()
     assert bag.import_errors == {}
     assert {"source_snapshot", "source_replicate", "audit_search"} < set(bag.dags)
+    assert {"lake_upload", "stream_lake_backup", "stream_lake_partition"} < set(bag.dags)

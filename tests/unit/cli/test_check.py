@@ -39,7 +39,8 @@ def test_the_projects_own_deployment_is_right(folder: Path) -> None:
     found = check(Deployment.load(folder, ENV))
     assert found["sources"] == ["shop"]
     assert found["documents"] == ["assembled_order"]
-    assert found["applications"] == ["assemble_orders", "index_orders"]
+    assert found["applications"] == ["assemble_orders", "index_orders", "lake_backup", "lake_partition"]
+    assert found["lake"] == ["by_date", "raw"]
 
 
 def test_a_section_that_no_stage_reads_is_refused_by_name(folder: Path) -> None:
@@ -64,6 +65,8 @@ def test_a_section_that_no_stage_reads_is_refused_by_name(folder: Path) -> None:
         ("documents.yaml", "source: shop", "source: shops", "assembled_order"),
         ("audits.yaml", "index: orders", "index: order", "assembled_order.index"),
         ("sources.yaml", "databases:", "database:", "sources.shop"),
+        ("lake.yaml", "application: lake_backup", "application: lake_backups", "lake.raw.application"),
+        ("lake.yaml", "source.ts_ms, unit: ms", "source.ts_ms, unit: instants", "lake.by_date.rules.0.versions.0"),
         ("alerts.yaml", "to: [", "too: [", "alerts"),
     ],
 )

@@ -9,8 +9,9 @@ import pytest
 
 from include.errors import Terminal, Transient
 from include.lake.cut import Commit, Gap
-from include.lake.host import Host, Report
+from include.lake.host import Host
 from include.lake.planner import Range, Remade, Spot
+from include.lake.report import Report
 from include.lake.task import Outcome, Task
 from include.metrics.progress import RunFolder
 from tests.lake_world import World

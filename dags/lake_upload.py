@@ -1,0 +1,71 @@
+"""### Upload to the lake.
+
+**Purpose.** Stores what Kafka has now of groups of the lake on object storage, exactly once, and ends: for groups that
+are declared with `run: schedule`, and for whoever wants all of it there at once (*Flush*).
+
+**When it runs.** At every full hour, and whenever a person starts it. Without a choice it takes the groups on a
+schedule, as far as their upload policy says that they are due; a run that finds none is skipped.
+
+**Must not run beside.** Nothing: a group's own stream may run meanwhile, both carry the same chains on, and each record
+is stored once. One run at a time, the next one waits.
+
+**When it fails.** Read the last lines of the task's log: they name the topic, the partition and the next step. What was
+stored is stored; the next try goes on behind it.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from airflow.sdk import DAG, CronTriggerTimetable, Param, task
+
+from include.lake.run_params import scheduled
+from include.settings.applications import Alerts
+from include.settings.deployment import Deployment
+from include.settings.environment import PROJECT_ROOT
+from supervision.alerts import default_args
+from supervision.first_tasks import check_upload
+from supervision.refusing import refusing
+from supervision.spark_operators import SparkJobOperator
+
+deployment = Deployment.load()
+ALERTS = deployment.one("alerts", Alerts)
+GROUPS, BY_SCHEDULE = scheduled(deployment)
+
+with DAG(
+    dag_id="lake_upload",
+    # Nothing on a schedule: only a person starts it.
+    schedule=CronTriggerTimetable("0 * * * *", timezone="UTC", run_immediately=False) if BY_SCHEDULE else None,
+    catchup=False,
+    max_active_runs=1,
+    is_paused_upon_creation=False,
+    tags=["lake"],
+    doc_md=__doc__,
+    default_args=default_args(ALERTS, run_next="lyrebird lake status"),
+    params={
+        "groups": Param(
+            [],
+            type="array",
+            items={"type": "string", "enum": GROUPS},
+            title="Groups",
+            description="Names in the deployment files; none means those that are declared as scheduled.",
+        ),
+        "flush": Param(
+            False,
+            type="boolean",
+            title="Flush",
+            description="All there is, not only what is due by the upload policy: it makes smaller objects.",
+        ),
+    },
+):
+    checked = task(refusing(check_upload), task_id="check", multiple_outputs=True)(
+        groups=GROUPS, by_schedule=BY_SCHEDULE
+    )
+    SparkJobOperator(
+        task_id="upload",
+        name="lake_upload",
+        application=str(PROJECT_ROOT / "spark_apps" / "lake_upload.py"),
+        application_args=checked["arguments"],
+        driver_memory="512m",
+        execution_timeout=timedelta(hours=6),
+    )

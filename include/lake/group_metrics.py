@@ -1,0 +1,43 @@
+"""What the groups of an application show of themselves as metrics; `kind` of each is the group's name."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from include.clock import Clock
+from include.lake.planner import Planner
+from include.lake.report import Report
+from include.metrics.exporter import Metrics
+from include.metrics.names import Counter
+
+__all__ = ["GroupMetrics"]
+
+_COUNTED: Final[tuple[tuple[Counter, str], ...]] = (
+    ("lyrebird_cuts_total", "cuts"),
+    ("lyrebird_rows_total", "records"),
+    ("lyrebird_stored_bytes_total", "bytes"),
+    ("lyrebird_filtered_total", "filtered"),
+    ("lyrebird_set_aside_total", "quarantined"),
+    ("lyrebird_lost_ranges_total", "losses"),
+)
+
+
+class GroupMetrics:
+    """Brings `metrics` up to date, as often as it is asked to."""
+
+    def __init__(self, metrics: Metrics, clock: Clock) -> None:
+        self._metrics, self._clock = metrics, clock
+        self._began_s = clock.monotonic_s()
+        self._told: dict[tuple[str, Counter], int] = {}
+
+    def show(self, report: Report, planner: Planner) -> None:
+        """What became of a group since it was shown last, and what waits now."""
+        group, told = report.name, self._told
+        for counter, field in _COUNTED:
+            value: int = getattr(report, field)
+            self._metrics.count(counter, value - told.get((group, counter), 0), group)
+            told[group, counter] = value
+        now_ms = self._clock.now_us() // 1000
+        self._metrics.set("lyrebird_lag_records", sum(planner.waiting().values()), group)
+        self._metrics.set("lyrebird_lag_seconds", planner.age_ms(now_ms) / 1000, group)
+        self._metrics.set("lyrebird_up_seconds", self._clock.monotonic_s() - self._began_s)

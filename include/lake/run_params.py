@@ -1,0 +1,54 @@
+"""What a person may ask of the DAG lake_upload by its Params: checked here, made into its program's arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from include.errors import SettingsError
+from include.settings.deployment import Deployment
+
+__all__ = ["UploadRun", "scheduled"]
+
+
+def scheduled(deployment: Deployment) -> tuple[list[str], list[str]]:
+    """The names of all groups of the lake, and of those that are declared as scheduled; no model is needed."""
+    groups = deployment.values.get("lake") or {}
+    runs = {str(name): group.get("run") if isinstance(group, dict) else None for name, group in groups.items()}
+    return sorted(runs), sorted(name for name, run in runs.items() if run == "schedule")
+
+
+@dataclass(frozen=True)
+class UploadRun:
+    """One run: groups are stored up to what the log has at its start, by their policy or, with `flush`, all of it."""
+
+    groups: tuple[str, ...]
+    flush: bool = False
+
+    @classmethod
+    def from_params(
+        cls, params: Mapping[str, Any], groups: Collection[str], by_schedule: Sequence[str]
+    ) -> UploadRun | None:
+        """Read the Params `groups` and `flush`; no group means those of `by_schedule`, None that there are none.
+
+        Raises:
+            SettingsError: a group is unknown or named twice.
+        """
+        asked = tuple(params.get("groups") or by_schedule)
+        if unknown := sorted(set(asked) - set(groups)):
+            raise SettingsError(
+                "no group of this name is declared",
+                path="params.groups",
+                got=unknown,
+                allowed=sorted(groups),
+                fix="Choose some of them, or none for those on a schedule.",
+            )
+        if len(set(asked)) != len(asked):
+            raise SettingsError("a group is named twice", path="params.groups", got=list(asked), fix="Name it once.")
+        return cls(asked, bool(params.get("flush"))) if asked else None
+
+    def arguments(self) -> list[str]:
+        """Of `spark_apps/lake_upload.py`."""
+        names = [part for name in self.groups for part in ("--group", name)]
+        return [*names, "--flush"] if self.flush else names

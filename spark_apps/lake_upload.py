@@ -1,0 +1,37 @@
+"""Stores what the log has now of groups of the lake, and ends; it may run beside the applications that write them.
+
+    spark-submit spark_apps/lake_upload.py --group raw [--group by_date] [--flush]
+
+What is due by the groups' policy is stored, with --flush all there is. Prints a line for each group. Ends with 0 when
+that is done, 3 when a newer revision of a group has taken over, 1 after any other error (one line on stderr).
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from include.errors import Fenced, LyrebirdError
+from include.lake.stream import upload
+from include.log.application import log_to_stderr
+from include.settings.deployment import Deployment
+
+
+def main() -> int:
+    """Parse arguments, load the deployment files, store; the exit code."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--group", dest="names", action="append", required=True, help="again for another")
+    parser.add_argument("--flush", action="store_true", help="all there is, not only what is due")
+    arguments = parser.parse_args()
+    log_to_stderr()
+    try:
+        reports = upload(arguments.names, Deployment.load(), flush=arguments.flush)
+    except LyrebirdError as error:
+        sys.stderr.write(f"error: {error}\n")
+        return 3 if isinstance(error, Fenced) else 1
+    sys.stdout.writelines(f"{report}\n" for report in reports)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
