@@ -84,6 +84,8 @@ def _tell(summary: Summary) -> None:
         f"\n{summary.searchable} orders searchable and equal, {summary.different} different, "
         f"{summary.missing} missing; audit {summary.audit}\n"
     )
+    for line in summary.told:
+        click.echo(line)
 
 
 def _addresses(env: dict[str, str]) -> None:

@@ -73,7 +73,7 @@ class Report:
     def __str__(self) -> str:
         text = f"{self.name}: {self.cuts} cuts with {self.records} records in {self.bytes} bytes"
         told = ((self.filtered, "filtered"), (self.quarantined, "set aside"), (self.losses, "ranges lost"))
-        return ", ".join([text, *(f"{count} {word}" for count, word in told if count)])
+        return ", ".join([text, *(f"{word}: {count}" for count, word in told if count)])
 
     def to_json(self, planner: Planner) -> dict[str, Any]:
         """Plain values for progress.json."""

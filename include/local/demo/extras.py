@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from include.errors import SettingsError
+from include.local.demo import lake
+from include.local.demo.told import Closing
 
 __all__ = ["EXTRAS", "ORDER_SEARCH", "Part", "parts"]
 
@@ -14,12 +16,14 @@ class Part:
     """A stage's share of the demo: DAGs that are started once the source is captured, DAGs of its verdict.
 
     `streams` run for ever, `verdicts` end; both are DAG ids. `applications` name the rows of the live screen.
+    `closings` say what the part has come to, in the summary.
     """
 
     name: str
     streams: tuple[str, ...] = ()
     verdicts: tuple[str, ...] = ()
     applications: tuple[str, ...] = field(default=())
+    closings: tuple[Closing, ...] = ()
 
 
 ORDER_SEARCH = Part(
@@ -30,7 +34,14 @@ ORDER_SEARCH = Part(
 )
 """The main job, always there."""
 
-EXTRAS: dict[str, Part] = {}
+EXTRAS: dict[str, Part] = {
+    "lake": Part(
+        name="lake",
+        streams=("stream_lake_backup", "stream_lake_partition"),
+        applications=("lake_backup", "lake_partition"),
+        closings=lake.CLOSINGS,
+    ),
+}
 """Name as given in WITH= -> part."""
 
 

@@ -21,6 +21,7 @@ from include.local.demo.extras import Part
 from include.local.demo.latency import Latencies, percentile
 from include.local.demo.orders_index import OrdersIndex
 from include.local.demo.screen import Figures, Screen, Stage
+from include.local.demo.told import Told, together
 from include.local.footprint import resident_mb
 from include.local.shop.connection import ShopServer
 from include.local.shop.counts import Committed
@@ -46,6 +47,7 @@ class Summary:
     `searchable`, `different`, `missing`: orders of `shop truth`, compared field by field once the shop was quiet.
     `p50_s`, `p99_s`: from the commit of a final row in MySQL to a search that shows it. `first_searchable_s`: from
     the command to the first such search. `memory_mb`: the most that all processes together held resident.
+    `parts`: what further parts of the platform have come to, `told` the same in words.
     """
 
     searchable: int
@@ -60,11 +62,15 @@ class Summary:
     audit: str
     memory_mb: int
     explanation: list[str] = field(default_factory=list)
+    parts: dict[str, dict[str, Any]] = field(default_factory=dict)
+    told: list[str] = field(default_factory=list)
+    parts_good: bool = True
 
     @property
     def good(self) -> bool:
-        """Whether every order is searchable and equal, and the audits are clean."""
-        return not (self.different or self.missing or self.extra) and self.audit == "clean" and self.searchable > 0
+        """Whether every order is searchable and equal, the audits are clean, and further parts are content."""
+        right = not (self.different or self.missing or self.extra) and self.searchable > 0
+        return right and self.audit == "clean" and self.parts_good
 
     def to_json(self) -> dict[str, Any]:
         """Plain values; seconds to the millisecond."""
@@ -118,6 +124,7 @@ class Demo:
                 comparison = self._compare_until_equal()
         self._screen.step("audit, by its DAG")
         audit = self._verdict([dag for part in self._parts for dag in part.verdicts])
+        told = {part.name: self._closed(part) for part in self._parts if part.closings}
         seconds = self._latencies.seconds()
         return Summary(
             searchable=comparison.searchable,
@@ -132,7 +139,14 @@ class Demo:
             audit=audit,
             memory_mb=self._memory_mb,
             explanation=comparison.explain(),
+            parts={name: dict(each.values) for name, each in told.items()},
+            told=[line for each in told.values() for line in each.lines],
+            parts_good=all(each.good for each in told.values()),
         )
+
+    def _closed(self, part: Part) -> Told:
+        self._screen.step(f"{part.name}: what it has come to")
+        return together(closing(self._clock) for closing in part.closings)
 
     def close(self) -> None:
         """Give up connections."""
@@ -259,6 +273,7 @@ def _done(numbers: dict[str, float]) -> str:
     parts = (
         ("lyrebird_transactions_total", "transactions"),
         ("lyrebird_documents_total", "documents"),
+        ("lyrebird_cuts_total", "cuts"),
         ("lyrebird_set_aside_total", "set aside"),
     )
     return ", ".join(f"{numbers[name]:,.0f} {word}" for name, word in parts if numbers.get(name))

@@ -50,4 +50,4 @@ def test_what_waits_is_shown_with_its_age_until_it_is_stored(tmp_path: Path) -> 
 def test_a_report_is_a_line_for_a_person() -> None:
     assert str(Report("raw")) == "raw: 0 cuts with 0 records in 0 bytes"
     report = Report("raw", cuts=2, records=3, bytes=400, quarantined=1, lost=["events/0: offsets 1 to 2: gone"])
-    assert str(report) == "raw: 2 cuts with 3 records in 400 bytes, 1 set aside, 1 ranges lost"
+    assert str(report) == "raw: 2 cuts with 3 records in 400 bytes, set aside: 1, ranges lost: 1"

@@ -16,3 +16,7 @@ def test_an_unknown_part_is_refused_with_the_list_of_those_that_exist() -> None:
     assert refused.value.details["got"] == "lakes"
     assert all(name in str(refused.value) for name in EXTRAS)
     assert "allowed" in str(refused.value)
+
+
+def test_a_part_joins_once_however_often_it_is_named() -> None:
+    assert parts("lake, lake") == [ORDER_SEARCH, EXTRAS["lake"]]

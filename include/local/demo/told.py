@@ -1,0 +1,36 @@
+"""What a part of the demo has to say at its end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from include.clock import Clock
+
+__all__ = ["Closing", "Told", "together"]
+
+
+@dataclass(frozen=True)
+class Told:
+    """Lines for a person, the same as plain values, and whether all is well."""
+
+    lines: tuple[str, ...]
+    values: Mapping[str, Any]
+    good: bool
+
+
+Closing = Callable[[Clock], Told]
+"""Called when the shop has closed and search was compared; may block for a while; knows servers by the deployment."""
+
+
+def together(told: Iterable[Told]) -> Told:
+    """All of it as one, in that order; of values of one name the last."""
+    lines: list[str] = []
+    values: dict[str, Any] = {}
+    good = True
+    for each in told:
+        lines += each.lines
+        values |= each.values
+        good = good and each.good
+    return Told(tuple(lines), values, good)
