@@ -102,3 +102,20 @@ def test_a_report_counts_cuts_and_names_losses_and_failures_until_they_pass() ->
     assert report.away
     report.on_back()
     assert not report.away
+
+
+def test_a_run_on_a_schedule_and_the_stream_take_over_from_each_other(world: World, tmp_path: Path) -> None:
+    world.make("events")
+    world.write("events", 30)
+    stream = world.driver
+    for _ in range(3):
+        stream.step()
+    world.driver = world.started()
+    hosted(world, tmp_path / "run")[0].drain(flush=True)
+    assert world.stored("events") == [(0, 31)]
+    world.write("events", 30)
+    world.driver = stream
+    world.run_for(70)
+    # It had not heard of the other's cut, and found it in the chain.
+    assert world.stored("events") == [(0, 31), (31, 62)]
+    assert [outcome.error for outcome in world.outcomes] == [None] * len(world.outcomes)
