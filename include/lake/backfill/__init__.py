@@ -1,0 +1,1 @@
+"""Backfills: cuts of a partition group made again from the raw copy, or from Kafka, under a generation of their own."""

@@ -1,0 +1,191 @@
+"""Removes data objects that no reader reads: of cuts that a backfill stands in for, or of a backfill given up.
+
+In this order:
+ 1. a backfill that was never promoted gets an entry without cuts: from then on it cannot be
+ 2. note which cuts are removed, for audits: `<prefix>/_backfill/<topic>~<topic id>/_expired/<generation>-<digest>`
+ 3. of each object ask the pointer once more, then delete it
+
+What the pointer does not read it never reads again, as entries are only added, one for each generation. Intents and
+commits stay: they are the chain, and later backfills keep to them. A reader that looked the pointer up before a
+promotion may still read old objects: leave it time.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple, Protocol
+
+from include.errors import Terminal
+from include.lake.backfill.runs import folder_of_runs
+from include.lake.canonical import dump, load, offset, unreadable
+from include.lake.chain_key import TopicKey
+from include.lake.object_key import ObjectKey
+from include.lake.pointer import Pointer, change_pointer, read_pointer
+from include.store.object_store import ObjectStore
+
+__all__ = ["Eraser", "Expiry", "Unread", "expire", "expired_cuts", "plan_expiry"]
+
+_FIELDS: Final = frozenset({"generation", "cuts"})
+
+
+class Unread(NamedTuple):
+    """A data object that no reader reads."""
+
+    key: ObjectKey
+    bytes: int
+
+
+class Eraser(Protocol):
+    """A store by credentials that may delete."""
+
+    def delete(self, key: str) -> None:
+        """Remove an object; harmless when there is none."""
+
+
+@dataclass(frozen=True)
+class Expiry:
+    """What is to be removed of a generation. `gives_up`: it is a backfill that was not promoted, and never will be.
+
+    `kept` objects of it are read and stay.
+    """
+
+    topic: TopicKey
+    generation: int
+    objects: tuple[Unread, ...]
+    kept: int
+    gives_up: bool
+
+    @property
+    def bytes(self) -> int:
+        """Of what is removed."""
+        return sum(each.bytes for each in self.objects)
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values."""
+        return {
+            "topic": self.topic.topic,
+            "topic_id": self.topic.topic_id,
+            "generation": self.generation,
+            "objects": [str(each.key) for each in self.objects],
+            "bytes": self.bytes,
+            "kept": self.kept,
+            "gives_up": self.gives_up,
+        }
+
+    def lines(self) -> list[str]:
+        """For a person."""
+        lines = [
+            f"generation {self.generation} of {self.topic.topic}",
+            f"{len(self.objects):,} objects, {self.bytes:,} bytes, are read by nobody and are removed",
+            f"{self.kept:,} objects are read and stay; intents and commits stay too",
+        ]
+        given_up = "it is a backfill that was not promoted, and cannot be afterwards"
+        return [*lines, given_up] if self.gives_up else lines
+
+
+def plan_expiry(store: ObjectStore, topic: TopicKey, generation: int) -> Expiry:
+    """What may be removed of a generation. Writes nothing.
+
+    Raises `Terminal` for a number that nobody took, and for a live one that has not taken over yet.
+    """
+    pointer = read_pointer(store, topic)
+    taken = next((each for each in pointer.reserved if each.generation == generation), None)
+    if taken is None:
+        raise Terminal(
+            "no such generation of the topic",
+            topic=topic.topic,
+            got=generation,
+            allowed=[each.generation for each in pointer.reserved],
+            fix="Name one of these.",
+        )
+    open_ = all(each.generation != generation for each in pointer.entries)
+    if open_ and taken.purpose == "live":
+        raise Terminal(
+            "this generation is about to take over",
+            topic=topic.topic,
+            generation=generation,
+            by=taken.by,
+            fix="Leave it: nothing of it is out of use.",
+        )
+    found = list(_objects(store, topic, generation))
+    unread = tuple(each for each in found if not pointer.reads(each.key))
+    return Expiry(topic, generation, unread, len(found) - len(unread), gives_up=open_)
+
+
+def _objects(store: ObjectStore, topic: TopicKey, generation: int) -> Iterable[Unread]:
+    """All data objects of the generation. Marks of finished dates and what others put there are left alone."""
+    folder = f"{topic.prefix}/{topic.topic}/" if topic.prefix else f"{topic.topic}/"
+    for info in store.list(folder):
+        if not info.key.rpartition("/")[2].startswith(f"{generation}_"):
+            continue
+        try:
+            key = ObjectKey.parse(info.key, topic.prefix)
+        except Terminal:
+            continue
+        if (key.topic, key.generation) == (topic.topic, generation):
+            yield Unread(key, info.size_bytes)
+
+
+def expire(
+    store: ObjectStore, eraser: Eraser, expiry: Expiry, on_removed: Callable[[Unread], None] = lambda _each: None
+) -> None:
+    """Carry it out; may be done again after a crash. Raises `Terminal` before it would remove what readers see."""
+    if not expiry.objects and not expiry.gives_up:
+        return
+    # 1. Give up.
+    if expiry.gives_up:
+        change_pointer(store, expiry.topic, lambda now: _given_up(now, expiry))
+    # 2. Note.
+    body = _note(expiry)
+    digest = hashlib.sha256(body).hexdigest()[:16]
+    store.put_if_absent(f"{_folder(expiry.topic)}{expiry.generation}-{digest}", body)
+    # 3. Remove.
+    for each in expiry.objects:
+        if read_pointer(store, expiry.topic).reads(each.key):
+            raise Terminal(
+                "an object that readers read is not removed",
+                key=str(each.key),
+                fix="Plan it again, and audit the topic.",
+            )
+        eraser.delete(str(each.key))
+        on_removed(each)
+
+
+def _given_up(now: Pointer, expiry: Expiry) -> Pointer:
+    entry = next((each for each in now.entries if each.generation == expiry.generation), None)
+    if entry is not None and entry.cuts:
+        raise Terminal(
+            "the backfill was promoted meanwhile",
+            topic=expiry.topic.topic,
+            generation=expiry.generation,
+            fix="Nothing is removed; plan it again.",
+        )
+    return now if entry is not None else now.promote(expiry.generation, {}, replaces=0)
+
+
+def expired_cuts(store: ObjectStore, topic: TopicKey) -> dict[int, set[tuple[int, int]]]:
+    """By generation the cuts (partition, first) whose data objects were removed: audits do not miss them."""
+    found: dict[int, set[tuple[int, int]]] = {}
+    for info in store.list(_folder(topic)):
+        stored = store.get(info.key)
+        if stored is None:
+            continue
+        value = load(stored.body, info.key, _FIELDS)
+        try:
+            cuts = {(offset(partition), offset(first)) for partition, first in value["cuts"]}
+            found.setdefault(offset(value["generation"]), set()).update(cuts)
+        except (TypeError, ValueError) as error:
+            raise unreadable(info.key, repr(error)) from error
+    return found
+
+
+def _folder(topic: TopicKey) -> str:
+    # No run is named so.
+    return f"{folder_of_runs(topic)}_expired/"
+
+
+def _note(expiry: Expiry) -> bytes:
+    cuts = sorted({(each.key.partition, each.key.first) for each in expiry.objects})
+    return dump({"generation": expiry.generation, "cuts": cuts})

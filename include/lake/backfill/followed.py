@@ -1,0 +1,92 @@
+"""The cuts of a topic as its readers' pointer follows them: those of live generations, and what stands in for them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from include.errors import Terminal
+from include.lake.chain import Chain, give_up
+from include.lake.chain_key import ChainKey, TopicKey
+from include.lake.cut import Commit
+from include.lake.generations import lives
+from include.lake.pointer import Pointer
+from include.lake.runner import Pause
+from include.store.object_store import ObjectStore
+
+__all__ = ["Followed", "live_cuts", "only_life", "partitions_of", "read_instead"]
+
+
+class Followed(NamedTuple):
+    """A cut, and the generation that it is of."""
+
+    generation: int
+    commit: Commit
+
+
+def live_cuts(
+    store: ObjectStore, topic: TopicKey, pointer: Pointer, partition: int, since: int = 0, pause: Pause = give_up
+) -> Iterator[Followed]:
+    """The cuts that were written live and end after `since`, one behind the other; `Terminal` at a hole.
+
+    What an older revision wrote behind the place where a newer one took over is no part of them.
+    """
+    starts = [(each.generation, each.start(partition)) for each in pointer.entries if each.others]
+    for number, (generation, start) in enumerate(starts):
+        later = [begin for _, begin in starts[number + 1 :] if begin is not None]
+        if start is None:
+            continue
+        chain = Chain(store, ChainKey(topic, generation, partition), start=start, pause=pause)
+        for commit in chain.commits(since):
+            if later and commit.first >= min(later):
+                break
+            yield Followed(generation, commit)
+
+
+def read_instead(
+    store: ObjectStore, topic: TopicKey, pointer: Pointer, partition: int, live: Followed, pause: Pause = give_up
+) -> Followed:
+    """What readers read of a live cut: itself, or what a backfill made of it."""
+    generation = pointer.generation_of(partition, live.commit.first)
+    if generation is None or generation == live.generation:
+        return live
+    chain = ChainKey(topic, generation, partition)
+    commit = Chain(store, chain, pause=pause).commit(live.commit.first)
+    if commit is None or commit.next != live.commit.next:
+        raise Terminal(
+            "readers are sent to a cut that is not there",
+            key=chain.commit(live.commit.first),
+            fix="Run `lyrebird lake audit` on the topic.",
+        )
+    return Followed(generation, commit)
+
+
+def partitions_of(store: ObjectStore, topic: TopicKey, pointer: Pointer) -> list[int]:
+    """Kafka partitions that have a chain in a live generation; one listing for each."""
+    found: set[int] = set()
+    for entry in pointer.entries:
+        folder = f"{topic}/{entry.generation}/"
+        after = ""
+        while entry.others and (info := next(iter(store.list(folder, start_after=after)), None)) is not None:
+            name = info.key.removeprefix(folder).partition("/")[0]
+            if name.isdigit():
+                found.add(int(name))
+            # "0" sorts right behind "/": all that lies in this folder is passed over.
+            after = f"{folder}{name}0"
+    return sorted(found)
+
+
+def only_life(store: ObjectStore, prefix: str, topic: str, topic_id: str = "") -> TopicKey:
+    """The topic of that name and, where it was made anew, of that id; `Terminal` with the ids that there are."""
+    found = list(lives(store, prefix, topic))
+    chosen = [each for each in found if topic_id in ("", each.topic_id)]
+    if len(chosen) == 1:
+        return chosen[0]
+    raise Terminal(
+        "which life of the topic? It was made anew" if chosen else "nothing of this topic is stored",
+        prefix=prefix,
+        topic=topic,
+        topic_id=topic_id or None,
+        allowed=[each.topic_id for each in found],
+        fix="Name one by --topic-id." if found else "Does the group that writes it run? See `lyrebird status`.",
+    )

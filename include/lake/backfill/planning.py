@@ -1,0 +1,242 @@
+"""Makes the plan of a backfill from the bucket, and refuses what its source does not cover. Writes nothing."""
+
+from __future__ import annotations
+
+import bisect
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from operator import attrgetter
+from typing import Final
+
+from include.errors import Terminal
+from include.lake.adoption import joined_gaps
+from include.lake.backfill.asked import Asked, span_ms
+from include.lake.backfill.configuration import fingerprint, narrowed, zones_of
+from include.lake.backfill.followed import Followed, live_cuts, only_life, partitions_of, read_instead
+from include.lake.backfill.plan import BackfillPlan, PlannedCut, Source
+from include.lake.chain import give_up
+from include.lake.chain_key import ChainKey, TopicKey
+from include.lake.cut import Commit
+from include.lake.definition import LakeGroup
+from include.lake.event_hours import Period
+from include.lake.log_cuts import Logics
+from include.lake.log_ranges import LogRanges
+from include.lake.logics import logics_of
+from include.lake.parsing.definition import Means
+from include.lake.pointer import Pointer, read_pointer
+from include.lake.runner import Pause
+from include.store.object_store import ObjectStore
+
+__all__ = ["Bucket", "make_plan", "missing_offsets"]
+
+_SHOWN: Final = 3
+
+
+@dataclass(frozen=True)
+class Bucket:
+    """Where the lake is: the store, and how long to go on asking it."""
+
+    store: ObjectStore
+    pause: Pause = give_up
+
+
+def make_plan(
+    bucket: Bucket,
+    asked: Asked,
+    group: LakeGroup,
+    means: Means,
+    *,
+    raw_prefix: str = "",
+    log: LogRanges | None = None,
+    topic_id: str = "",
+) -> BackfillPlan:
+    """The plan of what is asked for in a partition group.
+
+    `raw_prefix` is the backup group's folder, or `log` the log, by the request's origin. Raises `Terminal` where there
+    is nothing to do, where the source does not have all records that the cuts had, and where the parser asked for
+    would cut elsewhere; `SettingsError` for a request that fits no group.
+    """
+    store = bucket.store
+    wanted = narrowed(group, asked)
+    topic = only_life(store, group.prefix, asked.topic, topic_id)
+    pointer = read_pointer(store, topic)
+    chosen = _chosen(bucket, topic, pointer, asked, (group, wanted))
+    if not chosen:
+        raise Terminal(
+            "no committed cut has any of it",
+            topic=asked.topic,
+            asked=asked.what,
+            partitions=partitions_of(store, topic, pointer),
+            fix="See `lyrebird lake status`; a backfill is of what is committed.",
+        )
+    _check_borders(logics_of(asked.group, wanted, asked.topic, means), chosen)
+    raw: TopicKey | None = None
+    sources: list[Source] = []
+    if asked.origin == "raw":
+        raw = TopicKey(raw_prefix, topic.topic, topic.topic_id)
+        sources = _sources(bucket, raw, chosen)
+    elif log is not None:
+        _check_log(log, topic, chosen)
+    cuts = tuple(_planned(partition, live, read) for partition, live, read in chosen)
+    return BackfillPlan(asked, topic, fingerprint(wanted, asked, means), cuts, raw, tuple(sources))
+
+
+_Chosen = tuple[int, Followed, Followed]
+"""Partition, the cut as it was written live, and as it is read."""
+
+
+def _chosen(
+    bucket: Bucket, topic: TopicKey, pointer: Pointer, asked: Asked, groups: Sequence[LakeGroup]
+) -> list[_Chosen]:
+    found: list[_Chosen] = []
+    if asked.days is not None:
+        span = span_ms(asked.days, zones_of(groups, asked))
+        for partition in partitions_of(bucket.store, topic, pointer):
+            for live, read in _both(bucket, topic, pointer, partition, 0):
+                chains = (ChainKey(topic, each.generation, partition) for each in (live, read))
+                if any(
+                    _has_days(chain, each.commit, asked, span) for chain, each in zip(chains, (live, read), strict=True)
+                ):
+                    found.append((partition, live, read))
+        return found
+    for partition, (first, until) in sorted(asked.offsets.items()):
+        for live, read in _both(bucket, topic, pointer, partition, first):
+            if live.commit.first >= until:
+                break
+            found.append((partition, live, read))
+    return found
+
+
+def _both(
+    bucket: Bucket, topic: TopicKey, pointer: Pointer, partition: int, since: int
+) -> Iterator[tuple[Followed, Followed]]:
+    for live in live_cuts(bucket.store, topic, pointer, partition, since, bucket.pause):
+        yield live, read_instead(bucket.store, topic, pointer, partition, live, bucket.pause)
+
+
+def _has_days(chain: ChainKey, commit: Commit, asked: Asked, span: tuple[int, int]) -> bool:
+    assert asked.days is not None  # noqa: S101 - asked for by who calls
+    periods = (Period.of(chain.parse_data(file.key, commit.first).names) for file in commit.files if file.records)
+    if any(period is not None and period.day in asked.days for period in periods):
+        return True
+    if commit.min_ts is None or commit.max_ts is None:
+        return commit.quarantined + commit.filtered > 0
+    return commit.min_ts < span[1] and commit.max_ts >= span[0]
+
+
+def _planned(partition: int, live: Followed, read: Followed) -> PlannedCut:
+    commit = read.commit
+    size = sum(file.bytes for file in commit.files)
+    return PlannedCut(partition, commit.first, commit.next, live.generation, read.generation, commit.n_records, size)
+
+
+def _check_borders(logics: Logics, chosen: Iterable[_Chosen]) -> None:
+    for partition, live, _ in chosen:
+        border = logics.border(partition, live.commit.first)
+        if border is not None and border < live.commit.next:
+            raise Terminal(
+                "a version of the parser begins in the midst of a cut",
+                partition=partition,
+                cut=f"{live.commit.first}-{live.commit.next}",
+                begins=border,
+                fix="Name the version that all of it is to have: --version.",
+            )
+
+
+def missing_offsets(commit: Commit, gaps: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Parts of `gaps` ([from, until), any order) that lie in the cut and that the cut itself did not miss."""
+    had: list[tuple[int, int]] = []
+    for first, until, _ in joined_gaps(commit.first, gaps):
+        at = max(first, commit.first)
+        for known in joined_gaps(commit.first, (gap[:2] for gap in commit.gaps)):
+            if known.until <= at or known.first >= min(until, commit.next):
+                continue
+            if known.first > at:
+                had.append((at, known.first))
+            at = known.until
+        if at < min(until, commit.next):
+            had.append((at, min(until, commit.next)))
+    return had
+
+
+def _sources(bucket: Bucket, raw: TopicKey, chosen: Sequence[_Chosen]) -> list[Source]:
+    """The raw objects of all cuts, by partition and offset; `Terminal` where they do not cover them."""
+    pointer = read_pointer(bucket.store, raw)
+    if pointer.live is None:
+        raise Terminal(
+            "there is no raw copy of this topic",
+            topic=raw.topic,
+            topic_id=raw.topic_id,
+            prefix=raw.prefix,
+            fix="Name the backup group that has it: --raw; or take the records from Kafka: --source kafka.",
+        )
+    sources: list[Source] = []
+    refused: list[str] = []
+    for partition in dict.fromkeys(partition for partition, _, _ in chosen):
+        cuts = [live.commit for number, live, _ in chosen if number == partition]
+        stored = _raw_cuts(bucket, raw, pointer, partition, cuts[0].first, cuts[-1].next)
+        refused += [f"{partition}: {why}" for why in _uncovered(cuts, [each.commit for each in stored])]
+        for each in stored:
+            after = bisect.bisect_right(cuts, each.commit.first, key=attrgetter("next"))
+            if after < len(cuts) and cuts[after].first < each.commit.next:
+                sources += [Source(partition, f.key, f.bytes, f.sha256, f.records) for f in each.commit.files]
+    if refused:
+        raise Terminal(
+            "the raw copy does not have all records of these cuts",
+            topic=raw.topic,
+            prefix=raw.prefix,
+            partitions=refused[:_SHOWN],
+            missing=len(refused),
+            fix="Wait until the backup has them, leave them out by --offsets, or take them from Kafka: --source kafka.",
+        )
+    return sources
+
+
+def _raw_cuts(
+    bucket: Bucket, raw: TopicKey, pointer: Pointer, partition: int, first: int, until: int
+) -> list[Followed]:
+    found = []
+    for live in live_cuts(bucket.store, raw, pointer, partition, first, bucket.pause):
+        if live.commit.first >= until:
+            break
+        found.append(read_instead(bucket.store, raw, pointer, partition, live, bucket.pause))
+    return found
+
+
+def _uncovered(cuts: Sequence[Commit], stored: Sequence[Commit]) -> list[str]:
+    """What the raw cuts, which follow on each other, do not have of `cuts`."""
+    begin = stored[0].first if stored else 0
+    end = stored[-1].next if stored else 0
+    gaps = [(gap.first, gap.until) for each in stored for gap in each.gaps]
+    found = []
+    for cut in cuts:
+        outside = [(cut.first, min(begin, cut.next)), (max(end, cut.first), cut.next)]
+        missing = [(first, until) for first, until in outside if first < until]
+        found += [f"offsets {first} to {until - 1}" for first, until in missing_offsets(cut, [*gaps, *missing])]
+    return found
+
+
+def _check_log(log: LogRanges, topic: TopicKey, chosen: Sequence[_Chosen]) -> None:
+    if log.topic_id(topic.topic) != topic.topic_id:
+        raise Terminal(
+            "Kafka has another topic of this name, or none",
+            topic=topic.topic,
+            topic_id=topic.topic_id,
+            now=log.topic_id(topic.topic) or None,
+            fix="Take the records from the raw copy: --source raw.",
+        )
+    for partition in dict.fromkeys(partition for partition, _, _ in chosen):
+        begin, end = log.edges(topic.topic, partition)
+        for number, live, _ in chosen:
+            cut = live.commit
+            outside = [(cut.first, min(begin, cut.next)), (max(end, cut.first), cut.next)]
+            missing = missing_offsets(cut, [each for each in outside if each[0] < each[1]])
+            if number == partition and missing:
+                raise Terminal(
+                    "Kafka does not have these records any more",
+                    topic=topic.topic,
+                    partition=partition,
+                    offsets=missing[0],
+                    log=(begin, end),
+                    fix="Take the records from the raw copy: --source raw.",
+                )

@@ -1,0 +1,120 @@
+"""Lets readers follow a backfill: its cuts join the pointer by one conditional put, all of them or none.
+
+ 1. compare what was made with what is read
+ 2. append an entry for each generation of the run
+Who reads the pointer before 2 sees the old cuts, who reads it after sees the new ones.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from include.errors import Terminal
+from include.lake.backfill.comparison import Comparison, compare
+from include.lake.backfill.runs import Run, standing
+from include.lake.chain import give_up
+from include.lake.pointer import Cuts, Pointer, change_pointer, ranges_of, read_pointer
+from include.lake.runner import Pause
+from include.store.object_store import ObjectStore
+
+__all__ = ["Promoted", "promote"]
+
+
+@dataclass(frozen=True)
+class Promoted:
+    """Readers follow it. `anew` is false where they did already."""
+
+    run: str
+    generations: tuple[int, ...]
+    comparison: Comparison
+    anew: bool
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values."""
+        return {
+            "run": self.run,
+            "generations": list(self.generations),
+            "anew": self.anew,
+            "comparison": self.comparison.to_json(),
+        }
+
+    def lines(self) -> list[str]:
+        """For a person."""
+        numbers = ", ".join(map(str, self.generations))
+        said = "is promoted: readers follow" if self.anew else "was promoted before: readers follow"
+        return [*self.comparison.lines(), f"backfill {self.run} {said} generation {numbers}"]
+
+
+def promote(store: ObjectStore, run: Run, *, accept: bool = False, pause: Pause = give_up) -> Promoted:
+    """Promote a run; nothing where it is promoted already. `accept`: also where the comparison is not clean.
+
+    Raises `Terminal` where cuts are missing, differences are not accepted, the run was given up, or another live
+    generation has taken its cuts over.
+    """
+    # 1. Compare.
+    found = compare(store, run, pause)
+    generations = tuple(run.generations[replaces] for replaces in sorted(run.generations))
+    if standing(read_pointer(store, run.plan.topic), run) == "promoted":
+        return Promoted(run.name, generations, found, anew=False)
+    if not found.whole or not (found.clean or accept):
+        raise _refused(run, found)
+    # 2. Append.
+    entries = _entries(run, found)
+    change_pointer(store, run.plan.topic, lambda now: _appended(now, run, entries, accept=accept))
+    return Promoted(run.name, generations, found, anew=True)
+
+
+_Entry = tuple[int, int, Cuts]
+"""Live generation, the one that stands in for it, its cuts."""
+
+
+def _entries(run: Run, found: Comparison) -> list[_Entry]:
+    entries: list[_Entry] = []
+    for replaces, planned in sorted(run.plan.by_replaced().items()):
+        partitions = {cut.partition for cut in planned}
+        cuts = {p: ranges_of([found.commits[cut] for cut in planned if cut.partition == p]) for p in sorted(partitions)}
+        entries.append((replaces, run.generations[replaces], cuts))
+    return entries
+
+
+def _appended(now: Pointer, run: Run, entries: list[_Entry], *, accept: bool) -> Pointer:
+    if standing(now, run) == "open" and not accept:
+        for cut in run.plan.cuts:
+            reads = now.generation_of(cut.partition, cut.first)
+            if reads != cut.reads:
+                raise Terminal(
+                    "readers follow another generation since this backfill was planned",
+                    run=run.name,
+                    partition=cut.partition,
+                    first=cut.first,
+                    planned=cut.reads,
+                    now=reads,
+                    fix="Plan it again, or put it in the place of that one: --accept-differences.",
+                )
+    for replaces, generation, cuts in entries:
+        now = now.promote(generation, cuts, replaces=replaces)
+    return now
+
+
+def _refused(run: Run, found: Comparison) -> Terminal:
+    if not found.whole:
+        made = len(found.commits)
+        return Terminal(
+            "not all cuts of this backfill are made",
+            run=run.name,
+            cuts=found.cuts,
+            made=made,
+            fix="Run it again under its name: it goes on where it ended.",
+        )
+    first = found.differences[0]
+    return Terminal(
+        "the backfill is not what was expected",
+        run=run.name,
+        differences=len(found.differences),
+        partition=first.partition,
+        first=first.first,
+        kind=first.kind,
+        what=first.text,
+        fix=f"See all of them, then promote it as it is (--accept-differences) or plan another: --run {run.name}.",
+    )

@@ -1,0 +1,187 @@
+"""Makes planned cuts again, each as the live group would: by the same reader, logic and chain, in its own generation.
+
+Ranges are tasks for any pool. A cut that is whole is passed over, so a task may be run again, elsewhere, or twice.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from include.clock import Clock
+from include.errors import BackPressure, LyrebirdError, Terminal, Transient
+from include.lake.adoption import joined_gaps
+from include.lake.backfill.plan import BackfillPlan, PlannedCut
+from include.lake.backfill.raw_ranges import RawRanges
+from include.lake.chain import Chain
+from include.lake.chain_key import TopicKey
+from include.lake.cut import Commit
+from include.lake.driver import Pool
+from include.lake.log_cuts import LogCuts
+from include.lake.planner import Range, Spot
+from include.lake.protocol import Plan
+from include.lake.runner import OnCommit
+from include.lake.steps import LocalCut, ReadRange
+from include.lake.task import Means, Outcome, Task, patience
+
+__all__ = ["RANGE_BYTES", "Rewrite", "carry_out", "rewrite", "tasks_of"]
+
+RANGE_BYTES: Final = 256 << 20
+"""About how many bytes of the objects that are replaced one task makes again."""
+
+_STEP_S: Final = 0.05
+_PAUSE_S: Final = 5.0
+_MOST_TRIES: Final = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Rewrite(Task):
+    """Cuts that follow on each other. `raw` is the backup's folder, None where records come from Kafka."""
+
+    cuts: tuple[tuple[int, int], ...] = ()
+    raw: str | None = None
+
+
+def tasks_of(
+    plan: BackfillPlan, generations: Mapping[int, int], writer: str, most_bytes: int = RANGE_BYTES
+) -> list[Rewrite]:
+    """The plan in tasks. `generations`: the one that stands in for each live generation."""
+    tasks: list[Rewrite] = []
+    run: list[PlannedCut] = []
+    for cut in [*plan.cuts, None]:
+        if run and (cut is None or not _goes_on(run, cut, most_bytes)):
+            tasks.append(_task(plan, run, generations[run[0].replaces], writer))
+            run = []
+        if cut is not None:
+            run.append(cut)
+    return tasks
+
+
+def _goes_on(run: list[PlannedCut], cut: PlannedCut, most_bytes: int) -> bool:
+    last = run[-1]
+    neighbour = (cut.partition, cut.first, cut.replaces) == (last.partition, last.next, last.replaces)
+    return neighbour and sum(each.bytes for each in run) + cut.bytes <= most_bytes
+
+
+def _task(plan: BackfillPlan, run: list[PlannedCut], generation: int, writer: str) -> Rewrite:
+    topic = plan.topic
+    spot = Spot(topic.topic, topic.topic_id, run[0].partition)
+    return Rewrite(
+        group=plan.asked.group,
+        prefix=topic.prefix,
+        range=Range(spot, run[0].first, run[-1].next, "backfill", f"as generation {run[0].replaces}"),
+        generation=generation,
+        start=run[0].first,
+        # The cuts have their ends already.
+        max_bytes=1 << 62,
+        writer=writer,
+        cuts=tuple((cut.first, cut.next) for cut in run),
+        raw=plan.raw.prefix if plan.raw else None,
+    )
+
+
+def rewrite(task: Task, means: Means) -> Outcome:
+    """Carry out a `Rewrite`; an error of ours is told, not raised."""
+    commits: list[Commit] = []
+    try:
+        if not isinstance(task, Rewrite):
+            raise Terminal("no task of a backfill", topic=task.range.spot.topic)
+        _make_cuts(task, means, commits.append)
+    except LyrebirdError as error:
+        spot = task.range.spot
+        details = {**error.details, "topic": spot.topic, "partition": spot.partition}
+        return Outcome(task, None, tuple(commits), type(error)(error.message, fix=error.fix, **details))
+    return Outcome(task, task.range.until, tuple(commits))
+
+
+def _make_cuts(task: Rewrite, means: Means, on_commit: OnCommit) -> None:
+    spot, pause = task.range.spot, patience(means.clock)
+    target = Chain(means.store, task.chain, pause=pause)
+    reader: LogCuts | None = None
+    source: RawRanges | None = None
+    for first, until in task.cuts:
+        commit = target.commit(first)
+        if commit is None:
+            if reader is None:
+                # Not before it is needed: a run that goes on has little left to read.
+                if task.raw is not None:
+                    raw = TopicKey(task.raw, spot.topic, spot.topic_id)
+                    source = RawRanges(means.store, raw, spot.partition, first, task.range.until, pause)
+                reader = LogCuts(source or means.log, task.chain, means.logics, means.folder / "cut", task.max_bytes)
+            plan = Plan(until, "backfill", task.range.policy, task.writer, exact=True)
+            try:
+                commit = target.write_cut(first, plan, _Replay(reader, source) if source else reader)
+            finally:
+                reader.clear()
+        if commit.next != until:
+            raise Terminal(
+                "a cut of this backfill ends elsewhere than it was planned",
+                key=task.chain.commit(first),
+                next=commit.next,
+                planned=until,
+                fix="Plan it again under another name: --run.",
+            )
+        on_commit(commit)
+
+
+@dataclass(frozen=True)
+class _Replay:
+    """`CutReader` over a raw copy, which knows what Kafka had lost when it was made."""
+
+    cuts: LogCuts
+    source: RawRanges
+
+    def read(self, wanted: ReadRange) -> LocalCut:
+        """See `CutReader`."""
+        cut = self.cuts.read(wanted)
+        return cut._replace(gaps=joined_gaps(wanted.first, self.source.gaps(wanted.first, cut.end)))
+
+
+@dataclass
+class _Progress:
+    """Tasks that wait, and those that failed and wait for their time."""
+
+    waiting: deque[Rewrite]
+    later: list[tuple[float, Rewrite]] = field(default_factory=list)
+    tries: dict[Rewrite, int] = field(default_factory=dict)
+    running: int = 0
+    failed: LyrebirdError | None = None
+
+    def ready(self, now_s: float) -> Rewrite | None:
+        for number, (at_s, task) in enumerate(self.later):
+            if at_s <= now_s:
+                del self.later[number]
+                return task
+        return self.waiting.popleft() if self.waiting else None
+
+    def on_failure(self, task: Rewrite, error: LyrebirdError, now_s: float) -> None:
+        self.tries[task] = self.tries.get(task, 0) + 1
+        if isinstance(error, (Transient, BackPressure)) and self.tries[task] < _MOST_TRIES:
+            self.later.append((now_s + _PAUSE_S * self.tries[task], task))
+        else:
+            self.failed = self.failed or error
+
+
+def carry_out(tasks: Iterable[Rewrite], pool: Pool, clock: Clock, on_outcome: Callable[[Outcome], None]) -> None:
+    """Run all tasks, as many at once as the pool has room for; those that fail for a while are tried again.
+
+    Raises the first error that is no such, or comes too often, when those that run have ended. What is whole stays so.
+    """
+    at = _Progress(deque(tasks))
+    while at.running or (at.failed is None and (at.waiting or at.later)):
+        while at.failed is None and at.running < max(1, pool.slots):
+            task = at.ready(clock.monotonic_s())
+            if task is None:
+                break
+            pool.submit(task)
+            at.running += 1
+        for outcome in pool.finished():
+            at.running -= 1
+            on_outcome(outcome)
+            if outcome.error is not None and isinstance(outcome.task, Rewrite):
+                at.on_failure(outcome.task, outcome.error, clock.monotonic_s())
+        clock.sleep(_STEP_S)
+    if at.failed is not None:
+        raise at.failed
