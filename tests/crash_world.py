@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import random
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
 
 from include.clock import ManualClock
@@ -23,8 +23,9 @@ from include.record.position import SourcePosition
 from include.record.version import from_headers, number_of
 from include.source.binlog.transaction import Rows
 from include.source.definition import SourceDefinition
-from include.source.direct_log import DirectLog, LogPorts, ensure_topics, transactional_id
+from include.source.direct_log import DirectLog, ensure_topics, transactional_id
 from include.source.group import Group
+from include.source.log_ports import LogPorts
 from include.source.ports import Watcher
 from include.source.session import Session
 from tests.made_server import How, Killed, MadeUpstream, Steps, Story, position
@@ -49,6 +50,24 @@ class _Until(Watcher):
         self._done = asked and state.snapshot == "done" and group.position.covers(self._last)
 
 
+class _Forgetful:
+    """A writer whose last transaction's end some partitions may not hear of."""
+
+    def __init__(self, inner: LogWriter, before_end: Callable[[], None]) -> None:
+        self._inner, self._before_end = inner, before_end
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
+
+    def commit(self) -> None:
+        self._before_end()
+        self._inner.commit()
+
+    def close(self) -> None:
+        self._before_end()
+        self._inner.close()
+
+
 class CrashWorld:
     """One story, one log, sessions one after another; `requests` are asked for before the first."""
 
@@ -63,7 +82,8 @@ class CrashWorld:
         # The end of each transaction takes an offset, too.
         self._asked = 0
         self._ask(("r1", "snapshot"), ("r2", "resume_table"), ("r1", "snapshot"), ("r3", "snapshot"))
-        self.crashes = 0
+        self.crashes = self.finished = 0
+        self._chance = random.Random(seed)
 
     def _ask(self, *requests: tuple[str, RequestKind]) -> None:
         asker = self.log.writer("asker")
@@ -98,21 +118,48 @@ class CrashWorld:
         return True
 
     def _ports(self) -> LogPorts:
-        steps = self.steps
+        steps, id_ = self.steps, transactional_id("s")
 
         def writer() -> LogWriter:
             steps.step("before open")
-            opened = self.log.writer(transactional_id("s"))
+            # What the one before left open is aborted now, and not all of its partitions may hear of it.
+            self.log.forget(*self._forgotten(self.crashes > 0))
+            opened = self.log.writer(id_)
+            self.log.forget()
             steps.step("after open")
-            found: LogWriter = steps.around(opened)
+            found: LogWriter = steps.around(_Forgetful(opened, self._forget_if_it_dies))
             return found
+
+        def finish(places: Collection[tuple[str, int]], commit: bool) -> None:
+            steps.step("before finish")
+            self.finished += 1
+            self.log.finish(id_, places, commit=commit)
+            steps.step("after finish")
 
         return LogPorts(
             writer,
             steps.around(self.log.reader(), ("close", "read")),
             steps.around(self.log.admin()),
             steps.around(self.registry),
+            finish,
         )
+
+    def _forget_if_it_dies(self) -> None:
+        """Where the session dies here, its broker may, too."""
+        self.log.forget(*self._forgotten(self.steps.dead or self.steps.at == self.steps.count + 1))
+
+    def _forgotten(self, may: bool) -> list[tuple[str, int]]:
+        if not may or self._chance.random() < 0.3:
+            return []
+        reader = self.log.reader()
+        names = [name for name in self.log.admin().names() if name != source_requests("s")]
+        share = self._chance.choice((0.2, 0.5, 1.0))
+        return [
+            (name, partition)
+            for name in names
+            for partition in reader.end_offsets(name)
+            if self._chance.random() < share
+        ]
 
     def judge(self) -> None:
         """Fails unless the log is the story: see the names of what it calls."""

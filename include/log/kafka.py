@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any, Final
 
 from confluent_kafka import (
@@ -36,6 +36,8 @@ _LEADERLESS: Final = frozenset(
         KafkaError.FENCED_LEADER_EPOCH,
     }
 )
+_COMMITTED: Final = IsolationLevel.READ_COMMITTED
+_ALL: Final = IsolationLevel.READ_UNCOMMITTED
 _EARLIEST: Final[Any] = admin.OffsetSpec.earliest()  # type: ignore[attr-defined, no-untyped-call]
 _LATEST: Final[Any] = admin.OffsetSpec.latest()  # type: ignore[attr-defined, no-untyped-call]
 
@@ -63,11 +65,21 @@ class KafkaReader:
 
     def begin_offsets(self, topic: str) -> dict[int, int]:
         """See `LogReader`."""
-        return self._offsets(topic, _EARLIEST, "read begin offsets")
+        return self._of_topic(topic, _EARLIEST, "read begin offsets")
 
     def end_offsets(self, topic: str) -> dict[int, int]:
         """See `LogReader`."""
-        return self._offsets(topic, _LATEST, "read end offsets")
+        return self._of_topic(topic, _LATEST, "read end offsets")
+
+    def unended(self, topics: Collection[str]) -> dict[tuple[str, int], int]:
+        """See `LogReader`."""
+        asked = [TopicPartition(topic, p) for topic, found in self._topics(topics).items() for p in found]
+        if not asked:
+            return {}
+        # What is written in between lies after both then.
+        written = self._offsets(asked, _LATEST, "read end offsets", isolation=_ALL)
+        stable = self._offsets(asked, _LATEST, "read end offsets")
+        return {place: offset for place, offset in stable.items() if offset < written[place]}
 
     def read(self, topic: str, partition: int, start: int, end: int) -> Iterator[Record]:
         """See `LogReader`. `Terminal` when `start` is not held any more; `Transient` after `timeout_s` without news."""
@@ -142,17 +154,30 @@ class KafkaReader:
             raise self._connection.error(found.error, "look up a topic", topic=topic)
         return sorted(found.partitions)
 
-    def _offsets(self, topic: str, spec: Any, what: str) -> dict[int, int]:
-        asked = {TopicPartition(topic, p): spec for p in self._partitions(topic)}
+    def _topics(self, names: Collection[str]) -> dict[str, list[int]]:
+        """Those of `names` that exist, with their partitions; one look at all."""
+        with self._connection.asking("list topics"):
+            found = self._client().list_topics(timeout=self._timeout_s).topics
+        return {name: sorted(found[name].partitions) for name in names if name in found}
+
+    def _of_topic(self, topic: str, spec: Any, what: str) -> dict[int, int]:
+        found = self._offsets([TopicPartition(topic, p) for p in self._partitions(topic)], spec, what, topic=topic)
+        return {partition: offset for (_topic, partition), offset in found.items()}
+
+    def _offsets(
+        self, places: Sequence[Any], spec: Any, what: str, *, isolation: Any = _COMMITTED, **details: Any
+    ) -> dict[tuple[str, int], int]:
+        asked = dict.fromkeys(places, spec)
         until_s = self._clock.monotonic_s() + self._timeout_s
         while True:
             try:
-                with self._connection.asking(what, topic=topic):
-                    # Only with this isolation level is "latest" the last stable offset.
+                with self._connection.asking(what, **details):
+                    # Only with READ_COMMITTED is "latest" the last stable offset.
                     futures = self._client().list_offsets(
-                        asked, isolation_level=IsolationLevel.READ_COMMITTED, request_timeout=self._timeout_s
+                        asked, isolation_level=isolation, request_timeout=self._timeout_s
                     )
-                    return {at.partition: future.result(self._timeout_s + 1).offset for at, future in futures.items()}
+                    found = {at: future.result(self._timeout_s + 1).offset for at, future in futures.items()}
+                    return {(at.topic, at.partition): offset for at, offset in found.items()}
             except Transient as error:
                 cause = error.__cause__
                 moves = isinstance(cause, KafkaException) and cause.args[0].code() in _LEADERLESS

@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 import uuid
 from base64 import b64encode
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -30,10 +30,18 @@ class _Partition:
     slots: list[Record | None] = field(default_factory=list)
     begin: int = 0
     open: dict[_Writer, int] = field(default_factory=dict)
+    # By transactional id: offsets of records whose transaction's end never came.
+    unended: dict[str, list[int]] = field(default_factory=dict)
 
     @property
     def end(self) -> int:
-        return min(self.open.values(), default=len(self.slots))
+        return min([*self.open.values(), *(offsets[0] for offsets in self.unended.values())], default=len(self.slots))
+
+    def finish(self, transactional_id: str, *, commit: bool) -> None:
+        for offset in self.unended.pop(transactional_id, []):
+            if not commit:
+                self.slots[offset] = None
+        self.slots.append(None)
 
 
 @dataclass
@@ -52,6 +60,7 @@ class _Held:
         self.topics: dict[str, _Topic] = {}
         self.committed: dict[tuple[str, str, int], int] = {}
         self.writers: dict[str, _Writer] = {}
+        self.forgotten: set[tuple[str, int]] = set()
 
     def topic(self, name: str) -> _Topic:
         if name not in self.topics:
@@ -88,6 +97,18 @@ class MemoryLog:
         """Makes and describes topics of this log."""
         return _Admin(self._held)
 
+    def forget(self, *places: tuple[str, int]) -> None:
+        """Keep the next transaction's end from these partitions, as Kafka may where a coordinator starts again."""
+        with self._held.lock:
+            self._held.forgotten = set(places)
+
+    def finish(self, transactional_id: str, places: Iterable[tuple[str, int]], *, commit: bool) -> None:
+        """Fence the writer of that id, and write a transaction's end to these partitions."""
+        self.writer(transactional_id).close()
+        with self._held.lock:
+            for topic, partition in places:
+                self._held.partition(topic, partition).finish(transactional_id, commit=commit)
+
     def compact(self, topic: str) -> None:
         """Keep the newest committed record of each key, as Kafka's cleaner may at any time (tombstones stay)."""
         with self._held.lock:
@@ -115,6 +136,12 @@ class _Reader:
     def end_offsets(self, topic: str) -> dict[int, int]:
         with self._log.lock:
             return {p: held.end for p, held in enumerate(self._log.topic(topic).partitions)}
+
+    def unended(self, topics: Collection[str]) -> dict[tuple[str, int], int]:
+        with self._log.lock:
+            there = [topic for topic in topics if topic in self._log.topics]
+            found = {(topic, p): held for topic in there for p, held in enumerate(self._log.topic(topic).partitions)}
+            return {place: held.end for place, held in found.items() if held.open or held.unended}
 
     def read(self, topic: str, partition: int, start: int, end: int) -> Iterator[Record]:
         if start >= end:
@@ -221,12 +248,18 @@ class _Writer:
         self._open, self._fenced = was_open, True
 
     def _end(self, *, keep: bool) -> None:
+        forgotten = set[tuple[str, int]]()
+        if self._appended:
+            forgotten, self._log.forgotten = self._log.forgotten, forgotten
         for record, held in self._appended:
-            if not keep:
+            if (record.topic, record.partition) in forgotten:
+                held.unended.setdefault(self._id, []).append(record.offset)
+                held.open.pop(self, None)
+            elif not keep:
                 held.slots[record.offset] = None
         for _record, held in self._appended:
             if held.open.pop(self, None) is not None:
-                held.slots.append(None)
+                held.finish(self._id, commit=keep)
         self._open, self._appended = False, []
 
     def _need_open(self) -> None:

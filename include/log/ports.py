@@ -6,7 +6,7 @@ the end of a partition is its last stable offset.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, Protocol
 
@@ -83,6 +83,12 @@ class LogReader(Protocol):
 
     def end_offsets(self, topic: str) -> dict[int, int]:
         """Last stable offset of each partition: a later read of committed records ends before it."""
+
+    def unended(self, topics: Collection[str]) -> dict[tuple[str, int], int]:
+        """(topic, partition) → last stable offset, where records of a transaction without an end lie at and after it.
+
+        Of transactions that are under way; and of those that Kafka says are over while it has not told the partition.
+        """
 
     def read(self, topic: str, partition: int, start: int, end: int) -> Iterator[Record]:
         """The committed records with start <= offset < end, in order; ends when all up to `end` are read."""

@@ -7,20 +7,20 @@ A group → one transaction of the log: rows, control records, answers, and the 
  4. append the resolved record (and, after a full map, tombstones of the deltas that it replaces)
  5. commit: all of it is seen by readers, or nothing
 A crash before 5 leaves nothing: the next writer's fence aborts it. After a crash in 5 the topic alone says whether it
-happened.
+happened; where Kafka forgot to tell some partitions, `open` has them told, before anything is read:
+ 6. the end of what is left open is written to those partitions (`unended`)
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any, Final
 
 from include.clock import Clock
-from include.errors import Fenced, Terminal
+from include.errors import Fenced, Restart, Terminal
 from include.log.memory import MemoryLog
-from include.log.ports import LogReader, LogWriter, Record, SchemaRegistry, TopicAdmin, TopicInfo, TopicSpec
+from include.log.ports import LogWriter, Record, SchemaRegistry, TopicAdmin, TopicInfo, TopicSpec
 from include.log.resolved import Resolved, ResolvedWriter
 from include.log.topics import (
     LARGEST_RECORD,
@@ -36,25 +36,19 @@ from include.record.version import to_header
 from include.source.checkpoint import read_checkpoint
 from include.source.desk import answers_by_id
 from include.source.group import Group, Output
+from include.source.log_ports import LogPorts
 from include.source.ports import ResumePoint
 from include.source.state import CaptureState
+from include.source.unended import open_writer, own_topics, unended
 
-__all__ = ["DirectLog", "LogPorts", "ensure_topics", "memory_log", "transactional_id"]
+__all__ = ["DirectLog", "ensure_topics", "memory_log", "transactional_id"]
 
 _FULL_EVERY_US: Final = 300_000_000
 # Brokers take transactions up to so long by default.
 _LONGEST_S: Final = 900.0
 _LATE: Final = 0.95
-
-
-@dataclass(frozen=True)
-class LogPorts:
-    """How log and registry are reached; `writer()` opens (and fences)."""
-
-    writer: Callable[[], LogWriter]
-    reader: LogReader
-    admin: TopicAdmin
-    registry: SchemaRegistry
+_SLOW_S: Final = 1.0
+_SETTLES_S: Final = 5.0
 
 
 def transactional_id(name: str) -> str:
@@ -91,11 +85,9 @@ class DirectLog:
         """See `CaptureLog`."""
         self.close()
         ensure_topics(self._name, self._ports.admin)
-        self._writer = self._ports.writer()
-        self._begun = self._appended = False
         try:
-            # Only after the fence: now the topic's end cannot move under us.
-            found = read_checkpoint(self._ports.reader, self._topic)
+            self._writer, found = open_writer(self._name, self._ports, self._clock)
+            self._begun = self._appended = False
             point = _resume_point(found.last)
         except BaseException:
             self.close()
@@ -172,9 +164,27 @@ class DirectLog:
         headers = (to_header(group.version),)
         for key, value in appended:
             writer.append(self._topic, key, value, headers=headers)
+        begun_s = self._clock.monotonic_s()
         writer.commit()
         self._begun = self._appended = False
         self._remade = {}
+        if self._clock.monotonic_s() - begun_s >= _SLOW_S:
+            self._require_ended()
+
+    def _require_ended(self) -> None:
+        """After a commit that took as long as a broker's start takes: the one before may have been forgotten there."""
+        left = unended(self._ports.reader, own_topics(self._name, self._ports.admin), self._clock, _SETTLES_S)
+        if left:
+            (topic, partition), offset = min(left.items())
+            raise Restart(
+                "Kafka left a transaction open",
+                fix="A new writer ends it.",
+                system="kafka",
+                topic=topic,
+                partition=partition,
+                offset=offset,
+                partitions=len(left),
+            )
 
     def requests(self, since: int) -> tuple[list[Record], int]:
         """See `CaptureLog`."""
@@ -229,7 +239,12 @@ class DirectLog:
 
 def memory_log(name: str, log: MemoryLog, registry: SchemaRegistry, clock: Clock) -> DirectLog:
     """That log in memory."""
-    ports = LogPorts(lambda: log.writer(transactional_id(name)), log.reader(), log.admin(), registry)
+    id_ = transactional_id(name)
+
+    def finish(places: Collection[tuple[str, int]], commit: bool) -> None:
+        log.finish(id_, places, commit=commit)
+
+    ports = LogPorts(lambda: log.writer(id_), log.reader(), log.admin(), registry, finish)
     return DirectLog(name, ports, clock)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Final
 
 from include.clock import Clock
@@ -9,9 +10,11 @@ from include.log.kafka import KafkaAdmin, KafkaReader
 from include.log.kafka_writer import KafkaWriter
 from include.log.ports import LogWriter
 from include.log.registry import ConfluentRegistry
+from include.log.transaction_end import end_transaction
 from include.settings.connections import Kafka, Registry
 from include.settings.deployment import Deployment
-from include.source.direct_log import DirectLog, LogPorts, transactional_id
+from include.source.direct_log import DirectLog, transactional_id
+from include.source.log_ports import LogPorts
 
 __all__ = ["kafka_log"]
 
@@ -41,5 +44,10 @@ def kafka_log(deployment: Deployment, name: str, clock: Clock) -> DirectLog:
 
     reader = KafkaReader(bootstrap, options, timeout_s=_TIMEOUT_S, clock=clock)
     registry = ConfluentRegistry(deployment.one("registry", Registry).url)
-    ports = LogPorts(writer, reader, KafkaAdmin(bootstrap, options), registry)
+
+    def finish(places: Collection[tuple[str, int]], commit: bool) -> None:
+        id_ = transactional_id(name)
+        end_transaction(bootstrap, id_, places, commit=commit, options=options, timeout_s=_TIMEOUT_S, clock=clock)
+
+    ports = LogPorts(writer, reader, KafkaAdmin(bootstrap, options), registry, finish)
     return DirectLog(name, ports, clock, longest_s=longest_s)

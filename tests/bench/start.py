@@ -22,8 +22,9 @@ from include.local.stack import Stack
 from include.log.kafka import KafkaAdmin, KafkaReader
 from include.log.kafka_writer import KafkaWriter
 from include.log.registry import ConfluentRegistry
-from include.source.direct_log import DirectLog, LogPorts, transactional_id
+from include.source.direct_log import DirectLog, transactional_id
 from include.source.group import Group
+from include.source.log_ports import LogPorts
 from include.source.state import CaptureState
 from tests.integration.source.world import World
 from tests.servers import running

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import pytest
 
@@ -17,13 +19,16 @@ from include.log.registry import ConfluentRegistry
 from include.log.requests import Answer, Request
 from include.log.resolved import ResolvedView
 from include.log.topics import change, document_spec, source_answers, source_requests, source_resolved
+from include.log.transaction_end import end_transaction
 from include.record.gtid import MariadbGtidSet
 from include.record.position import BinlogPosition, SourcePosition
 from include.record.version import from_headers
-from include.source.direct_log import DirectLog, LogPorts, transactional_id
+from include.source.direct_log import DirectLog, transactional_id
 from include.source.group import Group, Output
+from include.source.log_ports import LogPorts
 from include.source.ports import CaptureLog, ResumePoint
 from include.source.state import CaptureState
+from tests.forgetful import ForgetfulWriter, unverified
 
 SCHEMA = {"type": "record", "name": "Key", "fields": [{"name": "id", "type": "long"}]}
 
@@ -35,10 +40,13 @@ class World:
     name: str
     ports: LogPorts
     asker: LogWriter
+    # A writer whose next transaction's end these partitions do not hear of.
+    forgetful: Callable[[Collection[tuple[str, int]]], LogWriter]
     captures: list[CaptureLog] = field(default_factory=list)
 
-    def capture(self) -> CaptureLog:
-        log: CaptureLog = DirectLog(self.name, self.ports, SystemClock())
+    def capture(self, *forgotten: tuple[str, int]) -> CaptureLog:
+        ports = replace(self.ports, writer=lambda: self.forgetful(forgotten)) if forgotten else self.ports
+        log: CaptureLog = DirectLog(self.name, ports, SystemClock())
         self.captures.append(log)
         return log
 
@@ -87,9 +95,18 @@ def world(request: pytest.FixtureRequest, unique: str) -> Iterator[World]:
     reader: LogReader
     admin: TopicAdmin
     registry: SchemaRegistry
+    id_ = transactional_id(unique)
     if request.param == "memory":
         memory = MemoryLog()
         reader, admin, registry, open_writer = memory.reader(), memory.admin(), MemoryRegistry(), memory.writer
+
+        def forgetful(places: Collection[tuple[str, int]]) -> LogWriter:
+            writer = memory.writer(id_)
+            memory.forget(*places)
+            return writer
+
+        def finish(places: Collection[tuple[str, int]], commit: bool) -> None:
+            memory.finish(id_, places, commit=commit)
     else:
         bootstrap = request.getfixturevalue("kafka")
         reader, admin = KafkaReader(bootstrap, timeout_s=10), KafkaAdmin(bootstrap)
@@ -98,8 +115,15 @@ def world(request: pytest.FixtureRequest, unique: str) -> Iterator[World]:
         def open_writer(transactional_id: str) -> LogWriter:
             return KafkaWriter(bootstrap, transactional_id, timeout_s=20)
 
-    ports = LogPorts(lambda: open_writer(transactional_id(unique)), reader, admin, registry)
-    world = World(unique, ports, open_writer(f"{unique}-asker"))
+        def forgetful(places: Collection[tuple[str, int]]) -> LogWriter:
+            writer: Any = ForgetfulWriter(bootstrap, id_, places)
+            return writer
+
+        def finish(places: Collection[tuple[str, int]], commit: bool) -> None:
+            end_transaction(bootstrap, id_, places, commit=commit)
+
+    ports = LogPorts(lambda: open_writer(id_), reader, admin, registry, finish)
+    world = World(unique, ports, open_writer(f"{unique}-asker"), forgetful)
     yield world
     for log in world.captures:
         log.close()
@@ -313,3 +337,66 @@ def test_no_topic_is_made_anew_while_something_is_written(world: World) -> None:
     log.write([world.output(1)])
     with pytest.raises(Terminal, match="in a transaction"):
         log.remake(world.spec)
+
+
+@pytest.fixture
+def broken(world: World, request: pytest.FixtureRequest) -> Iterator[World]:
+    """A world with one whole group, where ends of transactions may be forgotten."""
+    with ExitStack() as stack:
+        if "kafka" in request.fixturenames:
+            stack.enter_context(unverified(request.getfixturevalue("kafka")))
+        log = world.capture()
+        log.open()
+        log.ensure(world.spec)
+        log.commit(group(2, world.output(1), world.output(2)))
+        log.close()
+        yield world
+
+
+def test_a_commit_that_some_partitions_did_not_hear_of_is_told_to_them_before_capture_goes_on(broken: World) -> None:
+    dying = broken.capture((broken.topic, 0), (source_resolved(broken.name), 0))
+    dying.open()
+    dying.commit(group(4, broken.output(3), broken.output(4)))
+    dying.close()
+    assert broken.values(broken.topic) == [(1, b"v"), (2, b"v"), (3, b"v")]
+    log = broken.capture()
+    found = log.open()
+    assert found is not None
+    assert found.state.version == 4
+    log.commit(group(5, broken.output(5)))
+    assert broken.values(broken.topic) == [(number, b"v") for number in range(1, 6)]
+
+
+def test_rows_that_a_resolved_record_speaks_for_are_committed_with_it(broken: World) -> None:
+    dying = broken.capture((broken.topic, 0), (broken.topic, 1))
+    dying.open()
+    dying.commit(group(4, broken.output(3), broken.output(4)))
+    dying.close()
+    assert broken.values(broken.topic) == [(1, b"v"), (2, b"v")]
+    found = broken.capture().open()
+    assert found is not None
+    assert found.state.version == 4
+    assert broken.values(broken.topic) == [(number, b"v") for number in range(1, 5)]
+
+
+def test_a_group_that_nobody_saw_a_part_of_is_aborted_and_may_be_written_again(broken: World) -> None:
+    dying = broken.capture((broken.topic, 0), (broken.topic, 1), (source_resolved(broken.name), 0))
+    dying.open()
+    dying.commit(group(4, broken.output(3), broken.output(4)))
+    dying.close()
+    log = broken.capture()
+    found = log.open()
+    assert found is not None
+    assert found.state.version == 2
+    log.commit(group(4, broken.output(3), broken.output(4)))
+    assert broken.values(broken.topic) == [(number, b"v") for number in range(1, 5)]
+
+
+def test_an_open_transaction_of_somebody_else_in_a_sources_topic_is_named(broken: World) -> None:
+    broken.asker.begin()
+    broken.asker.append(broken.topic, b"k", b"not ours", partition=1)
+    broken.asker.next_offsets()
+    with pytest.raises(Terminal, match="a transaction of another producer is open") as caught:
+        broken.capture().open()
+    assert (caught.value.details["topic"], caught.value.details["partition"]) == (broken.topic, 1)
+    broken.asker.abort()

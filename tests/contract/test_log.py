@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import random
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, cast
@@ -143,6 +144,23 @@ def test_nothing_of_a_transaction_is_seen_before_its_commit_and_all_of_it_after(
     assert (log.all(first, open_=True), log.all(second, open_=True)) == ([], [])
     writer.commit()
     assert [r.value for t in (first, second) for r in log.all(t)] == [b"1", b"2"]
+
+
+def test_partitions_with_a_transaction_under_way_are_told_with_the_offset_that_readers_wait_at(log: Log) -> None:
+    first, second, writer = log.topic(), log.topic(), log.writer()
+    write(writer, first, b"a")
+    assert log.reader.unended([first, second, "no.such.topic"]) == {}
+    writer.begin()
+    writer.append(first, b"k", b"b")
+    writer.next_offsets()
+    assert log.reader.unended([first, second]) == {(first, 0): 2}
+    assert log.reader.unended([second]) == {}
+    writer.abort()
+    for _ in range(100):
+        if not log.reader.unended([first, second]):
+            break
+        time.sleep(0.05)
+    assert log.reader.unended([first, second]) == {}
 
 
 def test_aborted_records_are_gaps(log: Log) -> None:

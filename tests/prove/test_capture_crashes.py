@@ -16,7 +16,7 @@ CRASHES = 1_000
 def test_sessions_that_end_at_every_step_lose_and_double_nothing(how: How) -> None:
     whole = CrashWorld(0)
     assert whole.session()
-    steps, crashes, step = whole.steps.count, 0, 0
+    steps, crashes, finished, step = whole.steps.count, 0, 0, 0
     while step < steps or crashes < CRASHES // 2:
         step += 1
         chance = random.Random(step)
@@ -30,4 +30,6 @@ def test_sessions_that_end_at_every_step_lose_and_double_nothing(how: How) -> No
             group_bytes=chance.choice((1, 900, 1_000_000)),
         )
         crashes += world.crashes
+        finished += world.finished
     assert crashes >= CRASHES // 2
+    assert finished > 20

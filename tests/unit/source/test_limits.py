@@ -15,8 +15,9 @@ from include.log.topics import LARGEST_STORED, document_spec
 from include.record.gtid import MariadbGtidSet
 from include.record.position import BinlogPosition, SourcePosition
 from include.source.binlog.transaction import Rows
-from include.source.direct_log import DirectLog, LogPorts, ensure_topics, memory_log, transactional_id
+from include.source.direct_log import DirectLog, ensure_topics, memory_log, transactional_id
 from include.source.group import Group, Output
+from include.source.log_ports import LogPorts
 from include.source.rows.encode import Encoders
 from include.source.state import CaptureState
 from tests.mariadb_golden import MAP, SCHEMA, rows, transaction
@@ -85,7 +86,8 @@ def test_where_kafka_may_not_tell_what_a_topic_takes_it_is_taken_for_one_of_ours
     log = MemoryLog()
     admin: Any = log.admin()
     admin.largest = lambda _topic: None
-    capture = DirectLog("s", LogPorts(lambda: log.writer("w"), log.reader(), admin, MemoryRegistry()), ManualClock())
+    ports = LogPorts(lambda: log.writer("w"), log.reader(), admin, MemoryRegistry(), lambda _places, _commit: None)
+    capture = DirectLog("s", ports, ManualClock())
     assert capture.largest(TOPIC) == (16 << 20) - 4096
 
 

@@ -26,8 +26,9 @@ from include.source.binlog.transaction import Rows, SourceTransaction
 from include.source.database.server import Server
 from include.source.database.tables import Catalog, TableInfo
 from include.source.definition import SourceDefinition
-from include.source.direct_log import DirectLog, LogPorts, ensure_topics, memory_log, transactional_id
+from include.source.direct_log import DirectLog, ensure_topics, memory_log, transactional_id
 from include.source.group import Group
+from include.source.log_ports import LogPorts
 from include.source.ports import ResumePoint
 from include.source.replicator import Replicator
 from include.source.rows.encode import Encoders
@@ -90,7 +91,11 @@ class World:
         def writer() -> Any:
             return Failing(self.log.writer(transactional_id("s")), fail_at, after)
 
-        log = DirectLog("s", LogPorts(writer, self.log.reader(), self.log.admin(), self.registry), self.clock)
+        def finish(places: Any, commit: bool) -> None:
+            self.log.finish(transactional_id("s"), places, commit=commit)
+
+        ports = LogPorts(writer, self.log.reader(), self.log.admin(), self.registry, finish)
+        log = DirectLog("s", ports, self.clock)
         resume = log.open() or ResumePoint(START, CaptureState(tables={"shop.t": 0}, snapshot="done"))
         table = TableInfo("shop", "t")
         table.columns, table.key = list(self.columns), SCHEMA.key
