@@ -1,0 +1,64 @@
+"""The cuts of a Kafka partition as readers see them: in order, each in the one generation that the pointer names."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from include.errors import Terminal
+from include.lake.chain import Chain
+from include.lake.chain_key import ChainKey, TopicKey
+from include.lake.cut import Commit
+from include.lake.pointer import Pointer
+from include.lake.stored import stored_partitions
+from include.store.object_store import ObjectStore
+
+__all__ = ["ReadCut", "read_cuts", "read_partitions"]
+
+
+class ReadCut(NamedTuple):
+    """A whole cut, and the chain that it is read in."""
+
+    chain: ChainKey
+    commit: Commit
+
+
+def read_partitions(store: ObjectStore, topic: TopicKey, pointer: Pointer) -> list[int]:
+    """Kafka partitions of which readers may find something."""
+    generations = {entry.generation for entry in pointer.entries}
+    return sorted({p for generation in generations for p in stored_partitions(store, topic, generation)})
+
+
+def read_cuts(
+    store: ObjectStore, topic: TopicKey, pointer: Pointer, partition: int, since: int = 0
+) -> Iterator[ReadCut]:
+    """The cuts that end after `since`, by `first`, each beginning where the one before it ends.
+
+    Raises:
+        Terminal: there is a hole, which readers must not pass over; or an object of the chain cannot be read.
+    """
+    generations = sorted({entry.generation for entry in pointer.entries})
+    chains = [ChainKey(topic, generation, partition) for generation in generations]
+    end: int | None = None
+    for cut in heapq.merge(
+        *(_of(store, chain, pointer, since) for chain in chains), key=lambda each: each.commit.first
+    ):
+        hole = cut.commit.first > since if end is None else cut.commit.first != end
+        if hole:
+            raise Terminal(
+                "cuts that readers should find are missing",
+                topic=topic.topic,
+                partition=partition,
+                after=since if end is None else end,
+                before=cut.commit.first,
+                fix=f"Run `lyrebird lake audit {topic.topic}`.",
+            )
+        end = cut.commit.next
+        yield cut
+
+
+def _of(store: ObjectStore, chain: ChainKey, pointer: Pointer, since: int) -> Iterator[ReadCut]:
+    for commit in Chain(store, chain).commits(since, contiguous=False):
+        if pointer.generation_of(chain.partition, commit.first) == chain.generation:
+            yield ReadCut(chain, commit)

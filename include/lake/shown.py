@@ -1,0 +1,82 @@
+"""A record as a person or a program is shown it: one line, or one JSON object. Null is never the same as empty."""
+
+from __future__ import annotations
+
+import base64
+from typing import Any, Final
+
+from include.clock import iso
+from include.lake.find import refusal
+from include.lake.message import Message
+
+__all__ = ["record_json", "record_line"]
+
+Headers = tuple[tuple[str, bytes | None], ...]
+
+_KINDS: Final = ("none", "create", "append")
+# Control characters, so that a record is one line; DEL and C1, as terminals obey them.
+_ESCAPES: Final = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160))} | {
+    9: "\\t",
+    10: "\\n",
+    13: "\\r",
+}
+
+
+def record_json(message: Message, index: int, *, refused: bool = False) -> dict[str, Any]:
+    """All of a record; bytes that are no UTF-8 as `{"base64": …}`. `index` is its place in the object, from 0.
+
+    What the format does not keep is null. `refused`: it is from a quarantine object, which says why.
+    """
+    timed = message.timestamp_ms >= 0
+    headers, why = _headers(message, refused=refused)
+    return {
+        "index": index,
+        "offset": message.offset if message.offset >= 0 else None,
+        "timestamp": iso(message.timestamp_ms * 1000) if timed else None,
+        "timestamp_ms": message.timestamp_ms if timed else None,
+        "timestamp_type": _KINDS[message.timestamp_type],
+        "key": _text(message.key),
+        "value": _text(message.value),
+        "headers": [[name, _text(held)] for name, held in headers],
+        **({"refused": why} if refused else {}),
+    }
+
+
+def record_line(message: Message, index: int, *, refused: bool = False) -> str:
+    """Index, offset, time, key and value of a record; headers and why it was refused behind them."""
+    headers, why = _headers(message, refused=refused)
+    parts = [
+        str(index),
+        str(message.offset) if message.offset >= 0 else "-",
+        iso(message.timestamp_ms * 1000) if message.timestamp_ms >= 0 else "-",
+        _plain(message.key),
+        _plain(message.value),
+    ]
+    shown = [f"{name.translate(_ESCAPES)}={_plain(held)}" for name, held in headers]
+    parts += [f"headers: {', '.join(shown)}"] if shown else []
+    parts += [f"refused: {why.translate(_ESCAPES)}"] if refused else []
+    return "  ".join(parts)
+
+
+def _headers(message: Message, *, refused: bool) -> tuple[Headers, str]:
+    """Those that it came with, and why it was refused."""
+    why = refusal(message) if refused else ""
+    return (message.headers[:-1], why) if why else (message.headers, "")
+
+
+def _text(data: bytes | None) -> str | dict[str, str] | None:
+    if data is None:
+        return None
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return {"base64": base64.b64encode(data).decode("ascii")}
+
+
+def _plain(data: bytes | None) -> str:
+    if not data:
+        return "(null)" if data is None else "(empty)"
+    try:
+        return data.decode().translate(_ESCAPES)
+    except UnicodeDecodeError:
+        return f"0x{data.hex()}"

@@ -1,0 +1,83 @@
+"""What a bucket has of a group: its topics, their partitions, where a chain ends, which cut an offset is in.
+
+Looks and never writes, so that whoever may only read can ask. Calls block; the store's errors come as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+import orjson
+
+from include.lake.canonical import offset as offset_of
+from include.lake.chain import give_up
+from include.lake.chain_key import ChainKey, TopicKey, parse_cut_key
+from include.lake.object_key import digits
+from include.lake.protocol import Head, find_head
+from include.lake.runner import Runner
+from include.store.object_store import ObjectStore
+
+__all__ = ["BegunCut", "chain_head", "cut_at", "stored_partitions", "stored_topics"]
+
+_STEP: Final = 4096
+_WIDER: Final = 16
+
+
+class BegunCut(NamedTuple):
+    """A cut of which something stands: its commit, or so far an intent alone."""
+
+    first: int
+    committed: bool
+
+
+def stored_topics(store: ObjectStore, prefix: str) -> Iterator[TopicKey]:
+    """Each life of each topic that has a chain or a pointer below `prefix`; a listing for each."""
+    for folder in _folders(store, f"{prefix}/_chain/" if prefix else "_chain/"):
+        topic, _, topic_id = folder.partition("~")
+        yield TopicKey(prefix, topic, topic_id)
+
+
+def stored_partitions(store: ObjectStore, topic: TopicKey, generation: int) -> list[int]:
+    """Kafka partitions of which a generation has a cut, or the beginning of one."""
+    return sorted(int(folder) for folder in _folders(store, f"{topic}/{generation}/") if folder.isdecimal())
+
+
+def chain_head(store: ObjectStore, chain: ChainKey, start: int) -> Head:
+    """Where the chain ends, `start` when it has no commit; as `Chain.head`, but leaves no hint behind."""
+    found = store.get(chain.hint)
+    try:
+        hint = offset_of(orjson.loads(found.body)["first"]) if found else None
+    except (KeyError, TypeError, ValueError):
+        # Advice only: what cannot be read is none.
+        hint = None
+    return Runner(store, give_up).run(find_head(chain, start, hint))
+
+
+def cut_at(store: ObjectStore, chain: ChainKey, offset: int) -> BegunCut | None:
+    """The last cut of the chain that begins at `offset` or before it; a few listings, however long the chain is."""
+    step = _STEP
+    while True:
+        low = max(0, offset - step)
+        found: BegunCut | None = None
+        for info in store.list(f"{chain}/", start_after=f"{chain}/{digits(low - 1)}.z" if low else ""):
+            first, kind = parse_cut_key(info.key, chain)
+            if first > offset:
+                break
+            # A commit sorts before its intent.
+            if kind == "commit" or found is None or found.first != first:
+                found = BegunCut(first, kind == "commit")
+        if found is not None or low == 0:
+            return found
+        step *= _WIDER
+
+
+def _folders(store: ObjectStore, folder: str) -> Iterator[str]:
+    """Names right below `folder`, one listing for each."""
+    after = ""
+    while (found := next(iter(store.list(folder, start_after=after)), None)) is not None:
+        name, slash, _ = found.key.removeprefix(folder).partition("/")
+        if slash:
+            yield name
+        # "0" sorts right behind "/": all that lies in this folder is passed over.
+        after = f"{folder}{name}0" if slash else found.key

@@ -1,0 +1,158 @@
+"""The objects of dates, and what Spark and DuckDB are told to read."""
+
+from __future__ import annotations
+
+import datetime as dt
+from pathlib import Path
+
+import pytest
+
+from include.errors import SettingsError, Terminal
+from include.lake.definition import LakeGroup
+from include.lake.generations import lives
+from include.lake.listing import Dates, ListedObject, list_objects
+from include.lake.pointer import change_pointer, read_pointer
+from include.lake.read_cuts import read_partitions
+from include.lake.readers import ReadSet, duckdb_sql, read_set, read_set_of, spark_line, spark_paths
+from tests.lake_stored import Stored, backup_group, event, parsing_group
+
+TODAY = dt.date(2026, 11, 21)
+YESTERDAY = TODAY - dt.timedelta(days=1)
+JSON = {"json_lines": {"content": "payload"}}
+
+
+def listed(world: Stored, group: LakeGroup, dates: Dates, *, refused: bool = False) -> list[ListedObject]:
+    found: list[ListedObject] = []
+    for life in lives(world.store, group.prefix, "events"):
+        pointer = read_pointer(world.store, life)
+        for partition in read_partitions(world.store, life, pointer):
+            found += list_objects(world.store, life, pointer, partition, dates, refused=refused)
+    return found
+
+
+def keys(world: Stored, group: LakeGroup, dates: Dates, *, refused: bool = False) -> list[str]:
+    return [each.key for each in listed(world, group, dates, refused=refused)]
+
+
+def test_objects_are_chosen_by_the_dates_of_their_names(tmp_path: Path) -> None:
+    world, group = Stored(tmp_path), parsing_group()
+    world.append([event(0), event(1, days_ago=1), event(2, days_ago=2), b"no json"])
+    world.store_all(group)
+    name = "1_0_00000000000000000000"
+    assert keys(world, group, Dates(TODAY, TODAY)) == [f"dates/events/dt=2026-11-21/{name}"]
+    assert keys(world, group, Dates(YESTERDAY, TODAY)) == [
+        f"dates/events/dt=2026-11-20/{name}",
+        f"dates/events/dt=2026-11-21/{name}",
+    ]
+    assert keys(world, group, Dates(TODAY, TODAY), refused=True) == [f"dates/events/_quarantine/{name}"]
+    assert keys(world, group, Dates(dt.date(2026, 1, 1), dt.date(2026, 1, 2))) == []
+
+
+def test_a_backup_is_chosen_by_the_timestamps_of_its_records_in_a_zone(tmp_path: Path) -> None:
+    world, group = Stored(tmp_path), backup_group()
+    world.append([event(0)])
+    world.store_all(group)
+    world.clock.advance(86_400)
+    world.append([event(1)])
+    world.store_all(group)
+    first, second = listed(world, group, Dates(TODAY, TODAY + dt.timedelta(days=1)))
+    assert (first.chosen, first.next, second.first) == ("timestamps", second.first, first.next)
+    assert keys(world, group, Dates(TODAY, TODAY)) == [first.key]
+    # 10:00 of UTC is the next day in Auckland, when it has summer time: 23:00, and not yet.
+    assert keys(world, group, Dates(TODAY, TODAY, "Pacific/Auckland")) == [first.key]
+    assert keys(world, group, Dates(TODAY, TODAY, "Pacific/Kiritimati")) == []
+
+
+def test_a_day_of_a_zone_begins_at_its_own_midnight() -> None:
+    hour = 3_600_000
+    spring, autumn = Dates(dt.date(2026, 3, 29), dt.date(2026, 3, 29), "Europe/Berlin"), dt.date(2026, 10, 25)
+    assert spring.span_ms[1] - spring.span_ms[0] == 23 * hour
+    back = Dates(autumn, autumn, "Europe/Berlin").span_ms
+    assert back[1] - back[0] == 25 * hour
+    utc = Dates(TODAY, TODAY).span_ms
+    assert utc == (1_795_219_200_000, 1_795_305_600_000)
+
+
+def test_a_replaced_generation_is_not_listed(tmp_path: Path) -> None:
+    world = Stored(tmp_path)
+    world.append([event(0)])
+    world.store_all(parsing_group())
+    world.append([event(1)])
+    world.store_all(parsing_group(revision=2))
+    group = parsing_group(revision=2)
+    assert [each.generation for each in listed(world, group, Dates(TODAY, TODAY))] == [1, 2]
+    key = world.key(group)
+    change_pointer(world.store, key, lambda now: now.reserve("me", "backfill"))
+    before = keys(world, group, Dates(TODAY, TODAY))
+    change_pointer(world.store, key, lambda now: now.promote(3, {0: ((0, 2),)}, replaces=1))
+    # Promoted, and its objects are not there: readers must not take the old ones in silence.
+    with pytest.raises(Terminal, match="cuts that readers should find are missing"):
+        listed(world, group, Dates(TODAY, TODAY))
+    assert len(before) == 2
+
+
+def test_dates_that_are_none_are_refused() -> None:
+    with pytest.raises(SettingsError, match="end before they begin"):
+        Dates(TODAY, YESTERDAY)
+    with pytest.raises(SettingsError, match="no time zone"):
+        Dates(TODAY, TODAY, "Nowhere/Land")
+
+
+def test_readers_get_each_format_apart_and_nothing_refused(tmp_path: Path) -> None:
+    world = Stored(tmp_path)
+    world.append([event(0), b"no json"])
+    world.store_all(parsing_group(JSON))
+    text = {"text": {"compression": {"codec": "gzip"}}}
+    world.append([event(3)])
+    world.store_all(parsing_group(text, revision=2))
+    found = read_set(world.store, "lake", "dates", "events", Dates(TODAY, TODAY))
+    assert found.folder == "dates/events"
+    assert found.keys == {
+        "json_lines": ("dates/events/dt=2026-11-21/1_0_00000000000000000000.jsonl",),
+        "text": ("dates/events/dt=2026-11-21/2_0_00000000000000000003.txt.gz",),
+    }
+    assert duckdb_sql(found).splitlines() == [
+        (
+            "SELECT * FROM read_json(['s3://lake/dates/events/dt=2026-11-21/1_0_00000000000000000000.jsonl'], "
+            "format = 'newline_delimited', union_by_name = true, hive_partitioning = true);"
+        ),
+        (
+            "SELECT * FROM read_csv(['s3://lake/dates/events/dt=2026-11-21/2_0_00000000000000000003.txt.gz'], "
+            "columns = {'line': 'VARCHAR'}, auto_detect = false, header = false, delim = '', quote = '', escape = '', "
+            "force_not_null = ['line'], hive_partitioning = true);"
+        ),
+    ]
+    assert spark_line(found).splitlines()[0] == (
+        'spark.read.format("json").option("basePath", \'s3a://lake/dates/events\').load('
+        "['s3a://lake/dates/events/dt=2026-11-21/1_0_00000000000000000000.jsonl'])"
+    )
+
+
+def test_sequence_files_are_for_spark_alone(tmp_path: Path) -> None:
+    world = Stored(tmp_path)
+    world.append([event(0)])
+    world.store_all(parsing_group())
+    found = read_set(world.store, "lake", "dates", "events", Dates(TODAY, TODAY))
+    assert spark_paths(found, "sequence") == ["s3a://lake/dates/events/dt=2026-11-21/1_0_00000000000000000000"]
+    assert "sequenceFile('s3a://" in spark_line(found)
+    with pytest.raises(SettingsError, match=r"no SequenceFiles.*--as spark"):
+        duckdb_sql(found)
+
+
+def test_a_sequence_file_is_one_by_its_declared_ending() -> None:
+    form = parsing_group({"sequence": {"layout": "verbatim", "extension": ".txt"}}).rules[0].format
+    one = ListedObject("d/e/dt=2026-11-21/1_0_00000000000000000000.txt", 0, 1, 0, 1, 1, 1, "", None, None, "name")
+    assert list(read_set_of("b", "d", "e", [one], form).keys) == ["sequence"]
+    assert list(read_set_of("b", "d", "e", [one]).keys) == ["text"]
+
+
+def test_signs_that_a_reader_takes_for_a_pattern_are_refused_and_quotes_are_doubled() -> None:
+    odd = ReadSet("b", "d/e", {"parquet": ("d/e/c=it's/1.parquet",)})
+    assert "'s3://b/d/e/c=it''s/1.parquet'" in duckdb_sql(odd)
+    for key in ("d/e/a*b/1.parquet", "d/e/a{b/1.parquet", "d/e/a?/1.parquet"):
+        with pytest.raises(Terminal, match="pattern"):
+            duckdb_sql(ReadSet("b", "d/e", {"parquet": (key,)}))
+    with pytest.raises(Terminal, match="comma"):
+        spark_paths(ReadSet("b", "d/e", {"sequence": ("d/e/a,b/1",)}), "sequence")
+    with pytest.raises(SettingsError, match="no object is of these dates"):
+        spark_line(ReadSet("b", "d/e", {}))
