@@ -10,7 +10,13 @@ from include.cli.lazy import Entry, Lazy
 
 __all__ = ["COMMANDS", "command"]
 
-COMMANDS: Final[dict[str, Entry]] = {}
+COMMANDS: Final[dict[str, Entry]] = {
+    "status": Entry("lake_status", "How far each group is, what waits, and what to do where it stands."),
+    "where": Entry("lake_where", "The object that has a record, and its place in it."),
+    "cat": Entry("lake_cat", "The records of an object, ours or Secor's."),
+    "files": Entry("lake_files", "Exactly the objects that readers of some dates read."),
+    "policy": Entry("lake_policy", "Which rule holds for a topic, and why."),
+}
 
 
 @click.group(name="lake", cls=Lazy, table=COMMANDS)

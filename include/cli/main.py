@@ -26,6 +26,7 @@ COMMANDS: dict[str, Entry] = {
     "shop": Entry("shop", "A shop that writes orders, and the truth that search must answer."),
     "capture": Entry("capture", "Copy a MySQL source into Kafka: run, snapshot, position."),
     "binlog": Entry("binlog", "Read binlog files: row changes as JSON."),
+    "lake": Entry("lake", "What stands on object storage: found, shown and proven."),
     "documents": Entry("documents", "The assembler of documents: rebuild, inspect."),
     "index": Entry("index", "The search index: create, offsets, documents set aside."),
     "search": Entry("search", "Ask the index: one order, or orders by their fields."),

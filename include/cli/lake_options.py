@@ -1,0 +1,54 @@
+"""What the commands of `lyrebird lake` share: options, the groups that are meant, the bucket."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from include.errors import SettingsError
+
+if TYPE_CHECKING:
+    from include.lake.definition import LakeGroup
+    from include.lake.parsing.definition import Means
+    from include.settings.deployment import Deployment
+    from include.store.s3 import S3Store
+
+__all__ = ["group_option", "groups_meant", "json_option", "means_of", "open_store"]
+
+group_option = click.option("--group", "group_name", help="This group alone, by its name in the deployment files.")
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, nothing else, on stdout.")
+
+
+def groups_meant(deployment: Deployment, name: str | None, topic: str | None = None) -> dict[str, LakeGroup]:
+    """The group of that name, or all; with `topic` those of them that want it. `SettingsError` when it is none."""
+    from include.lake.definition import declared_groups, group_named
+
+    groups = {name: group_named(deployment, name)} if name else declared_groups(deployment)
+    found = {each: group for each, group in groups.items() if topic is None or group.wants(topic)}
+    if not found:
+        raise SettingsError(
+            "no group of the lake has this topic" if topic else "no group of the lake is declared",
+            topic=topic,
+            groups=sorted(groups),
+            fix="Declare groups in the section `lake`; `lyrebird lake policy` lists them and their topics.",
+        )
+    return found
+
+
+def open_store(deployment: Deployment) -> S3Store:
+    """The bucket of the deployment."""
+    from include.lake.worker import store_of
+    from include.settings.connections import ObjectStore
+
+    return store_of(deployment.one("store", ObjectStore))
+
+
+def means_of(deployment: Deployment) -> Means:
+    """What parsers are made with."""
+    from include.lake.parsing.definition import Means
+    from include.log.registry import ConfluentRegistry
+    from include.settings.connections import Registry
+
+    registry = deployment.one("registry", Registry) if "registry" in deployment.values else None
+    return Means(deployment.folder, ConfluentRegistry(registry.url) if registry else None)

@@ -1,0 +1,92 @@
+"""`lyrebird lake policy`: which rule holds for a topic and why, which parser versions, when it is uploaded."""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+from typing import TYPE_CHECKING
+
+import click
+import orjson
+
+from include.cli.lake_options import group_option, groups_meant, json_option, means_of
+from include.cli.table import table
+from include.errors import SettingsError
+
+if TYPE_CHECKING:
+    from include.lake.policy_report import RuleReport
+    from include.settings.deployment import Deployment
+
+__all__ = ["command"]
+
+
+@click.command(name="policy")
+@click.argument("topic", required=False)
+@click.option("--explain", is_flag=True, help="Each step of it; without TOPIC for each topic that Kafka has now.")
+@group_option
+@json_option
+def command(topic: str | None, explain: bool, group_name: str | None, as_json: bool) -> None:
+    """Say which rule of a group holds for TOPIC and which line of the deployment files says so.
+
+    With the format, each version of the parser with the hash that commit records have, and the upload policy. The topic
+    need not exist. Without TOPIC and --explain the rules are listed. Exit code 1: what is declared cannot be carried
+    out.
+    """
+    from include.lake.policy_report import explain_topic, list_rules
+    from include.settings.deployment import Deployment
+
+    deployment = Deployment.load()
+    groups = groups_meant(deployment, group_name)
+    if topic is None and not explain:
+        reports = [each for name, group in groups.items() for each in list_rules(deployment, name, group)]
+    else:
+        topics = [topic] if topic is not None else _topics(deployment)
+        means = means_of(deployment)
+        reports = [
+            explain_topic(deployment, name, group, each, means)
+            for each in topics
+            for name, group in groups.items()
+            if topic is not None or group.wants(each)
+        ]
+    if as_json:
+        click.echo(orjson.dumps({"reports": [dataclasses.asdict(each) for each in reports]}).decode())
+    elif topic is None and not explain:
+        rows = [(each.group, each.rule or "", _short(each), each.policy, each.run, each.why) for each in reports]
+        click.echo(table(("group", "rule", "format", "upload after", "runs", "of"), rows))
+    else:
+        click.echo("\n".join(line for each in reports for line in _lines(each)))
+    if any(each.problems for each in reports):
+        sys.exit(1)
+
+
+def _topics(deployment: Deployment) -> list[str]:
+    from include.log.kafka_admin import KafkaAdmin
+    from include.settings.connections import Kafka
+
+    kafka = deployment.one("kafka", Kafka)
+    found = KafkaAdmin(kafka.bootstrap, kafka.options).names()
+    if not found:
+        raise SettingsError("Kafka has no topics", fix="Name one: it need not exist.")
+    return found
+
+
+def _short(report: RuleReport) -> str:
+    return ", ".join(report.format)
+
+
+def _lines(report: RuleReport) -> list[str]:
+    if not report.stored:
+        return [f"{report.topic} is not stored by {report.group}: {report.why}"]
+    lines = [f"{report.topic} is stored by {report.group}: {report.why}"]
+    if report.rule is not None:
+        lines.append(f"  rule: {report.rule}, the first that has it ({report.at})")
+        lines.append(f"  format: {orjson.dumps(report.format).decode()}")
+    if report.config:
+        lines.append(f"  parser: none, as a backup looks at nothing; configuration {report.config[:12]}")
+    for each in report.versions:
+        parser = orjson.dumps(each.parser).decode()
+        lines.append(f"  parser version {each.version}, {each.starts}, added {each.added}: {parser}")
+        lines.append(f"    configuration {each.config[:12] or 'unknown'} in commit records")
+    lines.append(f"  upload: after {report.policy} ({report.policy_at})")
+    lines.append(f"  runs: {'always' if report.run == 'stream' else 'when the DAG lake_upload does'}")
+    return [*lines, *(f"  problem: {each}" for each in report.problems)]
