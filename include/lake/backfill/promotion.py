@@ -8,12 +8,14 @@ Who reads the pointer before 2 sees the old cuts, who reads it after sees the ne
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from include.errors import Terminal
 from include.lake.backfill.comparison import Comparison, compare
 from include.lake.backfill.runs import Run, standing
-from include.lake.chain import give_up
+from include.lake.chain import Chain, give_up
+from include.lake.chain_key import ChainKey
 from include.lake.pointer import Cuts, Pointer, change_pointer, ranges_of, read_pointer
 from include.lake.runner import Pause
 from include.store.object_store import ObjectStore
@@ -61,8 +63,41 @@ def promote(store: ObjectStore, run: Run, *, accept: bool = False, pause: Pause 
         raise _refused(run, found)
     # 2. Append.
     entries = _entries(run, found)
-    change_pointer(store, run.plan.topic, lambda now: _appended(now, run, entries, accept=accept))
-    return Promoted(run.name, generations, found, anew=True)
+    while True:
+        known = read_pointer(store, run.plan.topic)
+        if not accept:
+            _check_moved(store, run, found, known, pause)
+        try:
+            change_pointer(store, run.plan.topic, partial(_appended, run=run, entries=entries, known=known))
+        except _MovedError:
+            continue
+        return Promoted(run.name, generations, found, anew=True)
+
+
+class _MovedError(Exception):
+    """The pointer is another one than was looked at."""
+
+
+def _check_moved(store: ObjectStore, run: Run, found: Comparison, now: Pointer, pause: Pause) -> None:
+    """Raise `Terminal` where readers read a cut by another parser than when it was planned, or than it has here.
+
+    Backfills of neighbouring days share the cut between them: both make it the same.
+    """
+    for cut, commit in found.commits.items():
+        reads = now.generation_of(cut.partition, cut.first)
+        if reads is None or reads == cut.reads:
+            continue
+        other = Chain(store, ChainKey(run.plan.topic, reads, cut.partition), pause=pause).commit(cut.first)
+        if other is None or other.config != commit.config:
+            raise Terminal(
+                "readers follow another generation since this backfill was planned",
+                run=run.name,
+                partition=cut.partition,
+                first=cut.first,
+                planned=cut.reads,
+                now=reads,
+                fix="Plan it again, or put it in the place of that one: --accept-differences.",
+            )
 
 
 _Entry = tuple[int, int, Cuts]
@@ -78,20 +113,11 @@ def _entries(run: Run, found: Comparison) -> list[_Entry]:
     return entries
 
 
-def _appended(now: Pointer, run: Run, entries: list[_Entry], *, accept: bool) -> Pointer:
-    if standing(now, run) == "open" and not accept:
-        for cut in run.plan.cuts:
-            reads = now.generation_of(cut.partition, cut.first)
-            if reads != cut.reads:
-                raise Terminal(
-                    "readers follow another generation since this backfill was planned",
-                    run=run.name,
-                    partition=cut.partition,
-                    first=cut.first,
-                    planned=cut.reads,
-                    now=reads,
-                    fix="Plan it again, or put it in the place of that one: --accept-differences.",
-                )
+def _appended(now: Pointer, run: Run, entries: list[_Entry], known: Pointer) -> Pointer:
+    if standing(now, run) == "promoted":
+        return now
+    if now.entries != known.entries:
+        raise _MovedError
     for replaces, generation, cuts in entries:
         now = now.promote(generation, cuts, replaces=replaces)
     return now

@@ -233,6 +233,22 @@ def test_a_backfill_does_not_silently_undo_a_later_one(tmp_path: Path) -> None:
     assert world.read() != read
 
 
+def test_backfills_of_neighbouring_days_may_share_a_cut_whoever_is_first(tmp_path: Path) -> None:
+    world = filled(tmp_path, WRONG, RIGHT)
+    for day in (0, 1):
+        world.events("events", 3, day)
+    world.store_all()
+    runs = [world.plan(asked(days=days("2024-05-02"))), world.plan(asked(days=days("2024-05-03")))]
+    begun = [begin(world.store, plan) for plan in runs]
+    assert {cut[:2] for cut in runs[0].cuts} & {cut[:2] for cut in runs[1].cuts}
+    for run in begun:
+        world.write(run)
+    lines = len(world.read())
+    for run in reversed(begun):
+        assert promote(world.store, run).anew
+    assert len(world.read()) == lines
+
+
 def test_a_store_that_is_away_for_a_while_is_asked_again(tmp_path: Path) -> None:
     world = filled(tmp_path, WRONG, RIGHT)
     run = begin(world.store, world.plan(asked()))

@@ -1,0 +1,114 @@
+"""A backfill in a deployment: its groups, its bucket, what its parsers are made with, and one place to run it."""
+
+from __future__ import annotations
+
+import os
+import socket
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from include.clock import Clock, SystemClock
+from include.lake.backfill.asked import Asked
+from include.lake.backfill.comparison import Comparison, compare
+from include.lake.backfill.configuration import narrowed
+from include.lake.backfill.followed import only_life
+from include.lake.backfill.plan import BackfillPlan
+from include.lake.backfill.planning import Bucket, make_plan
+from include.lake.backfill.raw_ranges import check_source
+from include.lake.backfill.request import Request
+from include.lake.backfill.rewrite import carry_out, rewrite, tasks_of
+from include.lake.backfill.runs import Run, begin, run_named
+from include.lake.definition import LakeGroup, declared_groups
+from include.lake.driver import Pool
+from include.lake.kafka_ranges import KafkaRanges
+from include.lake.parsing.definition import Means
+from include.lake.task import Outcome, Task, patience
+from include.lake.worker import Place, store_of, work
+from include.log.registry import ConfluentRegistry
+from include.settings.connections import Kafka, ObjectStore, Registry
+from include.settings.deployment import Deployment
+
+__all__ = ["Deployed", "OneByOne", "Tell", "perform"]
+
+Tell = Callable[[int, int], None]
+"""Told how many cuts are whole, of how many."""
+
+
+@dataclass(frozen=True)
+class Deployed:
+    """What a backfill finds in a deployment."""
+
+    groups: dict[str, LakeGroup]
+    kafka: Kafka
+    registry: Registry | None
+    settings: ObjectStore
+    deployment: Deployment
+    bucket: Bucket
+
+    @classmethod
+    def of(cls, deployment: Deployment, clock: Clock | None = None) -> Deployed:
+        """From the deployment's sections; raises `SettingsError`."""
+        settings = deployment.one("store", ObjectStore)
+        registry = deployment.one("registry", Registry) if "registry" in deployment.values else None
+        bucket = Bucket(store_of(settings), patience(clock or SystemClock()))
+        return cls(declared_groups(deployment), deployment.one("kafka", Kafka), registry, settings, deployment, bucket)
+
+    def plan(self, request: Request) -> BackfillPlan:
+        """The plan of a request; raises what `make_plan` does."""
+        asked = request.asked(self.groups)
+        group = self.groups[asked.group]
+        means = Means(self.deployment.folder, ConfluentRegistry(self.registry.url) if self.registry else None)
+        log = KafkaRanges(self.kafka.bootstrap, self.kafka.options) if asked.origin == "kafka" else None
+        raw_prefix = self.groups[asked.raw].prefix if asked.raw else ""
+        return make_plan(self.bucket, asked, group, means, raw_prefix=raw_prefix, log=log, topic_id=request.topic_id)
+
+    def place(self, asked: Asked) -> Place:
+        """Where tasks find everything, with the parser that is asked for."""
+        wanted = narrowed(self.groups[asked.group], asked)
+        return Place.of(wanted, self.kafka, self.registry, self.settings, self.deployment.folder)
+
+    def run_named(self, group: str, topic: str, name: str, topic_id: str = "") -> Run:
+        """A run that has begun, of a topic of a partition group."""
+        life = only_life(self.bucket.store, self.groups[group].prefix, topic, topic_id)
+        return run_named(self.bucket.store, life, name)
+
+
+class OneByOne:
+    """`Pool` in this process: a task at a time, carried out when it is asked what has finished."""
+
+    slots = 1
+
+    def __init__(self, place: Place) -> None:
+        self._place = place
+        self._submitted: list[Task] = []
+
+    def submit(self, task: Task) -> None:
+        """See `Pool`."""
+        self._submitted.append(task)
+
+    def finished(self) -> list[Outcome]:
+        """See `Pool`. Blocks for as long as the task takes."""
+        tasks, self._submitted = self._submitted, []
+        return [work(self._place, task, rewrite) for task in tasks]
+
+
+def perform(bucket: Bucket, plan: BackfillPlan, name: str, pool: Pool, clock: Clock, tell: Tell) -> Comparison:
+    """Begin the run or go on with it, check its sources, write all cuts, compare them. Readers see none of it.
+
+    Raises what `begin`, `check_source` and `carry_out` raise; called again under the same name it goes on.
+    """
+    run = begin(bucket.store, plan, name)
+    for source in run.plan.sources:
+        check_source(bucket.store, source)
+    writer = f"{socket.gethostname()}-{os.getpid()}-{uuid.uuid4()}"
+    whole: set[tuple[int, int]] = set()
+    total = len(run.plan.cuts)
+    tell(0, total)
+
+    def on_outcome(outcome: Outcome) -> None:
+        whole.update((outcome.task.range.spot.partition, commit.first) for commit in outcome.commits)
+        tell(len(whole), total)
+
+    carry_out(tasks_of(run.plan, run.generations, writer), pool, clock, on_outcome)
+    return compare(bucket.store, run, bucket.pause)
