@@ -8,17 +8,19 @@ from __future__ import annotations
 from airflow.plugins_manager import AirflowPlugin
 
 from supervision.links import LOG_ROUTE, ApplicationLogLink
+from supervision.on_request import DaysOnRequest
 from supervision.pages import application_pages
 
 __all__ = ["LyrebirdPlugin"]
 
 
 class LyrebirdPlugin(AirflowPlugin):
-    """Registers the link to an application's log, and the pages that it leads to."""
+    """Registers the link to an application's log, the pages that it leads to, and the schedule of backfills."""
 
     name = "lyrebird"
     # Airflow reads the lists from the class, and declares them as an instance's: neither spelling pleases both tools.
     operator_extra_links = [ApplicationLogLink()]  # noqa: RUF012
+    timetables = [DaysOnRequest]  # noqa: RUF012
     fastapi_apps = [  # noqa: RUF012
         {"app": application_pages(), "url_prefix": LOG_ROUTE, "name": "Lyrebird"}
     ]

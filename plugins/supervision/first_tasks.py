@@ -13,6 +13,7 @@ from airflow.sdk.exceptions import AirflowSkipException
 
 from include.audit.run_params import SearchAuditRun, refuse_findings
 from include.errors import Terminal, Transient
+from include.lake.backfill.run_params import BackfillRun
 from include.lake.run_params import UploadRun
 from include.settings.environment import PROJECT_ROOT, state_folder
 from include.source.run_params import SnapshotRun, capture_application, refuse_unless_snapshotted
@@ -22,12 +23,14 @@ from supervision.run_folder import run_folder
 
 __all__ = [
     "check_audit",
+    "check_backfill",
     "check_replication",
     "check_snapshot",
     "check_upload",
     "choose_snapshot",
     "judge_audit",
     "lyrebird_argv",
+    "unless_dry_run",
 ]
 
 _STATUS_WITHIN_S = 120
@@ -117,6 +120,28 @@ def check_upload(
     if asked is None:
         raise AirflowSkipException("no group of the lake is on a schedule: set `run: schedule`, or name one")
     return {"arguments": asked.arguments()}
+
+
+def check_backfill(
+    groups: Sequence[str],
+    params: Mapping[str, Any] | None = None,
+    run_id: str | None = None,
+    dag_run: Any = None,
+    logical_date: Any = None,
+) -> dict[str, Any]:
+    """The commands of a backfill; the day of a run of Airflow's own backfill is its logical date."""
+    own = str(getattr(dag_run, "run_type", "")) == "backfill" and logical_date is not None
+    asked = BackfillRun.from_params(params or {}, groups, run_id or "", logical_date.date() if own else None)
+    return {
+        "plan": asked.plan_arguments(),
+        "arguments": asked.request.arguments(),
+        "promote": asked.promote_arguments(),
+    }
+
+
+def unless_dry_run(params: Mapping[str, Any] | None = None) -> bool:
+    """Whether a backfill goes on behind its plan."""
+    return not (params or {}).get("dry_run")
 
 
 def _capture_status(source: str) -> dict[str, Any]:

@@ -14,6 +14,7 @@ ROOT = Path(__file__).parents[2]
 # Every DAG file and the DAGs that it makes of the deployment files beside this one.
 EXPECTED = {
     "audit_search.py": {"audit_search"},
+    "lake_backfill.py": {"lake_backfill"},
     "lake_upload.py": {"lake_upload"},
     "source_replicate.py": {"source_replicate"},
     "source_snapshot.py": {"source_snapshot"},
