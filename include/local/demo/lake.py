@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, Final
 
 from include.clock import Clock
-from include.errors import LyrebirdError
 from include.local.demo.told import Closing, Told
 
 if TYPE_CHECKING:
-    from include.lake.committed import CommittedOffset
+    from include.lake.status import GroupStatus, PartitionStatus
 
 __all__ = ["CLOSINGS", "committed", "stored", "told_of"]
 
 _WITHIN_S: Final = 90.0
 _LOOK_EVERY_S: Final = 1.0
 
-_Place = tuple[str, str, int]
+_Wanted = Mapping[tuple[str, str, int], int]
+"""Offset up to which a group's topic and partition are to be stored."""
 
 
 def committed(clock: Clock) -> Told:
@@ -26,9 +26,9 @@ def committed(clock: Clock) -> Told:
 
     Waits for it, but a minute and a half at most: what is still open then is not good.
     """
-    from include.lake.committed import committed_offsets
     from include.lake.definition import declared_groups
     from include.lake.kafka_group import KafkaGroupLog
+    from include.lake.status import group_status
     from include.lake.worker import store_of
     from include.settings.connections import Kafka, ObjectStore
     from include.settings.deployment import Deployment
@@ -37,8 +37,12 @@ def committed(clock: Clock) -> Told:
     groups = {name: group for name, group in declared_groups(deployment).items() if group.run == "stream"}
     kafka = deployment.one("kafka", Kafka)
     log, store = KafkaGroupLog(kafka.bootstrap, kafka.options), store_of(deployment.one("store", ObjectStore))
+
+    def look() -> list[GroupStatus]:
+        return [group_status(name, group, store, log, clock.now_us() // 1000) for name, group in groups.items()]
+
     try:
-        return stored(lambda: committed_offsets(groups, store, log), clock, _WITHIN_S)
+        return stored(look, clock, _WITHIN_S)
     finally:
         store.close()
 
@@ -47,43 +51,43 @@ CLOSINGS: Final[tuple[Closing, ...]] = (committed,)
 """What the demo's summary says of the lake, one after the other."""
 
 
-def stored(look: Callable[[], list[CommittedOffset]], clock: Clock, within_s: float) -> Told:
-    """Look until all that the first look saw in the log is committed, or `within_s` are over."""
+def stored(look: Callable[[], Sequence[GroupStatus]], clock: Clock, within_s: float) -> Told:
+    """Look until all that the first whole look saw in the log is committed, or `within_s` are over."""
     deadline_s = clock.monotonic_s() + within_s
-    wanted: Mapping[_Place, int] | None = None
-    found: list[CommittedOffset] = []
-    error: LyrebirdError | None = None
+    wanted: _Wanted = {}
     while True:
-        try:
-            found, error = look(), None
-        except LyrebirdError as away:
-            error = away
-        else:
-            if wanted is None:
-                wanted = {each[:3]: each.end for each in found}
-            if all(each.offset >= wanted.get(each[:3], 0) for each in found):
-                break
-        if clock.monotonic_s() >= deadline_s:
-            break
+        found = look()
+        if not wanted and not any(group.troubles for group in found):
+            wanted = {(name, each.topic, each.partition): each.end or 0 for name, each in _partitions(found)}
+        told = told_of(found, wanted)
+        if told.good or clock.monotonic_s() >= deadline_s:
+            return told
         clock.sleep(_LOOK_EVERY_S)
-    if error is not None:
-        return Told((f"the lake cannot be seen: {error}",), {"error": str(error)}, good=False)
-    return told_of(found, wanted or {})
 
 
-def told_of(found: list[CommittedOffset], wanted: Mapping[_Place, int]) -> Told:
-    """A line for each topic of a group; good when there is one, and each partition is stored up to `wanted`."""
+def told_of(found: Sequence[GroupStatus], wanted: _Wanted) -> Told:
+    """A line for each topic of a group; good when nothing is in the way and each partition is stored up to `wanted`."""
     lines: list[str] = []
-    values: dict[str, dict[str, dict[str, int]]] = {}
-    good = bool(found)
-    for group, topics in groupby(found, key=lambda each: each.group):
-        for topic, partitions in groupby(topics, key=lambda each: each.topic):
-            offsets = []
-            by_partition = values.setdefault(group, {}).setdefault(topic, {})
-            for each in partitions:
-                open_ = wanted.get(each[:3], 0) - each.offset
-                good = good and open_ <= 0
-                by_partition[str(each.partition)] = each.offset
-                offsets.append(f"{each.partition}: {each.offset}" + (f" ({open_} open)" if open_ > 0 else ""))
-            lines.append(f"lake {group}: {topic} committed up to {', '.join(offsets)}")
-    return Told(tuple(lines) or ("lake: no topic was found",), {"committed": values}, good)
+    values: dict[str, dict[str, dict[str, int]]] = {group.name: {} for group in found}
+    for (group, topic), partitions in groupby(_partitions(found), key=lambda each: (each[0], each[1].topic)):
+        offsets = [(each, each.committed or 0, wanted.get((group, topic, each.partition))) for _, each in partitions]
+        values[group][topic] = {str(each.partition): offset for each, offset, _ in offsets}
+        texts = [f"{each.partition}: {offset}{_open(each, offset, until)}" for each, offset, until in offsets]
+        lines.append(f"lake {group}: {topic} committed up to {', '.join(texts)}")
+    lines += [f"lake {group.name}: {each.text} {each.fix}" for group in found for each in group.troubles]
+    lines += [f"lake {group.name}: no topic was found" for group in found if not values[group.name]]
+    reached = {(name, each.topic, each.partition): each.committed or 0 for name, each in _partitions(found)}
+    whole = bool(wanted) and all(reached.get(place, 0) >= until for place, until in wanted.items())
+    good = whole and all(group.healthy for group in found) and all(values.values())
+    return Told(tuple(lines), {"committed": values}, good)
+
+
+def _partitions(found: Sequence[GroupStatus]) -> list[tuple[str, PartitionStatus]]:
+    """With their groups' names; without those of topics that are gone."""
+    return [(group.name, each) for group in found for each in group.partitions if each.state != "gone"]
+
+
+def _open(status: PartitionStatus, offset: int, until: int | None) -> str:
+    if until is not None and until > offset:
+        return f" ({until - offset} {status.state})"
+    return f" ({status.state}: {status.todo})" if status.todo else ""

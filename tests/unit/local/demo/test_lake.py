@@ -5,49 +5,56 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from include.clock import ManualClock
-from include.errors import Transient
-from include.lake.committed import CommittedOffset
+from include.lake.diagnosis import Diagnosis
+from include.lake.status import GroupStatus, PartitionState, PartitionStatus
 from include.local.demo.lake import stored, told_of
 from include.local.demo.told import Told, together
 
+TOPIC = "cdc.shop.shop.orders"
 
-def looks(*found: list[CommittedOffset]) -> Callable[[], list[CommittedOffset]]:
-    """One after the other, the last again and again; an empty one is a store that is away."""
+
+def raw(*partitions: PartitionStatus, away: bool = False) -> list[GroupStatus]:
+    troubles = (Diagnosis("store away", "the store is away.", "Start it."),) if away else ()
+    return [GroupStatus("raw", "lake_backup", troubles, partitions)]
+
+
+def at(offset: int, end: int, partition: int = 0, state: PartitionState = "open", todo: str = "") -> PartitionStatus:
+    return PartitionStatus(TOPIC, "id", partition, state, todo, 1, offset, end)
+
+
+def looks(*found: list[GroupStatus]) -> Callable[[], list[GroupStatus]]:
+    """One after the other, the last again and again."""
     left = list(found)
-
-    def look() -> list[CommittedOffset]:
-        now = left.pop(0) if len(left) > 1 else left[0]
-        if not now:
-            raise Transient("the store is away", fix="Wait.")
-        return now
-
-    return look
-
-
-def at(offset: int, end: int, partition: int = 0) -> CommittedOffset:
-    return CommittedOffset("raw", "cdc.shop.shop.orders", partition, 1, offset, end)
+    return lambda: left.pop(0) if len(left) > 1 else left[0]
 
 
 def test_it_waits_until_what_was_there_is_stored_and_not_for_what_comes_later() -> None:
     clock = ManualClock(0)
-    told = stored(looks([at(3, 9)], [], [at(8, 20)], [at(9, 30)]), clock, 60)
-    assert told.good
-    assert told.lines == ("lake raw: cdc.shop.shop.orders committed up to 0: 9",)
-    assert told.values == {"committed": {"raw": {"cdc.shop.shop.orders": {"0": 9}}}}
-    assert clock.monotonic_s() == 3
+    told = stored(looks(raw(away=True), raw(at(3, 9)), raw(away=True), raw(at(8, 20)), raw(at(9, 30))), clock, 60)
+    assert told == Told((f"lake raw: {TOPIC} committed up to 0: 9",), {"committed": {"raw": {TOPIC: {"0": 9}}}}, True)
+    assert clock.monotonic_s() == 4
 
 
 def test_what_is_still_open_at_the_end_is_named_and_not_good() -> None:
-    told = stored(looks([at(3, 9), at(5, 5, 1)]), ManualClock(0), 10)
+    told = stored(looks(raw(at(3, 9), at(5, 5, 1))), ManualClock(0), 10)
     assert not told.good
-    assert told.lines == ("lake raw: cdc.shop.shop.orders committed up to 0: 3 (6 open), 1: 5",)
+    assert told.lines == (f"lake raw: {TOPIC} committed up to 0: 3 (6 open), 1: 5",)
 
 
-def test_a_lake_that_cannot_be_seen_or_has_nothing_is_not_good() -> None:
-    told = stored(looks([]), ManualClock(0), 10)
+def test_what_stands_in_the_way_is_said_with_what_to_do() -> None:
+    lost = at(9, 9, state="lost", todo="Raise the topic's retention.")
+    told = told_of(raw(lost), {("raw", TOPIC, 0): 9})
     assert not told.good
-    assert "the store is away" in told.lines[0]
-    assert not told_of([], {}).good
+    assert told.lines == (f"lake raw: {TOPIC} committed up to 0: 9 (lost: Raise the topic's retention.)",)
+    away = stored(looks(raw(away=True)), ManualClock(0), 10)
+    assert not away.good
+    assert away.lines == ("lake raw: the store is away. Start it.", "lake raw: no topic was found")
+
+
+def test_topics_that_are_gone_are_left_out() -> None:
+    told = told_of(raw(at(9, 9), at(4, 4, 1, "gone", "Nothing.")), {("raw", TOPIC, 0): 9})
+    assert told.good
+    assert told.lines == (f"lake raw: {TOPIC} committed up to 0: 9",)
 
 
 def test_what_closings_say_is_put_together_in_their_order() -> None:
