@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import bisect
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 import orjson
@@ -110,15 +110,22 @@ class Chain:
                 cursor = self._summary(summary)[-1].first
         return made
 
-    def _write_summary(self, firsts: list[int]) -> None:
-        bodies, end = [], firsts[0]
-        for first in firsts:
-            commit = self.commit(first)
-            if commit is None or commit.first != end:
-                raise self._hole(first, end)
+    def put_summary(self, commits: Sequence[Commit]) -> None:
+        """Write the summary of these, unless one stands: as many as belong in one, and none left out between them."""
+        end = commits[0].first
+        for commit in commits:
+            if commit.first != end:
+                raise self._hole(commit.first, end)
             end = commit.next
-            bodies.append(commit.to_bytes())
-        self._runner.ask(lambda: self._store.put_if_absent(self.key.summary(firsts[0]), b"\n".join(bodies)))
+        body = b"\n".join(commit.to_bytes() for commit in commits)
+        self._runner.ask(lambda: self._store.put_if_absent(self.key.summary(commits[0].first), body))
+
+    def _write_summary(self, firsts: list[int]) -> None:
+        found = [self.commit(first) for first in firsts]
+        if None in found:
+            first = firsts[found.index(None)]
+            raise self._hole(first, first)
+        self.put_summary([commit for commit in found if commit])
 
     def _commits(self, since: int) -> Iterator[Commit]:
         """All that may end after `since`, and perhaps some before."""

@@ -1,0 +1,120 @@
+"""What an audit of the lake's chains may find: where it is, what it means, and the command that comes next."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+from include.lake.chain_key import ChainKey, TopicKey
+
+__all__ = ["Fault", "Finding", "Findings", "counted"]
+
+Fault = Literal[
+    "chain unreadable",
+    "commit missing",
+    "counts differ",
+    "hole",
+    "intent broken",
+    "intent stale",
+    "object changed",
+    "object extra",
+    "object missing",
+    "object wrong",
+    "pointer wrong",
+    "read twice",
+    "summary wrong",
+]
+"""chain unreadable: an intent, commit or foreign object that stops readers and writers; commit missing: a summary still
+has it; counts differ: groups read other numbers of records; hole: offsets in no commit that readers find; intent
+broken: none for a commit, another than the commit's, or one where no cut can be; intent stale: nobody finished its cut;
+object changed: other bytes than its commit says; object extra: no commit lists it; object missing: its commit does;
+object wrong: its bytes are as committed, its records are not; pointer wrong: it cannot be followed; read twice: offsets
+in two cuts that readers find; summary wrong: it does not hold the commits that it stands for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One fault. Offsets are [`first`, `until`), None where it is no matter of offsets; `key` may be empty."""
+
+    fault: Fault
+    group: str
+    topic: str
+    topic_id: str
+    generation: int | None
+    partition: int | None
+    first: int | None
+    until: int | None
+    key: str
+    meaning: str
+    next_command: str
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values, with all keys."""
+        return asdict(self)
+
+    def line(self) -> str:
+        """For a person, on one line."""
+        place = [f"generation {self.generation}"] if self.generation is not None else []
+        place += [f"partition {self.partition}"] if self.partition is not None else []
+        if self.first is not None:
+            until = f" to {self.until - 1}" if self.until is not None and self.until > self.first + 1 else ""
+            place.append(f"{'offsets' if until else 'offset'} {self.first}{until}")
+        where = f" ({', '.join(place)})" if place else ""
+        key = f" {self.key}" if self.key else ""
+        return f"{self.fault}: {self.group}{where}:{key} {self.meaning}"
+
+
+class Findings(list[Finding]):
+    """Those of one group; makes them from where they are."""
+
+    def __init__(self, group: str) -> None:
+        super().__init__()
+        self.group = group
+
+    def add(
+        self,
+        fault: Fault,
+        place: ChainKey | TopicKey,
+        meaning: str,
+        *,
+        first: int | None = None,
+        until: int | None = None,
+        key: str = "",
+        run: str = "",
+    ) -> None:
+        """Note a fault at `place`; `run` is the command that comes next, by default the one that tells of the offset.
+
+        `{topic}`, `{group}` and `{key}` in it are filled in, fit for a shell.
+        """
+        chain = place if isinstance(place, ChainKey) else None
+        topic = chain.of if chain else place
+        if not isinstance(topic, TopicKey):
+            raise TypeError(f"{place!r} is no place")
+        if not run:
+            run = "lyrebird lake status"
+            if chain is not None and first is not None:
+                run = f"lyrebird lake where {{topic}} {chain.partition} {first}"
+        names = {"topic": topic.topic, "group": self.group, "key": key}
+        command = run.format(**{name: shlex.quote(text) for name, text in names.items()})
+        generation, partition = (chain.generation, chain.partition) if chain else (None, None)
+        self.append(
+            Finding(
+                fault,
+                self.group,
+                topic.topic,
+                topic.topic_id,
+                generation,
+                partition,
+                first,
+                until,
+                key,
+                meaning,
+                command,
+            )
+        )
+
+
+def counted(number: int, one: str, many: str = "") -> str:
+    """`1 object`, `3 objects`."""
+    return f"{number:,} {one if number == 1 else many or one + 's'}"
