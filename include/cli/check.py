@@ -18,6 +18,7 @@ SECTIONS = (
     "cluster",
     "documents",
     "elasticsearch",
+    "expiry",
     "indexes",
     "kafka",
     "lake",
@@ -61,6 +62,8 @@ def check(deployment: Deployment) -> dict[str, list[str]]:
     deployment.one("kafka", Kafka)
     deployment.one("registry", Registry)
     deployment.one("store", ObjectStore)
+    if "expiry" in deployment.values:
+        deployment.one("expiry", ObjectStore)
     applications = deployment.section("applications", Application)
     documents = definitions(deployment)
     indexes = declared_indexes(deployment)

@@ -12,6 +12,7 @@ from include.lake.cut import Commit
 from include.lake.generations import lives
 from include.lake.pointer import Pointer
 from include.lake.runner import Pause
+from include.lake.stored import stored_partitions
 from include.store.object_store import ObjectStore
 
 __all__ = ["Followed", "live_cuts", "only_life", "partitions_of", "read_instead"]
@@ -63,17 +64,8 @@ def read_instead(
 
 def partitions_of(store: ObjectStore, topic: TopicKey, pointer: Pointer) -> list[int]:
     """Kafka partitions that have a chain in a live generation; one listing for each."""
-    found: set[int] = set()
-    for entry in pointer.entries:
-        folder = f"{topic}/{entry.generation}/"
-        after = ""
-        while entry.others and (info := next(iter(store.list(folder, start_after=after)), None)) is not None:
-            name = info.key.removeprefix(folder).partition("/")[0]
-            if name.isdigit():
-                found.add(int(name))
-            # "0" sorts right behind "/": all that lies in this folder is passed over.
-            after = f"{folder}{name}0"
-    return sorted(found)
+    generations = [entry.generation for entry in pointer.entries if entry.others]
+    return sorted({partition for each in generations for partition in stored_partitions(store, topic, each)})
 
 
 def only_life(store: ObjectStore, prefix: str, topic: str, topic_id: str = "") -> TopicKey:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import bisect
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from operator import attrgetter
 from typing import Final
 
@@ -24,6 +25,7 @@ from include.lake.log_ranges import LogRanges
 from include.lake.logics import logics_of
 from include.lake.parsing.definition import Means
 from include.lake.pointer import Pointer, read_pointer
+from include.lake.read_cuts import read_cuts
 from include.lake.runner import Pause
 from include.store.object_store import ObjectStore
 
@@ -174,12 +176,12 @@ def _sources(bucket: Bucket, raw: TopicKey, chosen: Sequence[_Chosen]) -> list[S
     refused: list[str] = []
     for partition in dict.fromkeys(partition for partition, _, _ in chosen):
         cuts = [live.commit for number, live, _ in chosen if number == partition]
-        stored = _raw_cuts(bucket, raw, pointer, partition, cuts[0].first, cuts[-1].next)
-        refused += [f"{partition}: {why}" for why in _uncovered(cuts, [each.commit for each in stored])]
-        for each in stored:
-            after = bisect.bisect_right(cuts, each.commit.first, key=attrgetter("next"))
-            if after < len(cuts) and cuts[after].first < each.commit.next:
-                sources += [Source(partition, f.key, f.bytes, f.sha256, f.records) for f in each.commit.files]
+        stored = _stored(bucket, raw, pointer, partition, cuts[0].first, cuts[-1].next)
+        refused += [f"{partition}: {why}" for why in _uncovered(cuts, stored)]
+        for commit in stored:
+            after = bisect.bisect_right(cuts, commit.first, key=attrgetter("next"))
+            if after < len(cuts) and cuts[after].first < commit.next:
+                sources += [Source(partition, f.key, f.bytes, f.sha256, f.records) for f in commit.files]
     if refused:
         raise Terminal(
             "the raw copy does not have all records of these cuts",
@@ -192,15 +194,10 @@ def _sources(bucket: Bucket, raw: TopicKey, chosen: Sequence[_Chosen]) -> list[S
     return sources
 
 
-def _raw_cuts(
-    bucket: Bucket, raw: TopicKey, pointer: Pointer, partition: int, first: int, until: int
-) -> list[Followed]:
-    found = []
-    for live in live_cuts(bucket.store, raw, pointer, partition, first, bucket.pause):
-        if live.commit.first >= until:
-            break
-        found.append(read_instead(bucket.store, raw, pointer, partition, live, bucket.pause))
-    return found
+def _stored(bucket: Bucket, raw: TopicKey, pointer: Pointer, partition: int, first: int, until: int) -> list[Commit]:
+    """The raw cuts of [first, until) that readers of the raw copy read."""
+    found = (each.commit for each in read_cuts(bucket.store, raw, pointer, partition, first))
+    return list(takewhile(lambda commit: commit.first < until, found))
 
 
 def _uncovered(cuts: Sequence[Commit], stored: Sequence[Commit]) -> list[str]:

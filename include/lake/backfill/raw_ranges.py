@@ -10,12 +10,11 @@ import hashlib
 import heapq
 import io
 from collections.abc import Iterator
-from itertools import islice
+from itertools import islice, takewhile
 from operator import attrgetter
 from typing import Final
 
 from include.errors import Terminal
-from include.lake.backfill.followed import Followed, live_cuts, read_instead
 from include.lake.backfill.plan import Source
 from include.lake.chain import give_up
 from include.lake.chain_key import ChainKey, TopicKey
@@ -27,6 +26,7 @@ from include.lake.formats.verbatim import VerbatimKey
 from include.lake.log_ranges import MessageBatch
 from include.lake.message import Message
 from include.lake.pointer import read_pointer
+from include.lake.read_cuts import ReadCut, read_cuts
 from include.lake.runner import Pause, Runner
 from include.store.object_store import ObjectStore
 
@@ -46,7 +46,7 @@ class RawRanges:
     ) -> None:
         self._raw, self._partition = raw, partition
         self._store, self._runner = store, Runner(store, pause)
-        self._cuts = self._listed(first, until, pause)
+        self._cuts = self._runner.ask(lambda: self._listed(first, until))
         begin = self._cuts[0].commit.first if self._cuts else first
         end = self._cuts[-1].commit.next if self._cuts else first
         if begin > first or end < until:
@@ -60,14 +60,10 @@ class RawRanges:
             )
         self._held: tuple[str, bytes] = ("", b"")
 
-    def _listed(self, first: int, until: int, pause: Pause) -> list[Followed]:
-        pointer = self._runner.ask(lambda: read_pointer(self._store, self._raw))
-        found = []
-        for live in live_cuts(self._store, self._raw, pointer, self._partition, first, pause):
-            if live.commit.first >= until:
-                break
-            found.append(read_instead(self._store, self._raw, pointer, self._partition, live, pause))
-        return found
+    def _listed(self, first: int, until: int) -> list[ReadCut]:
+        pointer = read_pointer(self._store, self._raw)
+        cuts = read_cuts(self._store, self._raw, pointer, self._partition, first)
+        return list(takewhile(lambda each: each.commit.first < until, cuts))
 
     def edges(self, topic: str, partition: int) -> tuple[int, int]:
         """From the beginning to the end of the copy that was looked up; what it misses is told by `gaps`."""
@@ -81,10 +77,9 @@ class RawRanges:
     def batches(self, topic: str, partition: int, start: int, end: int) -> Iterator[MessageBatch]:
         """See `LogRanges`. The leader's epoch is the one that the backup saw last in its cut."""
         self._check(topic, partition)
-        for generation, commit in self._cuts:
+        for chain, commit in self._cuts:
             if commit.next <= start or commit.first >= end:
                 continue
-            chain = ChainKey(self._raw, generation, partition)
             files = [self._messages(chain, commit, file) for file in commit.files if file.records]
             messages = (each for each in heapq.merge(*files, key=attrgetter("offset")) if start <= each.offset < end)
             while batch := list(islice(messages, _BATCH)):
