@@ -11,12 +11,12 @@ from include.clock import ManualClock
 from include.lake.chain_key import TopicKey
 from include.lake.definition import LakeGroup
 from include.lake.driver import Driver
-from include.lake.host import Report
 from include.lake.log_cuts import Logics
 from include.lake.log_ranges import PortRanges
 from include.lake.logics import logics_of
 from include.lake.parsing.definition import Means as ParserMeans
 from include.lake.planner import Spot
+from include.lake.report import Report
 from include.lake.task import Means, Outcome, Task, run_task
 from include.log.memory import MemoryLog
 from include.log.ports import TopicInfo, TopicSpec

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 __all__ = ["command"]
 
+# Long enough for a log that is well; who asks while it is not should hear so soon.
+_PATIENCE_S = 5.0
 _HEAD = ("topic", "p", "state", "committed", "lag", "oldest", "open", "last commit", "its object", "what to do")
 _RIGHT = ("p", "committed", "lag", "oldest", "open")
 
@@ -48,7 +50,7 @@ def command(group_name: str | None, topic: str | None, with_gone: bool, as_json:
     for name, group in groups.items():
         meant = group if topic is None else group.model_copy(update={"topics": (topic,)})
         told = _told(state_folder(), group.application, name)
-        log = KafkaGroupLog(kafka.bootstrap, kafka.options)
+        log = KafkaGroupLog(kafka.bootstrap, kafka.options, timeout_s=_PATIENCE_S)
         status = group_status(name, meant, store, log, clock.now_us() // 1000, told)
         shown = tuple(
             each
@@ -102,7 +104,7 @@ def _lines(status: GroupStatus) -> list[str]:
     lines += [f"  lost, by its application: {each}" for each in status.told.get("lost", [])]
     if status.partitions:
         lines += [f"  {line}" for line in table(_HEAD, [_row(each) for each in status.partitions], _RIGHT).split("\n")]
-    else:
+    elif not status.troubles:
         lines.append("  no topic is there")
     return lines
 

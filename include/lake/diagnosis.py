@@ -40,7 +40,8 @@ class Diagnosis(NamedTuple):
 
 def diagnose(error: LyrebirdError) -> Diagnosis:
     """What this error of a look at store or log means."""
-    text = str(error)
+    # What to do stands in `fix`, once.
+    text = str(error).removesuffix(" ".join(error.fix.split())).rstrip()
     at_store = error.details.get("system") == "s3" or "bucket" in error.details
     found = _CODE.search(str(error.details.get("reason", "")))
     code = found[1] if found else ""

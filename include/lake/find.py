@@ -87,7 +87,7 @@ def _outside(store: ObjectStore, topic: TopicKey, pointer: Pointer, partition: i
     if live is None:
         return Found(topic, partition, offset, "not yet", "the group has nothing of this topic")
     chain = ChainKey(topic, live.generation, partition)
-    head = chain_head(store, chain, live.start(partition) or 0)
+    head = chain_head(store, chain, live.start(partition) or 0, near=offset)
     if offset < head.next:
         text = f"no cut has it, though the chain goes on to {head.next}: run `lyrebird lake audit {topic.topic}`"
         return Found(topic, partition, offset, "missing", text, live.generation)

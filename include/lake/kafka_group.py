@@ -17,8 +17,9 @@ __all__ = ["KafkaGroupLog"]
 class KafkaGroupLog:
     """See `GroupLog`. Not for use from several threads."""
 
-    def __init__(self, bootstrap: str, options: Options | None = None) -> None:
-        self._admin = KafkaAdmin(bootstrap, options)
+    def __init__(self, bootstrap: str, options: Options | None = None, *, timeout_s: float = 30.0) -> None:
+        """`timeout_s`: how long to wait for the list of all topics."""
+        self._admin = KafkaAdmin(bootstrap, options, timeout_s=timeout_s)
         self._survey = KafkaSurvey(bootstrap, options)
         self._ranges = KafkaRanges(bootstrap, options)
 

@@ -23,7 +23,7 @@ from include.lake.stored import chain_head, stored_topics
 from include.lake.upload_policy import Standing, decide
 from include.store.object_store import ObjectStore
 
-__all__ = ["BAD", "GroupStatus", "LastCommit", "PartitionState", "PartitionStatus", "group_status"]
+__all__ = ["BAD", "GroupStatus", "LastCommit", "PartitionState", "PartitionStatus", "group_status", "standing_of"]
 
 PartitionState = Literal[
     "up to date", "open", "due", "not known", "late", "not begun", "lost", "truncated", "gone", "no rule", "failing"
@@ -187,7 +187,8 @@ class _Look:
             return None, None, None, None
         chain = ChainKey(self._topic(spot), live.generation, spot.partition)
         try:
-            head = chain_head(self._store, chain, live.start(spot.partition) or 0)
+            near = self._edges[spot][1] if spot in self._edges else None
+            head = chain_head(self._store, chain, live.start(spot.partition) or 0, near=near)
             last = None if head.last is None else self._last(chain, head.last)
         except LyrebirdError as error:
             return live.generation, None, None, diagnose(error)
@@ -268,6 +269,14 @@ class _Look:
         return ("due" if due else "open") if lag else "up to date", ""
 
 
+def standing_of(one: PartitionStatus, now_ms: int) -> Standing | None:
+    """What the upload policy is asked with; None where head or end is not known."""
+    if one.committed is None or one.end is None or one.lag_records is None:
+        return None
+    waited_ms = None if one.lag_s is None or not one.lag_records else round(one.lag_s * 1000)
+    return _standing(one.end - one.lag_records, one.end, one.last, now_ms, waited_ms)
+
+
 def _standing(head: int, end: int, last: LastCommit | None, now_ms: int, waited_ms: int | None) -> Standing:
     return Standing(
         head,
@@ -275,4 +284,6 @@ def _standing(head: int, end: int, last: LastCommit | None, now_ms: int, waited_
         recent_bytes=last.bytes if last else 0,
         recent_offsets=last.next - last.first if last else 0,
         oldest_ms=None if waited_ms is None else now_ms - waited_ms,
+        # Producers may send old timestamps: nothing that waits did so before the commit in front of it.
+        planned_ms=last.at_us // 1000 if last and last.at_us is not None else None,
     )

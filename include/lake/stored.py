@@ -43,15 +43,30 @@ def stored_partitions(store: ObjectStore, topic: TopicKey, generation: int) -> l
     return sorted(int(folder) for folder in _folders(store, f"{topic}/{generation}/") if folder.isdecimal())
 
 
-def chain_head(store: ObjectStore, chain: ChainKey, start: int) -> Head:
-    """Where the chain ends, `start` when it has no commit; as `Chain.head`, but leaves no hint behind."""
+def chain_head(store: ObjectStore, chain: ChainKey, start: int, *, near: int | None = None) -> Head:
+    """Where the chain ends, `start` when it has no commit; as `Chain.head`, but leaves no hint behind.
+
+    `near`: an offset that is not far from there, or beyond; then few requests do, however long the chain is.
+    """
+    known = _hint(store, chain) if near is None else _committed_at(store, chain, near)
+    return Runner(store, give_up).run(find_head(chain, start, known))
+
+
+def _committed_at(store: ObjectStore, chain: ChainKey, offset: int) -> int | None:
+    cut = cut_at(store, chain, offset)
+    if cut is not None and not cut.committed:
+        # One is begun at most: where the last commit ends.
+        cut = cut_at(store, chain, cut.first - 1) if cut.first else None
+    return None if cut is None else cut.first
+
+
+def _hint(store: ObjectStore, chain: ChainKey) -> int | None:
     found = store.get(chain.hint)
     try:
-        hint = offset_of(orjson.loads(found.body)["first"]) if found else None
+        return offset_of(orjson.loads(found.body)["first"]) if found else None
     except (KeyError, TypeError, ValueError):
         # Advice only: what cannot be read is none.
-        hint = None
-    return Runner(store, give_up).run(find_head(chain, start, hint))
+        return None
 
 
 def cut_at(store: ObjectStore, chain: ChainKey, offset: int) -> BegunCut | None:

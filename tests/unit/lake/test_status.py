@@ -13,11 +13,11 @@ from include.lake.chain_key import ChainKey
 from include.lake.definition import LakeGroup
 from include.lake.driver import GroupLog
 from include.lake.planner import Spot
-from include.lake.status import BAD, GroupStatus, PartitionStatus, group_status
+from include.lake.status import BAD, GroupStatus, PartitionStatus, group_status, standing_of
 from include.log.ports import TopicInfo
 from include.store.memory import MemoryStore
 from include.store.object_store import ObjectInfo
-from tests.lake_stored import Stored, backup_group, event
+from tests.lake_stored import NOW_US, Stored, backup_group, event
 
 AGE_S = 60
 
@@ -86,6 +86,10 @@ def test_what_waits_has_a_lag_an_age_and_about_so_many_bytes(world: Stored) -> N
     assert (one.state, one.committed, one.end, one.lag_records, one.lag_s) == ("open", 10, 30, 20, 30.0)
     assert one.last is not None
     assert one.open_bytes == 20 * one.last.bytes // 10
+    standing = standing_of(one, world.clock.now_us() // 1000)
+    assert standing is not None
+    assert (standing.waiting, standing.since_ms(world.clock.now_us() // 1000)) == (20, NOW_US // 1000 + 1000)
+    assert standing_of(only(status(world, log=Edges(world, None))), 0) is None
     world.clock.advance(AGE_S - 30)
     assert only(status(world)).state == "due"
     world.clock.advance(AGE_S + 1)
@@ -94,6 +98,19 @@ def test_what_waits_has_a_lag_an_age_and_about_so_many_bytes(world: Stored) -> N
     assert "lake_backup" in only(found).todo
     assert not found.healthy
     assert only(status(world, backup_group(run="schedule"))).state == "due"
+
+
+def test_old_timestamps_of_producers_make_nothing_late(world: Stored) -> None:
+    world.store_all(backup_group())
+    writer = world.memory.writer("w")
+    writer.begin()
+    writer.append("events", b"k", b"v", partition=0, timestamp_ms=1_000)
+    writer.commit()
+    world.clock.advance(10)
+    one = only(status(world))
+    assert one.state == "open"
+    assert one.lag_s is not None
+    assert one.lag_s > 10**9
 
 
 def test_a_topic_that_nobody_began_with_says_which_application_to_start(world: Stored) -> None:

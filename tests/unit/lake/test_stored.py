@@ -89,6 +89,28 @@ def test_the_head_is_that_of_the_chain_and_nothing_is_written() -> None:
     assert chain_head(store, ChainKey(TOPIC, 2, 0), 70).next == 70
 
 
+@given(
+    firsts=st.sets(st.integers(0, 10**6), max_size=20),
+    near=st.integers(0, 2 * 10**6),
+    begun=st.booleans(),
+)
+def test_the_head_is_the_same_wherever_it_is_looked_for(firsts: set[int], near: int, begun: bool) -> None:
+    ascending = sorted({0, *firsts})
+    store = stored(ascending, last=ascending[-1] + 7)
+    if begun:
+        store.put(CHAIN.intent(ascending[-1] + 7), b"{}")
+    head = chain_head(store, CHAIN, 0, near=near)
+    expected = Chain(store, CHAIN).head()
+    assert (head.next, head.last, head.unfinished) == (expected.next, expected.last, expected.unfinished)
+
+
+def test_an_intent_alone_at_the_beginning_is_no_head() -> None:
+    store = MemoryStore()
+    store.put(CHAIN.intent(0), b"{}")
+    head = chain_head(store, CHAIN, 0, near=5)
+    assert (head.next, head.last, head.unfinished) == (0, None, True)
+
+
 def test_topics_and_partitions_are_found_whatever_lies_beside_them() -> None:
     store = MemoryStore()
     names = [("events", "id1"), ("events", "id2"), ("events-2", "x"), ("events.dlq", "y")]
