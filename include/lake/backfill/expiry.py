@@ -2,32 +2,26 @@
 
 In this order:
  1. a backfill that was never promoted gets an entry without cuts: from then on it cannot be
- 2. note which cuts are removed, for audits: `<prefix>/_backfill/<topic>~<topic id>/_expired/<generation>-<digest>`
- 3. of each object ask the pointer once more, then delete it
+ 2. of each object the pointer is asked once more, and the object deleted
 
 What the pointer does not read it never reads again, as entries are only added, one for each generation. Intents and
-commits stay: they are the chain, and later backfills keep to them. A reader that looked the pointer up before a
-promotion may still read old objects: leave it time.
+commits stay: they are the chain, and later backfills keep to them. Audits do not miss objects that nobody reads. A
+reader that looked the pointer up before a promotion may still read old objects: leave it time.
 """
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from include.errors import Terminal
-from include.lake.backfill.runs import folder_of_runs
-from include.lake.canonical import dump, load, offset, unreadable
 from include.lake.chain_key import TopicKey
 from include.lake.object_key import ObjectKey
 from include.lake.pointer import Pointer, change_pointer, read_pointer
 from include.store.object_store import ObjectStore
 
-__all__ = ["Eraser", "Expiry", "Unread", "expire", "expired_cuts", "plan_expiry"]
-
-_FIELDS: Final = frozenset({"generation", "cuts"})
+__all__ = ["Eraser", "Expiry", "Unread", "expire", "plan_expiry"]
 
 
 class Unread(NamedTuple):
@@ -137,11 +131,7 @@ def expire(
     # 1. Give up.
     if expiry.gives_up:
         change_pointer(store, expiry.topic, lambda now: _given_up(now, expiry))
-    # 2. Note.
-    body = _note(expiry)
-    digest = hashlib.sha256(body).hexdigest()[:16]
-    store.put_if_absent(f"{_folder(expiry.topic)}{expiry.generation}-{digest}", body)
-    # 3. Remove.
+    # 2. Remove.
     for each in expiry.objects:
         if read_pointer(store, expiry.topic).reads(each.key):
             raise Terminal(
@@ -163,29 +153,3 @@ def _given_up(now: Pointer, expiry: Expiry) -> Pointer:
             fix="Nothing is removed; plan it again.",
         )
     return now if entry is not None else now.promote(expiry.generation, {}, replaces=0)
-
-
-def expired_cuts(store: ObjectStore, topic: TopicKey) -> dict[int, set[tuple[int, int]]]:
-    """By generation the cuts (partition, first) whose data objects were removed: audits do not miss them."""
-    found: dict[int, set[tuple[int, int]]] = {}
-    for info in store.list(_folder(topic)):
-        stored = store.get(info.key)
-        if stored is None:
-            continue
-        value = load(stored.body, info.key, _FIELDS)
-        try:
-            cuts = {(offset(partition), offset(first)) for partition, first in value["cuts"]}
-            found.setdefault(offset(value["generation"]), set()).update(cuts)
-        except (TypeError, ValueError) as error:
-            raise unreadable(info.key, repr(error)) from error
-    return found
-
-
-def _folder(topic: TopicKey) -> str:
-    # No run is named so.
-    return f"{folder_of_runs(topic)}_expired/"
-
-
-def _note(expiry: Expiry) -> bytes:
-    cuts = sorted({(each.key.partition, each.key.first) for each in expiry.objects})
-    return dump({"generation": expiry.generation, "cuts": cuts})

@@ -22,7 +22,7 @@ from include.lake.generations import least_generation
 from include.lake.pointer import Pointer, change_pointer, read_pointer
 from include.store.object_store import ObjectStore
 
-__all__ = ["Run", "Standing", "begin", "folder_of_runs", "run_named", "standing"]
+__all__ = ["Run", "Standing", "begin", "run_named", "standing"]
 
 Standing = Literal["open", "promoted", "given up"]
 """open: written, or to be; promoted: readers follow it; given up: it never will be, and `lake expire` removes it."""
@@ -94,8 +94,7 @@ def standing(pointer: Pointer, run: Run) -> Standing:
     return "promoted" if any(each.cuts for each in entries) else "given up"
 
 
-def folder_of_runs(topic: TopicKey) -> str:
-    """Where runs of the topic are kept, with the slash behind it."""
+def _folder(topic: TopicKey) -> str:
     below = f"_backfill/{topic.topic}~{topic.topic_id}/"
     return f"{topic.prefix}/{below}" if topic.prefix else below
 
@@ -105,14 +104,14 @@ def _key(topic: TopicKey, name: str) -> str:
         raise SettingsError(
             "no name of a backfill", got=name, allowed="1 to 100 letters, digits, . _ -", fix="Give another: --run."
         )
-    return f"{folder_of_runs(topic)}{name}/plan"
+    return f"{_folder(topic)}{name}/plan"
 
 
 def _kept(store: ObjectStore, topic: TopicKey, name: str) -> BackfillPlan:
     key = _key(topic, name)
     found = store.get(key)
     if found is None:
-        folder = folder_of_runs(topic)
+        folder = _folder(topic)
         plans = (info.key.removeprefix(folder) for info in store.list(folder) if info.key.endswith("/plan"))
         names = [plan.removesuffix("/plan") for plan in plans]
         raise Terminal("no backfill of this name", run=name, topic=topic.topic, allowed=names, fix="Name one of them.")

@@ -1,0 +1,169 @@
+"""Objects that nobody reads are removed, and none that somebody reads."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from include.audit.chain import audit_chain
+from include.errors import Terminal
+from include.lake.backfill.asked import Asked
+from include.lake.backfill.expiry import expire, plan_expiry
+from include.lake.backfill.promotion import promote
+from include.lake.backfill.runs import begin, run_named, standing
+from include.lake.generations import take_over
+from include.lake.pointer import change_pointer
+from include.store.memory import MemoryStore
+from tests.unit.lake.backfill.backfill_world import BackfillWorld, days, group, version
+
+RIGHT = version(2, "made", from_offsets={0: 10**6})
+
+
+def asked(first: str = "2024-05-01", last: str = "2024-05-31") -> Asked:
+    return Asked("by_date", "events", days=days(first, last), version=2, raw="raw")
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> BackfillWorld:
+    made = BackfillWorld(tmp_path, version(1, "at"), RIGHT)
+    made.make("events")
+    for day in range(3):
+        made.events("events", 10, day)
+        made.store_all()
+    return made
+
+
+def clean(world: BackfillWorld) -> bool:
+    report = audit_chain(world.store, world.groups, "events", world.clock.now_us())
+    assert not report.findings
+    return True
+
+
+def test_replaced_objects_go_and_what_is_read_stays(world: BackfillWorld) -> None:
+    run = begin(world.store, world.plan(Asked("by_date", "events", offsets={0: (0, 5)}, version=2, raw="raw")))
+    world.write(run)
+    assert plan_expiry(world.store, world.topic_key(), 1).objects == ()
+    promote(world.store, run)
+    read = world.read()
+    found = plan_expiry(world.store, world.topic_key(), 1)
+    assert (len(found.objects), found.kept, found.gives_up) == (1, 2, False)
+    assert clean(world)
+    removed: list[str] = []
+    expire(world.store, world.store, found, lambda each: removed.append(str(each.key)))
+    assert removed == [str(each.key) for each in found.objects]
+    assert world.read() == read
+    assert len(world.objects(1)) == 2
+    assert clean(world)
+    assert plan_expiry(world.store, world.topic_key(), 2).objects == ()
+    # Its commits are still there: a later backfill keeps to the same cuts.
+    again = begin(world.store, world.plan(asked()), "again")
+    world.write(again)
+    promote(world.store, again)
+    assert sorted(world.read()) == sorted(set(world.read()))
+    assert clean(world)
+
+
+def test_a_backfill_that_is_given_up_cannot_be_promoted_afterwards(world: BackfillWorld) -> None:
+    run = begin(world.store, world.plan(asked()), "mine")
+    world.write(run)
+    read = world.read()
+    found = plan_expiry(world.store, world.topic_key(), 2)
+    assert (len(found.objects), found.kept, found.gives_up) == (3, 0, True)
+    assert "it is a backfill that was not promoted" in found.lines()[-1]
+    expire(world.store, world.store, found)
+    assert (world.objects(2), world.read()) == ({}, read)
+    assert standing(world.pointer(), run) == "given up"
+    for _ in range(2):
+        with pytest.raises(Terminal, match="has its entry already"):
+            promote(world.store, run_named(world.store, world.topic_key(), "mine"), accept=True)
+        with pytest.raises(Terminal, match="was given up"):
+            begin(world.store, world.plan(asked()), "mine")
+    expire(world.store, world.store, plan_expiry(world.store, world.topic_key(), 2))
+    assert clean(world)
+
+
+def test_a_promotion_between_plan_and_removal_stops_it(world: BackfillWorld) -> None:
+    run = begin(world.store, world.plan(asked()), "mine")
+    world.write(run)
+    found = plan_expiry(world.store, world.topic_key(), 2)
+    promote(world.store, run)
+    with pytest.raises(Terminal, match="promoted meanwhile"):
+        expire(world.store, world.store, found)
+    assert len(world.objects(2)) == 3
+
+
+def test_an_object_that_is_read_is_not_removed_whatever_the_plan_says(world: BackfillWorld) -> None:
+    run = begin(world.store, world.plan(asked()), "mine")
+    world.write(run)
+    promote(world.store, run)
+    found = plan_expiry(world.store, world.topic_key(), 1)
+    wrong = type(found)(found.topic, 2, plan_of(world, 2), 0, gives_up=False)
+    with pytest.raises(Terminal, match="readers read is not removed"):
+        expire(world.store, world.store, wrong)
+    assert len(world.objects(2)) == 3
+
+
+def plan_of(world: BackfillWorld, generation: int) -> tuple:  # type: ignore[type-arg]
+    """All objects of a generation, as if none was read."""
+    from include.lake.backfill import expiry
+
+    return tuple(expiry._objects(world.store, world.topic_key(), generation))
+
+
+def test_an_expiry_goes_on_after_a_crash(world: BackfillWorld) -> None:
+    run = begin(world.store, world.plan(asked()), "mine")
+    world.write(run)
+
+    class Dies(Exception):
+        pass
+
+    class Eraser:
+        left = 2
+
+        def delete(self, key: str) -> None:
+            self.left -= 1
+            if not self.left:
+                raise Dies
+            world.store.delete(key)
+
+    with pytest.raises(Dies):
+        expire(world.store, Eraser(), plan_expiry(world.store, world.topic_key(), 2))
+    assert len(world.objects(2)) == 2
+    expire(world.store, world.store, plan_expiry(world.store, world.topic_key(), 2))
+    assert world.objects(2) == {}
+
+
+def test_what_an_older_revision_wrote_behind_the_new_one_goes_too(world: BackfillWorld) -> None:
+    old = world.by_date
+    new = world.partitioned(group(version(1, "at"), RIGHT, revision=2))
+    world.store_all(new)
+    world.events("events", 4, 2)
+    world.groups["by_date"] = group(version(1, "at"), RIGHT)
+    world.store_all(world.driver, old)
+    world.partitioned(group(version(1, "at"), RIGHT, revision=2))
+    world.store_all(new)
+    read = world.read()
+    found = plan_expiry(world.store, world.topic_key(), 1)
+    assert (len(found.objects), found.kept) == (1, 3)
+    expire(world.store, world.store, found)
+    assert world.read() == read
+
+
+def test_a_generation_that_is_about_to_take_over_is_left_alone(world: BackfillWorld) -> None:
+    topic = world.topic_key()
+    change_pointer(world.store, topic, lambda now: now.reserve("revision 2", "live"))
+    with pytest.raises(Terminal, match="about to take over"):
+        plan_expiry(world.store, topic, 2)
+    assert take_over(world.store, topic, 2, 1, lambda _chain, _start: 99).generation == 2
+
+
+def test_marks_and_other_topics_are_left_alone(world: BackfillWorld) -> None:
+    run = begin(world.store, world.plan(asked()), "mine")
+    world.write(run)
+    others = ["by_date/events/dt=2024-05-01/_SUCCESS", "by_date/events/dt=2024-05-01/2_0_x", "by_date/events2/2_0_x"]
+    for key in others:
+        world.store.put(key, b"")
+    expire(world.store, MemoryStore(), plan_expiry(world.store, world.topic_key(), 2))
+    found = plan_expiry(world.store, world.topic_key(), 2)
+    assert {str(each.key) for each in found.objects} & set(others) == set()
