@@ -112,8 +112,11 @@ class Stored(World):
     def logics(self, name: str, group: LakeGroup, topic: str = "events") -> Logics:
         return logics_of(name, group, topic, ParserMeans(self.folder))
 
+    def begin(self, group: LakeGroup, name: str = "g") -> Driver:
+        return Driver(name, group, self, self.store, _Pool(self, name, group), self.clock, Report(name), "here")
+
     def store_all(self, group: LakeGroup, name: str = "g") -> None:
-        driver = Driver(name, group, self, self.store, _Pool(self, name, group), self.clock, Report(name), "here")
+        driver = self.begin(group, name)
         driver.freeze()
         while driver.left("flush"):
             driver.step("flush")

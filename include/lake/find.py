@@ -69,7 +69,7 @@ def find_record(
             if offset < _promised(store, chain, cut.first):
                 text = f"the cut that begins at {cut.first} is promised, and not committed yet"
                 return Found(topic, partition, offset, "under way", text, generation, cut.first)
-            break
+            continue
         commit = Chain(store, chain).commit(cut.first)
         if commit is not None and offset < commit.next:
             return _in_cut(store, chain, commit, offset, declared, ask)

@@ -25,7 +25,9 @@ _PATTERN: Final = set("*?[]{}\\")
 _HIVE: Final = "hive_partitioning = true"
 _DUCKDB: Final[Mapping[ContentKind, str]] = {
     "parquet": f"read_parquet({{files}}, union_by_name = true, {_HIVE})",
-    "json_lines": f"read_json({{files}}, format = 'newline_delimited', union_by_name = true, {_HIVE})",
+    "json_lines": (
+        f"read_json({{files}}, format = 'newline_delimited', union_by_name = true, sample_size = -1, {_HIVE})"
+    ),
     "text": (
         "read_csv({files}, columns = {{'line': 'VARCHAR'}}, auto_detect = false, header = false, delim = '', "
         f"quote = '', escape = '', force_not_null = ['line'], {_HIVE})"
@@ -81,6 +83,8 @@ def read_set_of(
 def duckdb_sql(found: ReadSet) -> str:
     """A query over all records, one for each format; DuckDB knows the bucket by a secret (`CREATE SECRET`).
 
+    Members of JSON become columns, those of all records (`sample_size`); lines of text come as they are written, with
+    the escapes of `embedded: escape`.
     Raises `SettingsError` for SequenceFiles, which DuckDB cannot read, and for no object at all.
     """
     queries = []

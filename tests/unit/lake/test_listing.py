@@ -6,8 +6,13 @@ import datetime as dt
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from include.errors import SettingsError, Terminal
+from include.lake.chain import Chain
+from include.lake.chain_key import ChainKey
+from include.lake.contents import open_contents
 from include.lake.definition import LakeGroup
 from include.lake.generations import lives
 from include.lake.listing import Dates, ListedObject, list_objects
@@ -114,7 +119,7 @@ def test_readers_get_each_format_apart_and_nothing_refused(tmp_path: Path) -> No
     assert duckdb_sql(found).splitlines() == [
         (
             "SELECT * FROM read_json(['s3://lake/dates/events/dt=2026-11-21/1_0_00000000000000000000.jsonl'], "
-            "format = 'newline_delimited', union_by_name = true, hive_partitioning = true);"
+            "format = 'newline_delimited', union_by_name = true, sample_size = -1, hive_partitioning = true);"
         ),
         (
             "SELECT * FROM read_csv(['s3://lake/dates/events/dt=2026-11-21/2_0_00000000000000000003.txt.gz'], "
@@ -156,3 +161,45 @@ def test_signs_that_a_reader_takes_for_a_pattern_are_refused_and_quotes_are_doub
         spark_paths(ReadSet("b", "d/e", {"sequence": ("d/e/a,b/1",)}), "sequence")
     with pytest.raises(SettingsError, match="no object is of these dates"):
         spark_line(ReadSet("b", "d/e", {}))
+
+
+def read_all(world: Stored, group: LakeGroup) -> list[bytes]:
+    """The values that readers of all dates find."""
+    found = listed(world, group, Dates(dt.date(2026, 1, 1), dt.date(2026, 12, 31)))
+    bodies = [(each.key, world.store.get(each.key)) for each in found]
+    return [
+        record.value or b""
+        for key, stored in bodies
+        if stored is not None
+        for record in open_contents(stored.body, key).messages
+    ]
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    batches=st.lists(st.lists(st.integers(0, 3), min_size=1, max_size=5), min_size=1, max_size=5),
+    upgrades=st.sets(st.integers(1, 4)),
+)
+def test_readers_find_each_record_once_though_older_revisions_write_on(
+    batches: list[list[int]], upgrades: set[int], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    world, revision = Stored(tmp_path_factory.mktemp("lake")), 1
+    group = parsing_group()
+    writers = [world.begin(group)]
+    values: list[bytes] = []
+    for number, batch in enumerate(batches):
+        if number in upgrades:
+            revision += 1
+            group = parsing_group(revision=revision)
+            writers.append(world.begin(group))
+        made = [event(len(values) + place, days_ago=days) for place, days in enumerate(batch)]
+        values += made
+        world.append(list(made))
+        # The newest one first, so that those before it still write what it has written, too.
+        for writer in reversed(writers):
+            for _ in range(20):
+                writer.step("flush")
+                world.clock.advance(0.5)
+    assert sorted(read_all(world, group)) == sorted(values)
+    heads = {Chain(world.store, ChainKey(world.key(group), n, 0)).head().next for n in range(1, revision + 1)}
+    assert heads == {world.edge()[1]}
