@@ -48,13 +48,15 @@ FLUSH PRIVILEGES;
 def prepare(site: Site, row: Service) -> tuple[Launch, ...]:
     """Create the data folder once, write the init file, return the server."""
     folder, home = site.folder(row), site.install(row)
+    temporary = folder / "tmp"
+    temporary.mkdir(parents=True, exist_ok=True)
     accounts.give(folder, site.account)
-    environment = site.server_environment(LD_LIBRARY_PATH=str(home / "libs"))
+    # A server that starts deletes the temporary tables of those that share its folder for them; that one, too, which
+    # makes the system tables.
+    environment = site.server_environment(LD_LIBRARY_PATH=str(home / "libs"), TMPDIR=str(temporary))
     data = folder / "data"
     if not (data / "mysql").exists():
         _create(site, row, environment)
-    temporary = folder / "tmp"
-    temporary.mkdir(exist_ok=True)
     init = folder / "accounts.sql"
     init.write_text(
         _ACCOUNTS.format(
@@ -77,7 +79,6 @@ def prepare(site: Site, row: Service) -> tuple[Launch, ...]:
         "--bind-address=127.0.0.1",
         "--server-id=1",
         f"--log-bin={data / 'bin'}",
-        # A server that starts deletes the temporary tables of those that share its folder for them.
         f"--tmpdir={temporary}",
         *BINLOG,
         # Loopback alone is served, and making a key for TLS takes seven seconds of each start.
