@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -47,17 +48,18 @@ def command(group_name: str | None, topic: str | None, with_gone: bool, as_json:
     groups = groups_meant(deployment, group_name, topic)
     kafka, store, clock = deployment.one("kafka", Kafka), open_store(deployment), SystemClock()
     found = []
-    for name, group in groups.items():
-        meant = group if topic is None else group.model_copy(update={"topics": (topic,)})
-        told = _told(state_folder(), group.application, name)
-        log = KafkaGroupLog(kafka.bootstrap, kafka.options, timeout_s=_PATIENCE_S)
-        status = group_status(name, meant, store, log, clock.now_us() // 1000, told)
-        shown = tuple(
-            each
-            for each in status.partitions
-            if (with_gone or each.state != "gone") and (topic is None or each.topic == topic)
-        )
-        found.append(dataclasses.replace(status, partitions=shown))
+    with click.progressbar(groups.items(), label="groups", file=sys.stderr, hidden=not sys.stderr.isatty()) as shown:
+        for name, group in shown:
+            meant = group if topic is None else group.model_copy(update={"topics": (topic,)})
+            told = _told(state_folder(), group.application, name)
+            log = KafkaGroupLog(kafka.bootstrap, kafka.options, timeout_s=_PATIENCE_S)
+            status = group_status(name, meant, store, log, clock.now_us() // 1000, told)
+            partitions = tuple(
+                each
+                for each in status.partitions
+                if (with_gone or each.state != "gone") and (topic is None or each.topic == topic)
+            )
+            found.append(dataclasses.replace(status, partitions=partitions))
     if as_json:
         click.echo(orjson.dumps({"groups": [_json(each) for each in found]}).decode())
     else:

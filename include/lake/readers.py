@@ -22,6 +22,7 @@ from include.store.object_store import ObjectStore
 __all__ = ["ReadSet", "duckdb_sql", "read_set", "read_set_of", "spark_line", "spark_paths"]
 
 _PATTERN: Final = set("*?[]{}\\")
+_SCHEMA: Final = "schema="
 _HIVE: Final = "hive_partitioning = true"
 _DUCKDB: Final[Mapping[ContentKind, str]] = {
     "parquet": f"read_parquet({{files}}, union_by_name = true, {_HIVE})",
@@ -44,7 +45,7 @@ _SPARK: Final[Mapping[ContentKind, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class ReadSet:
-    """The keys to read, by format, each sorted. Those of one format can be read as one table.
+    """The keys to read, by format, each sorted.
 
     `folder` is the topic's, below which folders are partition columns.
     """
@@ -81,14 +82,14 @@ def read_set_of(
 
 
 def duckdb_sql(found: ReadSet) -> str:
-    """A query over all records, one for each format; DuckDB knows the bucket by a secret (`CREATE SECRET`).
+    """A query over all records for each table; DuckDB knows the bucket by a secret (`CREATE SECRET`).
 
-    Members of JSON become columns, those of all records (`sample_size`); lines of text come as they are written, with
-    the escapes of `embedded: escape`.
+    A table is a format; of Avro each schema, as readers take one for all files. Members of JSON become columns, those
+    of all records (`sample_size`); lines of text come as they are written, with the escapes of `embedded: escape`.
     Raises `SettingsError` for SequenceFiles, which DuckDB cannot read, and for no object at all.
     """
     queries = []
-    for kind, keys in _some(found).items():
+    for kind, keys in _tables(found):
         call = _DUCKDB.get(kind)
         if call is None:
             raise SettingsError(
@@ -97,7 +98,7 @@ def duckdb_sql(found: ReadSet) -> str:
                 folder=found.folder,
                 fix="Read them with Spark (`--as spark`), or show one with `lyrebird lake cat`.",
             )
-        files = ", ".join("'" + uri.replace("'", "''") + "'" for uri in _uris(found, kind, "s3"))
+        files = ", ".join("'" + uri.replace("'", "''") + "'" for uri in _uris(found.bucket, keys, "s3"))
         # Text for whoever asked, never run here; the names in it are quoted.
         queries.append(f"SELECT * FROM {call.format(files=f'[{files}]')};")  # noqa: S608
     return "\n".join(queries)
@@ -105,7 +106,43 @@ def duckdb_sql(found: ReadSet) -> str:
 
 def spark_paths(found: ReadSet, kind: ContentKind, scheme: str = "s3a") -> list[str]:
     """Paths for a DataFrameReader, or with commas between for `SparkContext.sequenceFile`."""
-    paths = _uris(found, kind, scheme)
+    return _paths(found, kind, found.keys.get(kind, ()), scheme)
+
+
+def spark_line(found: ReadSet, scheme: str = "s3a") -> str:
+    """PySpark that reads all records, a line for each table (see `duckdb_sql`); folders below the topic become columns.
+
+    SequenceFiles come as pairs of key and value, without these columns. Avro needs Spark's package spark-avro.
+    """
+    lines = []
+    for kind, keys in _tables(found):
+        paths = _paths(found, kind, keys, scheme)
+        if kind == "sequence":
+            lines.append(f"spark.sparkContext.sequenceFile({','.join(paths)!r})")
+        else:
+            base = f"{scheme}://{found.bucket}/{found.folder}"
+            # Spark takes the columns of one file for those of all, unless it is told to look at each.
+            merged = '.option("mergeSchema", "true")' if kind == "parquet" else ""
+            reader = f'spark.read.format("{_SPARK[kind]}").option("basePath", {base!r}){merged}'
+            lines.append(f"{reader}.load({paths!r})")
+    return "\n".join(lines)
+
+
+def _tables(found: ReadSet) -> list[tuple[ContentKind, list[str]]]:
+    """What can be read as one table each."""
+    if not found.keys:
+        raise SettingsError("no object is of these dates", folder=found.folder, fix="Choose other dates.")
+    tables: dict[tuple[ContentKind, str], list[str]] = {}
+    for kind, keys in found.keys.items():
+        for key in keys:
+            folder = key.split("/")[-2] if kind == "avro" else ""
+            schema = folder if folder.startswith(_SCHEMA) else ""
+            tables.setdefault((kind, schema), []).append(key)
+    return [(kind, keys) for (kind, _), keys in tables.items()]
+
+
+def _paths(found: ReadSet, kind: ContentKind, keys: Sequence[str], scheme: str) -> list[str]:
+    paths = _uris(found.bucket, keys, scheme)
     with_comma = next((path for path in paths if "," in path), None) if kind == "sequence" else None
     if with_comma is not None:
         raise Terminal(
@@ -114,30 +151,7 @@ def spark_paths(found: ReadSet, kind: ContentKind, scheme: str = "s3a") -> list[
     return paths
 
 
-def spark_line(found: ReadSet, scheme: str = "s3a") -> str:
-    """PySpark that reads all records, a line for each format; folders below the topic become columns.
-
-    SequenceFiles come as pairs of key and value, without these columns.
-    """
-    lines = []
-    for kind in _some(found):
-        paths = spark_paths(found, kind, scheme)
-        if kind == "sequence":
-            lines.append(f"spark.sparkContext.sequenceFile({','.join(paths)!r})")
-        else:
-            base = f"{scheme}://{found.bucket}/{found.folder}"
-            lines.append(f'spark.read.format("{_SPARK[kind]}").option("basePath", {base!r}).load({paths!r})')
-    return "\n".join(lines)
-
-
-def _some(found: ReadSet) -> Mapping[ContentKind, Sequence[str]]:
-    if not found.keys:
-        raise SettingsError("no object is of these dates", folder=found.folder, fix="Choose other dates.")
-    return found.keys
-
-
-def _uris(found: ReadSet, kind: ContentKind, scheme: str) -> list[str]:
-    keys = found.keys.get(kind, ())
+def _uris(bucket: str, keys: Sequence[str], scheme: str) -> list[str]:
     for key in keys:
         if _PATTERN & set(key):
             raise Terminal(
@@ -146,4 +160,4 @@ def _uris(found: ReadSet, kind: ContentKind, scheme: str) -> list[str]:
                 signs="".join(sorted(_PATTERN & set(key))),
                 fix="Read this object by itself (`lyrebird lake cat`), and let the parser give other names.",
             )
-    return [f"{scheme}://{found.bucket}/{key}" for key in keys]
+    return [f"{scheme}://{bucket}/{key}" for key in keys]

@@ -151,6 +151,20 @@ def test_a_sequence_file_is_one_by_its_declared_ending() -> None:
     assert list(read_set_of("b", "d", "e", [one]).keys) == ["text"]
 
 
+def test_each_schema_of_avro_is_a_table_and_parquet_is_one_with_all_columns() -> None:
+    keys = ("d/e/dt=1/schema=1/a.avro", "d/e/dt=1/schema=2/b.avro", "d/e/dt=2/schema=1/c.avro")
+    parquet = ("d/e/dt=1/schema=1/a.parquet", "d/e/dt=1/schema=2/b.parquet")
+    found = ReadSet("b", "d/e", {"avro": keys, "parquet": parquet})
+    first, second, third = duckdb_sql(found).splitlines()
+    assert first == f"SELECT * FROM read_avro(['s3://b/{keys[0]}', 's3://b/{keys[2]}']);"
+    assert second == f"SELECT * FROM read_avro(['s3://b/{keys[1]}']);"
+    assert third.startswith("SELECT * FROM read_parquet([")
+    assert "union_by_name = true" in third
+    assert [line.count("load(") for line in spark_line(found).splitlines()] == [1, 1, 1]
+    assert '.option("mergeSchema", "true").load(' in spark_line(found).splitlines()[2]
+    assert spark_paths(found, "avro", "s3") == [f"s3://b/{key}" for key in keys]
+
+
 def test_signs_that_a_reader_takes_for_a_pattern_are_refused_and_quotes_are_doubled() -> None:
     odd = ReadSet("b", "d/e", {"parquet": ("d/e/c=it's/1.parquet",)})
     assert "'s3://b/d/e/c=it''s/1.parquet'" in duckdb_sql(odd)
