@@ -20,6 +20,7 @@ from include.lake.log_ranges import PortRanges
 from include.lake.logics import logics_of
 from include.lake.object_key import ObjectKey
 from include.lake.parsing.definition import Means as ParserMeans
+from include.lake.planner import Spot
 from include.lake.pointer import Pointer, read_pointer
 from include.lake.task import Means, Outcome, Task, run_task
 from include.store.object_store import ObjectStore
@@ -77,6 +78,10 @@ class BackfillWorld(World):
             self.store, PortRanges(self.memory.reader(), self.memory.admin()), logics, self.folder, self.clock
         )
         return run_task(task, means)
+
+    def timestamp_ms(self, spot: Spot, offset: int) -> int:
+        begin = self.memory.reader().begin_offsets(spot.topic)[spot.partition]
+        return super().timestamp_ms(spot, max(begin, offset))
 
     def send(self, topic: str, values: Sequence[bytes | None], partition: int = 0) -> None:
         writer = self.memory.writer("w")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import pickle
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +13,10 @@ from include.errors import Terminal, Transient
 from include.lake.backfill.asked import Asked
 from include.lake.backfill.comparison import compare
 from include.lake.backfill.promotion import promote
+from include.lake.backfill.rewrite import rewrite, tasks_of
 from include.lake.backfill.runs import Run, begin, run_named, standing
+from include.lake.planner import Range, Spot
+from include.lake.task import Means, Task
 from include.store.memory import MemoryStore
 from include.store.object_store import ObjectInfo, StoredObject
 from tests.unit.lake.backfill.backfill_world import BackfillWorld, days, group, version
@@ -168,6 +173,34 @@ def run_name(world: BackfillWorld) -> str:
 def kept(objects: dict[str, bytes]) -> dict[str, bytes]:
     """Those that are the same in every world: markers in what is set aside come of the topic's id."""
     return {name: body for name, body in objects.items() if not name.startswith("_quarantine")}
+
+
+def test_tasks_have_cuts_that_follow_on_each_other_and_travel_to_other_hosts(tmp_path: Path) -> None:
+    world = filled(tmp_path, WRONG, RIGHT)
+    plan = world.plan(asked())
+    together, apart = (tasks_of(plan, {1: 2}, "w", most) for most in (1 << 30, 1))
+    assert [(task.range.spot.partition, len(task.cuts)) for task in together] == [(0, 3), (1, 3)]
+    assert [task.cuts for task in apart] == [((cut.first, cut.next),) for cut in plan.cuts]
+    holed = dataclasses.replace(plan, cuts=plan.cuts[:1] + plan.cuts[2:])
+    assert [len(task.cuts) for task in tasks_of(holed, {1: 2}, "w", 1 << 30)] == [1, 1, 3]
+    assert pickle.loads(pickle.dumps((together, rewrite))) == (together, rewrite)
+
+
+def test_a_task_of_another_kind_is_refused(tmp_path: Path) -> None:
+    world = filled(tmp_path, WRONG, RIGHT)
+    task = Task("by_date", "by_date", Range(Spot("events", "id", 0), 0, 5, "age", ""), 1, 0, 1, "w")
+    outcome = rewrite(task, Means(world.store, None, None, tmp_path, world.clock))  # type: ignore[arg-type]
+    assert "no task of a backfill" in str(outcome.error)
+
+
+def test_a_cut_that_ends_elsewhere_than_planned_stops_the_run(tmp_path: Path) -> None:
+    world = filled(tmp_path, WRONG, RIGHT)
+    run = begin(world.store, world.plan(asked()), "mine")
+    cuts = run.plan.cuts
+    joined = dataclasses.replace(run.plan, cuts=(cuts[0]._replace(next=cuts[1].next), *cuts[2:]))
+    world.write(dataclasses.replace(run, plan=joined))
+    with pytest.raises(Terminal, match=r"ends elsewhere than it was planned.*partition=0"):
+        world.write(run)
 
 
 def test_a_run_keeps_the_plan_that_it_began_with(tmp_path: Path) -> None:

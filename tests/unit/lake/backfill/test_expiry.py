@@ -9,10 +9,11 @@ import pytest
 from include.audit.chain import audit_chain
 from include.errors import Terminal
 from include.lake.backfill.asked import Asked
-from include.lake.backfill.expiry import expire, plan_expiry
+from include.lake.backfill.expiry import Expiry, Unread, expire, plan_expiry
 from include.lake.backfill.promotion import promote
 from include.lake.backfill.runs import begin, run_named, standing
 from include.lake.generations import take_over
+from include.lake.object_key import ObjectKey
 from include.lake.pointer import change_pointer
 from include.store.memory import MemoryStore
 from tests.unit.lake.backfill.backfill_world import BackfillWorld, days, group, version
@@ -97,18 +98,12 @@ def test_an_object_that_is_read_is_not_removed_whatever_the_plan_says(world: Bac
     run = begin(world.store, world.plan(asked()), "mine")
     world.write(run)
     promote(world.store, run)
-    found = plan_expiry(world.store, world.topic_key(), 1)
-    wrong = type(found)(found.topic, 2, plan_of(world, 2), 0, gives_up=False)
+    key = next(info for info in world.store.list("by_date/events/") if "/2_" in info.key)
+    unread = Unread(ObjectKey.parse(key.key, "by_date"), key.size_bytes)
+    wrong = Expiry(world.topic_key(), 2, (unread,), 0, gives_up=False)
     with pytest.raises(Terminal, match="readers read is not removed"):
         expire(world.store, world.store, wrong)
     assert len(world.objects(2)) == 3
-
-
-def plan_of(world: BackfillWorld, generation: int) -> tuple:  # type: ignore[type-arg]
-    """All objects of a generation, as if none was read."""
-    from include.lake.backfill import expiry
-
-    return tuple(expiry._objects(world.store, world.topic_key(), generation))
 
 
 def test_an_expiry_goes_on_after_a_crash(world: BackfillWorld) -> None:
