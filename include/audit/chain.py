@@ -15,8 +15,9 @@ that are due, and nothing else unless it is told to mend.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cache, partial
 from typing import Final, Literal
 
 from include.audit.chain_finding import Finding
@@ -37,19 +38,23 @@ Depth = Literal["names", "labels", "bytes"]
 STALE_S: Final = 3600
 
 
+def _unknown(_topic: str) -> None:
+    return None
+
+
 @dataclass(frozen=True)
 class Options:
     """How an audit is made.
 
-    `stale_s`: for how long a cut may be under way. `compacted`: Kafka compacts the topic, so that groups may differ in
-    what they read of it; None where that is not known. `mend`: write wrong summaries anew, and put commits back that
-    only a summary has.
+    `stale_s`: for how long a cut may be under way. `compacted`: whether Kafka compacts a topic, so that groups may
+    differ in what they read of it, None where that is not known; asked where they do. `mend`: write wrong summaries
+    anew, and put commits back that only a summary has.
     """
 
     depth: Depth = "names"
     stale_s: int = STALE_S
     mend: bool = False
-    compacted: bool | None = None
+    compacted: Callable[[str], bool | None] = _unknown
 
 
 def audit_chain(
@@ -85,7 +90,7 @@ def audit_chain(
         for audit in found:
             audit.read_objects(marks=[other for other in found if other is not audit])
     findings: list[Finding] = [finding for audit in found for finding in audit.findings]
-    differing, notes = versus(found, compacted=asked.compacted, deep=asked.depth == "bytes")
+    differing, notes = versus(found, compacted=cache(partial(asked.compacted, topic)), deep=asked.depth == "bytes")
     findings += differing
     return ChainReport(
         topic, iso(now_us), asked.depth, tuple(audit.figures for audit in found), tuple(findings), tuple(notes)

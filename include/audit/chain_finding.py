@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from include.lake.chain_key import ChainKey, TopicKey
 
@@ -65,17 +65,20 @@ class Finding:
         return f"{self.fault}: {self.group}{where}:{key} {self.meaning}"
 
 
-class Findings(list[Finding]):
-    """Those of one group; makes them from where they are."""
+_MADE_AGAIN: Final = frozenset({"object missing", "object changed", "object wrong"})
 
-    def __init__(self, group: str) -> None:
+
+class Findings(list[Finding]):
+    """Those of one group; makes them from where they are. `parsed`: its objects can be made again from a backup."""
+
+    def __init__(self, group: str, *, parsed: bool = False) -> None:
         super().__init__()
-        self.group = group
+        self.group, self._parsed = group, parsed
 
     def add(
         self,
         fault: Fault,
-        place: ChainKey | TopicKey,
+        place: ChainKey | TopicKey | str,
         meaning: str,
         *,
         first: int | None = None,
@@ -83,27 +86,30 @@ class Findings(list[Finding]):
         key: str = "",
         run: str = "",
     ) -> None:
-        """Note a fault at `place`; `run` is the command that comes next, by default the one that tells of the offset.
+        """Note a fault at `place`, a topic's name where no life of it is meant; `run` is the command that comes next.
 
-        `{topic}`, `{group}` and `{key}` in it are filled in, fit for a shell.
+        `{topic}`, `{group}` and `{key}` in it are filled in, fit for a shell. Without it: a backfill's plan where that
+        helps, else what tells of the offset.
         """
         chain = place if isinstance(place, ChainKey) else None
-        topic = chain.of if chain else place
-        if not isinstance(topic, TopicKey):
-            raise TypeError(f"{place!r} is no place")
+        life = place if isinstance(place, TopicKey) else chain.of if chain else None
+        topic = life.topic if life else str(place)
         if not run:
             run = "lyrebird lake status"
             if chain is not None and first is not None:
                 run = f"lyrebird lake where {{topic}} {chain.partition} {first}"
-        names = {"topic": topic.topic, "group": self.group, "key": key}
+                if self._parsed and fault in _MADE_AGAIN:
+                    span = f"{chain.partition}:{first}-{until or first + 1}"
+                    run = f"lyrebird lake backfill {{topic}} --group {{group}} --offsets {span} --plan"
+        names = {"topic": topic, "group": self.group, "key": key}
         command = run.format(**{name: shlex.quote(text) for name, text in names.items()})
         generation, partition = (chain.generation, chain.partition) if chain else (None, None)
         self.append(
             Finding(
                 fault,
                 self.group,
-                topic.topic,
-                topic.topic_id,
+                topic,
+                life.topic_id if life else "",
                 generation,
                 partition,
                 first,

@@ -42,7 +42,7 @@ class GroupAudit:
     ) -> None:
         self._store, self._group, self._topic, self._progress, self._mend = store, group, topic, progress, mend
         self.name, self.kind = name, group.kind
-        self.findings = Findings(name)
+        self.findings = Findings(name, parsed=group.kind == "partition")
         self.figures = GroupFigures(name, group.kind)
         self.segments: dict[Place, list[Segment]] = {}
         self._lives: list[LifeChains] = []
@@ -60,7 +60,11 @@ class GroupAudit:
             }
             self._lives.append(LifeChains(topic, pointer, chains))
             self._follow(listing, pointer, chains)
-        return bool(self._lives)
+        return bool(self._lives) or next(iter(self._store.list(self._folder)), None) is not None
+
+    @property
+    def _folder(self) -> str:
+        return f"{self._group.prefix}/{self._topic}/"
 
     def _looked(self, topic: TopicKey) -> tuple[LifeListing, Pointer]:
         """A listing, and the pointer as it was before and after: one that changed meanwhile may name what was not."""
@@ -128,8 +132,6 @@ class GroupAudit:
     def check_objects(self, *, labels: bool) -> None:
         """List the data objects and compare; with `labels` ask each how it was put."""
         self._progress.begin(f"{self.name}: objects")
-        if not self._lives:
-            return
         self._checked = check_objects(
             self._store, self._topic, self._group.prefix, self._lives, self.findings, self._progress
         )

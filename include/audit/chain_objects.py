@@ -72,7 +72,7 @@ def check_objects(
             progress.advance(_TICK)
     for key in sorted(expected):
         _missing(store, key, prefix, lives, check, findings)
-    judge = _Extra(store, prefix, lives, check, findings)
+    judge = _Extra(store, topic, prefix, lives, check, findings)
     for key in extra:
         if key not in unjudged:
             judge(key)
@@ -156,9 +156,15 @@ class _Extra:
     """Judges objects that no commit listed, by what their cut says now."""
 
     def __init__(
-        self, store: ObjectStore, prefix: str, lives: Sequence[LifeChains], check: ObjectCheck, findings: Findings
+        self,
+        store: ObjectStore,
+        topic: str,
+        prefix: str,
+        lives: Sequence[LifeChains],
+        check: ObjectCheck,
+        findings: Findings,
     ) -> None:
-        self._store, self._prefix, self._lives = store, prefix, lives
+        self._store, self._topic, self._prefix, self._lives = store, topic, prefix, lives
         self._check, self._findings = check, findings
         self._cuts: dict[tuple[ChainKey, int], tuple[set[str] | None, set[str]]] = {}
 
@@ -168,10 +174,10 @@ class _Extra:
         try:
             name, life = _chain_of(key, self._prefix, self._lives)
         except Terminal:
-            self._add(self._lives[0].topic, key, "is no object of the lake, in a folder of its own")
+            self._add(self._topic, key, "is no object of the lake, in a folder of its own")
             return
         if life is None:
-            self._add(self._lives[0].topic, key, f"is of generation {name.generation}, which nobody reserved")
+            self._add(self._topic, key, f"is of generation {name.generation}, which nobody reserved")
             return
         chain = ChainKey(life.topic, name.generation, name.partition)
         walked = life.chains.get((name.generation, name.partition))
@@ -202,7 +208,7 @@ class _Extra:
             self._cuts[chain, first] = committed, promised or set()
         return self._cuts[chain, first]
 
-    def _add(self, place: ChainKey | TopicKey, key: str, meaning: str, first: int | None = None) -> None:
+    def _add(self, place: ChainKey | str, key: str, meaning: str, first: int | None = None) -> None:
         self._findings.add("object extra", place, meaning, first=first, key=key, run="lyrebird lake cat {key}")
 
 

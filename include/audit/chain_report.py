@@ -53,14 +53,14 @@ class GroupFigures:
             heads = ", ".join(f"{p}:{head}" for p, head in sorted(found.items()))
             out.append(f"    complete up to {heads or 'nothing'} (topic id {life})")
         for number, text in (
-            (self.lost, "offsets were lost to the log's retention before they were stored"),
-            (self.under_way, "cuts under way or left by an overtaken generation"),
+            (self.lost, "offsets lost to the log's retention before they were stored"),
+            (self.under_way, "cuts under way, or left by an overtaken generation"),
             (self.replaced, "objects gone of cuts that readers find in another generation"),
             (self.summaries, "summaries written"),
             (self.mended, "objects of the chain mended"),
         ):
             if number:
-                out.append(f"    {number:,} {text}")
+                out.append(f"    {text}: {number:,}")
         return out
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from include.audit.chain_compare import Difference, differences
 from include.audit.chain_finding import Finding, Findings, counted
@@ -11,10 +11,13 @@ from include.audit.chain_group import GroupAudit
 __all__ = ["versus"]
 
 
-def versus(audits: Sequence[GroupAudit], *, compacted: bool | None, deep: bool) -> tuple[list[Finding], list[str]]:
+def versus(
+    audits: Sequence[GroupAudit], *, compacted: Callable[[], bool | None], deep: bool
+) -> tuple[list[Finding], list[str]]:
     """Findings and notes about counts, each partition group against each backup, up to the lower head.
 
-    Of a log that is compacted a group that reads later reads less: then a difference is no fault.
+    Of a log that is compacted a group that reads later reads less: then a difference is no fault. `compacted` is asked
+    where there is one.
     """
     findings: list[Finding] = []
     notes: list[str] = []
@@ -24,7 +27,7 @@ def versus(audits: Sequence[GroupAudit], *, compacted: bool | None, deep: bool) 
             noted = Findings(audit.name)
             for place, segments in audit.segments.items():
                 for each in differences(segments, backup.segments.get(place, [])):
-                    if compacted:
+                    if compacted():
                         notes.append(_note(audit, backup, place[1], each))
                     else:
                         _add(noted, audit, backup, place, each, deep=deep)

@@ -16,6 +16,7 @@ COMMANDS: Final[dict[str, Entry]] = {
     "cat": Entry("lake_cat", "The records of an object, ours or Secor's."),
     "files": Entry("lake_files", "Exactly the objects that readers of some dates read."),
     "policy": Entry("lake_policy", "Which rule holds for a topic, and why."),
+    "audit": Entry("lake_audit", "Prove that every record is there once, and nothing was changed."),
     "backfill": Entry("lake_backfill", "Make days of a topic again from the raw copy, or plan it."),
     "promote": Entry("lake_promote", "Compare a backfill, and let readers follow it."),
     "expire": Entry("lake_expire", "Remove objects that no reader reads any more."),

@@ -78,16 +78,28 @@ class KafkaAdmin:
 
     def largest(self, topic: str) -> int | None:
         """See `TopicAdmin`."""
+        found = self._setting(topic, "max.message.bytes", "ask what a topic takes")
+        return None if found is None else int(found)
+
+    def compacts(self, topic: str) -> bool | None:
+        """Whether records of the topic go when newer ones have their key; None where Kafka does not tell this account.
+
+        Raises as `largest` does.
+        """
+        found = self._setting(topic, "cleanup.policy", "ask what a topic keeps")
+        return None if found is None else "compact" in found.split(",")
+
+    def _setting(self, topic: str, name: str, what: str) -> str | None:
         resource = ConfigResource(ConfigResource.Type.TOPIC, topic)
         try:
-            with self._connection.asking("ask what a topic takes", topic=topic):
+            with self._connection.asking(what, topic=topic):
                 futures = self._client.describe_configs([resource], request_timeout=self._timeout_s)
                 found = futures[resource].result(self._timeout_s + 1)
         except Terminal as error:
             if _code(error) in _NOT_TOLD:
                 return None
             raise
-        return int(found["max.message.bytes"].value)
+        return str(found[name].value)
 
     def names(self) -> list[str]:
         """See `TopicAdmin`."""

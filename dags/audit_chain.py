@@ -1,0 +1,80 @@
+"""### Audit the lake's chains.
+
+**Purpose.** Proves that object storage has every record of every topic once in each group of the lake: walks the chains
+of commits, compares them with the objects that are there, and partition groups with backups. An audit that finds
+something fails the run.
+
+**When it runs.** Every night at 03:30 UTC, over all topics of all groups, and whenever a person starts it; when it is
+new, not before the next night. *Deep* reads every object as well, which costs what reading the whole lake costs.
+
+**Must not run beside.** Another audit of chains: one run at a time. It runs beside writers, backfills and expiry by
+design; what is not committed yet is not judged.
+
+**When it fails.** In `audit`: the audit could not be made (the store away); it is tried again by itself, from its
+start. In `verdict`: there are findings; the mail says the first one, and the command that shows all of them with what
+to do about each. It is not tried again.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from airflow.sdk import DAG, CronTriggerTimetable, Param, task
+
+from include.settings.applications import Alerts
+from include.settings.deployment import Deployment
+from supervision.alerts import default_args, mails
+from supervision.chain_audit import check_chain_audit, judge_chain_audit
+from supervision.command import LyrebirdOperator
+from supervision.refusing import refusing
+
+deployment = Deployment.load()
+ALERTS = deployment.one("alerts", Alerts)
+GROUPS = sorted(str(name) for name in deployment.values.get("lake") or {})
+
+with DAG(
+    dag_id="audit_chain",
+    # Without groups there is nothing to prove: only a person starts it.
+    schedule=CronTriggerTimetable("30 3 * * *", timezone="UTC", run_immediately=False) if GROUPS else None,
+    catchup=False,
+    max_active_runs=1,
+    is_paused_upon_creation=False,
+    tags=["audit", "lake"],
+    doc_md=__doc__,
+    default_args=default_args(ALERTS, run_next="lyrebird lake status"),
+    params={
+        "topics": Param(
+            [],
+            type="array",
+            items={"type": "string"},
+            title="Topics",
+            description="Names of topics; none means all that the groups have.",
+        ),
+        "groups": Param(
+            [],
+            type="array",
+            items={"type": "string", "enum": GROUPS},
+            title="Groups",
+            description="Names in the deployment files; none means all.",
+        ),
+        "deep": Param(
+            False,
+            type="boolean",
+            title="Deep",
+            description="Read every object: its bytes, records and offsets.",
+        ),
+    },
+):
+    checked = task(refusing(check_chain_audit), task_id="check", multiple_outputs=True)(groups=GROUPS)
+    audit = LyrebirdOperator(
+        task_id="audit",
+        arguments=checked["arguments"],
+        execution_timeout=timedelta(hours=20),
+    )
+    verdict = task(
+        judge_chain_audit,
+        task_id="verdict",
+        retries=0,
+        **mails(ALERTS, run_next="lyrebird lake audit --all"),
+    )(report=checked["report"])
+    audit >> verdict

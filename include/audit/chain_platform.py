@@ -1,0 +1,101 @@
+"""Audits of the lake's chains in the bucket that the deployment names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Final
+
+from include.audit.chain import Options, audit_chain
+from include.audit.chain_listing import Progress
+from include.audit.chain_report import ChainReport
+from include.clock import Clock
+from include.errors import LyrebirdError, SettingsError
+from include.lake.definition import LakeGroup, declared_groups, group_named
+from include.lake.stored import stored_topics
+from include.lake.worker import store_of
+from include.log.kafka_admin import KafkaAdmin
+from include.settings.connections import Kafka
+from include.settings.connections import ObjectStore as Connection
+from include.settings.deployment import Deployment
+from include.store.object_store import ObjectStore
+
+__all__ = ["Asked", "audit_in_bucket", "audit_on_servers", "topics_in"]
+
+_PATIENCE_S: Final = 10.0
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What is to be audited; no topic means all that any of the groups has, no group all that are declared."""
+
+    topics: tuple[str, ...] = ()
+    groups: tuple[str, ...] = ()
+
+
+def audit_on_servers(
+    deployment: Deployment,
+    asked: Asked,
+    clock: Clock,
+    options: Options | None = None,
+    progress: Progress | None = None,
+) -> Iterator[ChainReport]:
+    """A report for each topic, by name, as it is made. Raises what `audit_chain` raises, and `SettingsError`."""
+    store = store_of(deployment.one("store", Connection))
+    chosen = replace(options or Options(), compacted=_compacted(deployment.one("kafka", Kafka)))
+    try:
+        yield from audit_in_bucket(store, _groups(deployment, asked.groups), asked.topics, clock, chosen, progress)
+    finally:
+        store.close()
+
+
+def audit_in_bucket(
+    store: ObjectStore,
+    groups: Mapping[str, LakeGroup],
+    topics: Iterable[str],
+    clock: Clock,
+    options: Options | None = None,
+    progress: Progress | None = None,
+) -> Iterator[ChainReport]:
+    """The same in a bucket at hand."""
+    for topic in tuple(topics) or topics_in(store, groups.values()):
+        yield audit_chain(store, groups, topic, clock.now_us(), options, progress)
+
+
+def topics_in(store: ObjectStore, groups: Iterable[LakeGroup]) -> list[str]:
+    """All that the groups have chains or objects of, whether they are still declared or not; a listing for each."""
+    found: set[str] = set()
+    for group in groups:
+        found |= {topic.topic for topic in stored_topics(store, group.prefix)}
+        found |= set(_folders(store, f"{group.prefix}/"))
+    return sorted(found)
+
+
+def _folders(store: ObjectStore, folder: str) -> Iterator[str]:
+    """Topics that have objects: folders right below, but those that readers skip."""
+    after = ""
+    while (found := next(iter(store.list(folder, start_after=after)), None)) is not None:
+        name, slash, _ = found.key.removeprefix(folder).partition("/")
+        if slash and not name.startswith(("_", ".")):
+            yield name
+        # "0" sorts right behind "/": all that lies in this folder is passed over.
+        after = f"{folder}{name}0" if slash else found.key
+
+
+def _groups(deployment: Deployment, names: tuple[str, ...]) -> dict[str, LakeGroup]:
+    found = {name: group_named(deployment, name) for name in names} if names else declared_groups(deployment)
+    if not found:
+        raise SettingsError("no group of the lake is declared", path="lake", fix="Declare one in the deployment files.")
+    return found
+
+
+def _compacted(kafka: Kafka) -> Callable[[str], bool | None]:
+    """Asks Kafka; None where it does not answer or has the topic no more: an audit needs no log."""
+
+    def ask(topic: str) -> bool | None:
+        try:
+            return KafkaAdmin(kafka.bootstrap, kafka.options, timeout_s=_PATIENCE_S).compacts(topic)
+        except LyrebirdError:
+            return None
+
+    return ask

@@ -1,0 +1,35 @@
+"""The tasks of the DAG audit_chain: what is audited, and what its report means for the run."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from include.audit.chain_run_params import ChainAuditRun, verdict_of
+from include.settings.environment import state_folder
+from supervision.refusing import GaveUp
+
+__all__ = ["check_chain_audit", "judge_chain_audit"]
+
+
+def check_chain_audit(
+    groups: Sequence[str], params: Mapping[str, Any] | None = None, run_id: str | None = None
+) -> dict[str, Any]:
+    """The audit's command, and where its report will be."""
+    asked = ChainAuditRun.from_params(params or {}, groups)
+    folder = state_folder() / "audit" / "chain"
+    folder.mkdir(parents=True, exist_ok=True)
+    report = folder / f"{''.join(c if c.isalnum() or c in '-_.' else '_' for c in run_id or '')}.json"
+    # A run that is repeated must not be judged by the report of its earlier try.
+    report.unlink(missing_ok=True)
+    return {"arguments": asked.arguments(report), "report": str(report)}
+
+
+def judge_chain_audit(report: str) -> str:
+    """Fails the run when there are findings; its mail has the command that shows them."""
+    verdict = verdict_of(json.loads(Path(report).read_text(encoding="utf-8")))
+    if verdict.findings:
+        raise GaveUp(verdict.text, verdict.next_command)
+    return verdict.text

@@ -1,0 +1,106 @@
+"""The DAG audit_chain: its command, its verdict with the command of the mail, and its run by Airflow."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from airflow.dag_processing.dagbag import DagBag
+from airflow.sdk.exceptions import AirflowFailException
+
+from supervision import command
+from supervision.chain_audit import check_chain_audit, judge_chain_audit
+from supervision.refusing import GaveUp, refusing
+
+ROOT = Path(__file__).parents[2]
+GROUPS = ["by_date", "raw"]
+FOUND = {
+    "fault": "object missing",
+    "group": "raw",
+    "topic": "t",
+    "partition": 3,
+    "first": 61,
+    "key": "raw/t/offset=0/1_3_00000000000000000061",
+    "meaning": "is not there",
+}
+
+
+def loaded() -> Any:
+    bag = DagBag(dag_folder=str(ROOT / "dags" / "audit_chain.py"))
+    assert bag.import_errors == {}
+    return bag.dags["audit_chain"]
+
+
+def report(findings: list[dict[str, Any]]) -> str:
+    return json.dumps({"clean": not findings, "topics": {"t": {"depth": "names", "findings": findings}}})
+
+
+def test_the_whole_lake_is_audited_without_a_choice() -> None:
+    plan = check_chain_audit(GROUPS, {"topics": [], "groups": [], "deep": False}, run_id="manual__2026-11-02T00:00:00")
+    assert plan["arguments"] == ["lake", "audit", "--all", "--report", plan["report"]]
+
+
+def test_an_unknown_group_fails_the_first_task_at_once() -> None:
+    with pytest.raises(AirflowFailException, match="by_day"):
+        refusing(check_chain_audit)(GROUPS, {"groups": ["by_day"]}, run_id="r1")
+
+
+def test_a_run_is_judged_by_its_own_report_only_and_its_mail_has_the_command() -> None:
+    plan = check_chain_audit(GROUPS, {}, run_id="r2")
+    Path(plan["report"]).write_text(report([FOUND]))
+    with pytest.raises(
+        GaveUp, match=r"1 finding, the first: object missing \(raw, topic t, partition 3, offset"
+    ) as told:
+        judge_chain_audit(plan["report"])
+    assert told.value.run_next == "lyrebird lake audit t"
+    assert check_chain_audit(GROUPS, {}, run_id="r2") == plan
+    assert not Path(plan["report"]).exists()
+
+
+def test_it_runs_nightly_where_there_are_groups_and_else_when_it_is_asked(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    dag = loaded()
+    assert dag.schedule.expression == "30 3 * * *"
+    assert dag.max_active_runs == 1
+    assert dag.get_task("verdict").upstream_task_ids == {"audit", "check"}
+    assert dag.get_task("verdict").retries == 0
+    (tmp_path / "all.yaml").write_text("alerts: {from: a@localhost, to: [b@localhost]}\n")
+    monkeypatch.setenv("LYREBIRD_DEPLOYMENT", str(tmp_path))
+    dag = loaded()
+    assert dag.schedule is None
+    dag.params.validate()
+
+
+@pytest.mark.parametrize(("findings", "verdict"), [([], "success"), ([FOUND], "failed")])
+def test_what_is_found_fails_the_verdict_alone(
+    monkeypatch: pytest.MonkeyPatch, findings: list[dict[str, Any]], verdict: str
+) -> None:
+    from airflow.models.dagbundle import DagBundleModel
+    from airflow.models.serialized_dag import SerializedDagModel
+    from airflow.serialization.definitions.dag import SerializedDAG
+    from airflow.serialization.serialized_objects import LazyDeserializedDAG
+    from airflow.utils.db import initdb
+    from airflow.utils.session import create_session
+
+    def argv(arguments: list[str]) -> list[str]:
+        write = f"open({arguments[-1]!r}, 'w').write({report(findings)!r}); print('done')"
+        return [sys.executable, "-c", write]
+
+    monkeypatch.setattr(command, "lyrebird_argv", argv)
+    initdb()
+    dag = loaded()
+    dag.get_task("verdict").on_failure_callback = None
+    with create_session() as session:
+        if session.get(DagBundleModel, "audit_chain") is None:
+            session.add(DagBundleModel(name="audit_chain"))
+            session.commit()
+        lazy = LazyDeserializedDAG.from_dag(dag)
+        SerializedDAG.bulk_write_to_db("audit_chain", None, [lazy], None, session=session)
+        SerializedDagModel.write_dag(lazy, bundle_name="audit_chain", session=session)
+    run = dag.test(run_conf={"topics": [], "groups": [], "deep": False})
+    states = {ti.task_id: str(ti.state) for ti in run.get_task_instances()}
+    assert states == {"check": "success", "audit": "success", "verdict": verdict}

@@ -1,0 +1,110 @@
+"""`lyrebird lake audit` over a bucket in memory: what it prints, and how it ends."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from include.audit import chain_platform
+from include.audit.chain_run_params import verdict_of
+from include.cli import lake
+from include.errors import Transient
+from include.lake import chain
+from tests.chain_world import GROUPS, ChainWorld
+
+SERVERS = {
+    "kafka": {"bootstrap": "127.0.0.1:9"},
+    "store": {"endpoint": "http://127.0.0.1:9", "bucket": "lake", "access_key": "a", "secret_key": "secret-password"},
+}
+
+
+class Run:
+    """Calls the command on a deployment of its own, whose groups have stored a topic."""
+
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        declared = {name: group.model_dump(mode="json", exclude_unset=True) for name, group in GROUPS.items()}
+        (folder / "deployment.yaml").write_text(json.dumps(SERVERS | {"lake": declared}), "utf-8")
+        monkeypatch.setenv("LYREBIRD_DEPLOYMENT", str(folder))
+        self.world = ChainWorld(folder / "world")
+        self.world.fill(2)
+        self.compacted: bool | None = False
+        self.asked: list[str] = []
+        monkeypatch.setattr(self.world.store, "close", lambda: None, raising=False)
+        monkeypatch.setattr(chain_platform, "store_of", lambda _settings: self.world.store)
+        monkeypatch.setattr(chain_platform, "KafkaAdmin", lambda *_, **__: self)
+
+    def __call__(self, *arguments: str) -> Result:
+        result = CliRunner().invoke(lake.command, ["audit", *arguments])
+        assert "secret-password" not in result.output
+        return result
+
+    def compacts(self, topic: str) -> bool | None:
+        """As `KafkaAdmin`'s."""
+        self.asked.append(topic)
+        if self.compacted is None:
+            raise Transient("Kafka does not answer", system="kafka")
+        return self.compacted
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
+    return Run(tmp_path, monkeypatch)
+
+
+def test_a_clean_topic_ends_with_0(run: Run) -> None:
+    for arguments in (["e"], ["--all"], ["e", "--group", "raw"], ["e", "--labels"], ["e", "--deep"]):
+        found = run(*arguments)
+        assert found.exit_code == 0
+        assert found.stdout.startswith("chains of e: clean (")
+    assert run("e", "--group", "raw").stdout.count("backup") == 1
+    assert run.asked == []
+
+
+def test_findings_end_with_1_and_have_their_next_commands(run: Run) -> None:
+    run.world.store.delete(run.world.commits("raw")[0].files[0].key)
+    found = run("e")
+    assert found.exit_code == 1
+    assert "  next: lyrebird lake where e 0 0\n" in found.stdout
+    told = json.loads(run("e", "--json").stdout)
+    assert (told["clean"], told["topics"]["e"]["findings"][0]["fault"]) == (False, "object missing")
+
+
+def test_a_report_is_written_and_findings_end_with_0_then(run: Run, tmp_path: Path) -> None:
+    run.world.store.delete(run.world.commits("raw")[0].files[0].key)
+    report = tmp_path / "report.json"
+    assert run("--all", "--report", str(report)).exit_code == 0
+    verdict = verdict_of(json.loads(report.read_text("utf-8")))
+    assert (verdict.findings, verdict.next_command) == (1, "lyrebird lake audit e")
+
+
+@pytest.mark.parametrize("arguments", [[], ["e", "--all"], ["nobody"], ["e", "--group", "nobody"]])
+def test_what_cannot_be_said_ends_with_2_and_one_line(run: Run, arguments: list[str]) -> None:
+    found = run(*arguments)
+    assert found.exit_code == 2
+    assert found.stdout == ""
+    assert found.stderr.startswith("error: ")
+    assert found.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(("compacts", "status"), [(True, 0), (False, 1), (None, 1)])
+def test_kafka_is_asked_whether_it_compacts_where_counts_differ(run: Run, compacts: bool | None, status: int) -> None:
+    commit = run.world.commits()[1]
+    wrong = replace(commit, n_records=commit.n_records - 1, filtered=commit.filtered - 1)
+    run.world.store.put(run.world.chain().commit(commit.first), wrong.to_bytes())
+    run.compacted = compacts
+    found = run("e")
+    assert found.exit_code == status
+    assert run.asked == ["e"]
+
+
+def test_mending_is_told(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(chain, "SUMMARY_COMMITS", 2)
+    assert "summaries written: 1" not in run("e").stdout
+    run.world.store.delete(run.world.chain().commit(61))
+    assert run("e").exit_code == 1
+    assert "objects of the chain mended: 1" in run("e", "--mend").stdout
+    assert run("e").exit_code == 0
