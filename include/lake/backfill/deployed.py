@@ -6,7 +6,9 @@ import os
 import socket
 import uuid
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import Final
 
 from include.clock import Clock, SystemClock
 from include.lake.backfill.asked import Asked
@@ -30,6 +32,8 @@ from include.settings.connections import Kafka, ObjectStore, Registry
 from include.settings.deployment import Deployment
 
 __all__ = ["Deployed", "OneByOne", "Tell", "perform"]
+
+_HEADS_AT_ONCE: Final = 8
 
 Tell = Callable[[int, int], None]
 """Told how many cuts are whole, of how many."""
@@ -99,8 +103,9 @@ def perform(bucket: Bucket, plan: BackfillPlan, name: str, pool: Pool, clock: Cl
     Raises what `begin`, `check_source` and `carry_out` raise; called again under the same name it goes on.
     """
     run = begin(bucket.store, plan, name)
-    for source in run.plan.sources:
-        check_source(bucket.store, source)
+    with ThreadPoolExecutor(_HEADS_AT_ONCE) as threads:
+        for _ in threads.map(lambda source: check_source(bucket.store, source), run.plan.sources):
+            pass
     writer = f"{socket.gethostname()}-{os.getpid()}-{uuid.uuid4()}"
     whole: set[tuple[int, int]] = set()
     total = len(run.plan.cuts)
