@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import base64
 import io
-from collections.abc import Iterator
+import json
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
@@ -19,6 +20,7 @@ from include.errors import Terminal
 from include.lake.definition import FormatDefinition
 from include.lake.formats.avro_blocks import read_bodies
 from include.lake.formats.avro_container import SCHEMA_ID
+from include.lake.formats.avro_schemas import plain_schema
 from include.lake.formats.compressed_file import Compression, read_lines
 from include.lake.formats.delimited_text import DelimitedText, DelimitedTextOptions
 from include.lake.formats.json_lines import JsonLines, JsonLinesOptions
@@ -73,8 +75,9 @@ def kind_by_name(key: str, declared: FormatDefinition | None = None) -> ContentK
 def open_contents(body: bytes, name: str, declared: FormatDefinition | None = None, *, raw: bool = False) -> Contents:
     """The records of the object `name`, whose bytes are `body`.
 
-    Records of Avro and Parquet come as JSON; with `raw` those of Avro files of the lake in their wire format, as Kafka
-    had them. `messages` raises `Terminal` naming the byte, line or row where the object is damaged, after all before.
+    Records of Avro and Parquet come as JSON, times as the numbers that the file has; with `raw` those of Avro files of
+    the lake in their wire format, as Kafka had them. `messages` raises `Terminal` naming the byte, line or row where
+    the object is damaged, after all before.
     """
     stream = io.BytesIO(body)
     if body.startswith(MAGIC):
@@ -109,10 +112,10 @@ _LAYOUTS: Final = {"Offset": "offset", "MessagePack": "message_pack", "Verbatim"
 
 
 def _avro(body: bytes, *, raw: bool) -> Contents:
-    stream = io.BytesIO(body)
     try:
-        reader = fastavro.reader(stream)
-        metadata: dict[str, Any] = dict(reader.metadata)
+        blocks = fastavro.block_reader(io.BytesIO(body))
+        metadata: dict[str, Any] = dict(blocks.metadata)
+        schema = fastavro.parse_schema(plain_schema(json.loads(metadata["avro.schema"])))
     except Exception as error:
         raise _damaged("Avro", error) from error
     ours = SCHEMA_ID in metadata
@@ -122,13 +125,15 @@ def _avro(body: bytes, *, raw: bool) -> Contents:
     if raw and ours:
         bodies = (frame(schema_id, each) for schema_id, each in read_bodies(io.BytesIO(body), SCHEMA_ID))
         return Contents("avro", detail, offsets=False, messages=(Message(-1, None, each) for each in bodies))
-    return Contents("avro", detail, offsets=False, messages=_avro_rows(reader))
+    return Contents("avro", detail, offsets=False, messages=_avro_rows(blocks, schema))
 
 
-def _avro_rows(reader: Any) -> Iterator[Message]:
+def _avro_rows(blocks: Iterable[Any], schema: Any) -> Iterator[Message]:
     try:
-        for row in reader:
-            yield Message(-1, None, orjson.dumps(row, default=_plain, option=orjson.OPT_NON_STR_KEYS))
+        for block in blocks:
+            for _ in range(block.num_records):
+                row = fastavro.schemaless_reader(block.bytes_, schema, None)
+                yield Message(-1, None, orjson.dumps(row, default=_plain, option=orjson.OPT_NON_STR_KEYS))
     except Exception as error:
         raise _damaged("Avro", error) from error
 

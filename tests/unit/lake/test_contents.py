@@ -94,6 +94,15 @@ def test_avro_of_the_lake_shows_json_and_its_wire_form_when_asked() -> None:
     assert [each.value for each in open_contents(body, "1.avro", raw=True).messages] == values
 
 
+def test_times_that_no_calendar_has_are_shown_as_numbers() -> None:
+    time = {"type": "long", "logicalType": "timestamp-millis"}
+    schema = {"type": "record", "name": "E", "fields": [{"name": "at", "type": time}]}
+    stream = io.BytesIO()
+    fastavro.writer(stream, fastavro.parse_schema(schema), [{"at": 1 << 62}])
+    (found,) = open_contents(stream.getvalue(), "1.avro").messages
+    assert json.loads(found.value or b"") == {"at": 1 << 62}
+
+
 def test_parquet_shows_rows_and_offsets_where_it_has_them() -> None:
     registry = MemoryRegistry()
     number = registry.register("events-value", SCHEMA)

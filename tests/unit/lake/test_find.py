@@ -16,6 +16,10 @@ from include.lake.contents import open_contents
 from include.lake.cut import Gap, Intent
 from include.lake.definition import LakeGroup
 from include.lake.find import Found, find_record
+from include.lake.log_cuts import LogCuts
+from include.lake.log_ranges import PortRanges
+from include.lake.pointer import change_pointer
+from include.lake.protocol import Plan
 from include.lake.replay import Replay
 from tests.lake_stored import Stored, backup_group, event, parsing_group
 
@@ -130,6 +134,23 @@ def test_after_an_upgrade_each_offset_is_found_in_the_generation_that_readers_re
     world.store_all(parsing_group(revision=2))
     group = parsing_group(revision=2)
     assert [where(world, group, offset).generation for offset in (0, 1, 3, 4)] == [1, 1, 2, 2]
+
+
+def test_after_a_backfill_the_cuts_that_were_promoted_are_found_in_its_generation(tmp_path: Path) -> None:
+    world, group = Stored(tmp_path), parsing_group()
+    for batch in range(3):
+        world.append([event(10 * batch), event(10 * batch + 1)])
+        world.store_all(group)
+    key = world.key(group)
+    change_pointer(world.store, key, lambda now: now.reserve("me", "backfill"))
+    chain = ChainKey(key, 2, 0)
+    ranges = PortRanges(world.memory.reader(), world.memory.admin())
+    cuts = LogCuts(ranges, chain, world.logics("g", group), tmp_path / "cuts", 10**9)
+    Chain(world.store, chain).write_cut(3, Plan(6, "backfill", "", "me", exact=True), cuts)
+    assert {where(world, group, offset).generation for offset in range(9)} == {1}
+    change_pointer(world.store, key, lambda now: now.promote(2, {0: ((3, 6),)}, replaces=1))
+    assert [where(world, group, offset).generation for offset in range(9)] == [1, 1, 1, 2, 2, 2, 1, 1, 1]
+    assert where(world, group, 4).key == "dates/events/dt=2026-11-21/2_0_00000000000000000003"
 
 
 def test_formats_without_offsets_have_the_index_by_the_backup_and_the_parser(tmp_path: Path) -> None:
