@@ -7,6 +7,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Final
 
 from include.clock import Clock
+from include.local.demo.chain_audit import audited
 from include.local.demo.told import Closing, Told
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ def committed(clock: Clock) -> Told:
         store.close()
 
 
-CLOSINGS: Final[tuple[Closing, ...]] = (committed,)
+CLOSINGS: Final[tuple[Closing, ...]] = (committed, audited)
 """What the demo's summary says of the lake, one after the other."""
 
 
