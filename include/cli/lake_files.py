@@ -97,20 +97,16 @@ def _group(deployment: Deployment, name: str | None, topic: str) -> tuple[str, L
 
 
 def _listed(store: ObjectStore, group: LakeGroup, topic: str, dates: Dates, *, refused: bool) -> list[ListedObject]:
-    from include.lake.generations import lives
-    from include.lake.listing import list_objects
-    from include.lake.pointer import read_pointer
-    from include.lake.read_cuts import read_partitions
+    from include.lake.listing import list_topic
 
-    walks = []
-    for life in lives(store, group.prefix, topic):
-        pointer = read_pointer(store, life)
-        walks += [(life, pointer, each) for each in read_partitions(store, life, pointer)]
-    found: list[ListedObject] = []
-    with click.progressbar(walks, label="partitions", file=sys.stderr, hidden=not sys.stderr.isatty()) as shown:
-        for life, pointer, partition in shown:
-            found += list_objects(store, life, pointer, partition, dates, refused=refused)
-    return sorted(found, key=lambda each: each.key)
+    hidden = not sys.stderr.isatty()
+    with click.progressbar(length=1, label="partitions", file=sys.stderr, hidden=hidden) as bar:
+
+        def progress(done: int, of: int) -> None:
+            bar.length = of
+            bar.update(done - bar.pos)
+
+        return list_topic(store, group.prefix, topic, dates, refused=refused, progress=progress)
 
 
 def _query(bucket: str, group: LakeGroup, topic: str, found: list[ListedObject], form: As) -> str:

@@ -8,23 +8,27 @@ records of other dates, too, and one whose records have no timestamps is chosen 
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Literal
+from typing import Final, Literal
 
 from include.errors import SettingsError
 from include.lake.chain_key import TopicKey
 from include.lake.cut import StoredFile
 from include.lake.event_hours import Period
+from include.lake.generations import lives
 from include.lake.parsing.zones import zone
-from include.lake.pointer import Pointer
-from include.lake.read_cuts import ReadCut, read_cuts
+from include.lake.pointer import Pointer, read_pointer
+from include.lake.read_cuts import ReadCut, read_cuts, read_partitions
 from include.store.object_store import ObjectStore
 
-__all__ = ["Chosen", "Dates", "ListedObject", "list_objects"]
+__all__ = ["Chosen", "Dates", "ListedObject", "list_objects", "list_topic"]
 
 Chosen = Literal["name", "timestamps", "no timestamps"]
 """By its partition names; by the timestamps of its records; because nothing tells its dates."""
+
+_AT_ONCE: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +91,36 @@ def list_objects(
             chosen = _chosen(file, Period.of(key.names), dates, span)
             if chosen is not None:
                 yield _listed(cut, file, chosen)
+
+
+def list_topic(
+    store: ObjectStore,
+    prefix: str,
+    topic: str,
+    dates: Dates,
+    *,
+    refused: bool = False,
+    progress: Callable[[int, int], None] | None = None,
+) -> list[ListedObject]:
+    """The objects of all partitions of a topic below a group's prefix, of all of its lives, by key.
+
+    Reads every commit, some partitions at once; `progress` hears how many of them are done, and of how many.
+    """
+    walks = []
+    for life in lives(store, prefix, topic):
+        pointer = read_pointer(store, life)
+        walks += [(life, pointer, partition) for partition in read_partitions(store, life, pointer)]
+
+    def walk(place: tuple[TopicKey, Pointer, int]) -> list[ListedObject]:
+        return list(list_objects(store, *place, dates, refused=refused))
+
+    found: list[ListedObject] = []
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        for done, listed in enumerate(pool.map(walk, walks), 1):
+            found += listed
+            if progress:
+                progress(done, len(walks))
+    return sorted(found, key=lambda each: each.key)
 
 
 def _chosen(file: StoredFile, period: Period | None, dates: Dates, span: tuple[int, int]) -> Chosen | None:

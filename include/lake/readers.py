@@ -13,10 +13,7 @@ from typing import Final
 from include.errors import SettingsError, Terminal
 from include.lake.contents import ContentKind, kind_by_name
 from include.lake.definition import FormatDefinition
-from include.lake.generations import lives
-from include.lake.listing import Dates, ListedObject, list_objects
-from include.lake.pointer import read_pointer
-from include.lake.read_cuts import read_partitions
+from include.lake.listing import Dates, ListedObject, list_topic
 from include.store.object_store import ObjectStore
 
 __all__ = ["ReadSet", "duckdb_sql", "read_set", "read_set_of", "spark_line", "spark_paths"]
@@ -62,11 +59,7 @@ def read_set(
 
     Raises `Terminal` for a hole in what readers find, and the store's errors.
     """
-    found: list[ListedObject] = []
-    for life in lives(store, prefix, topic):
-        pointer = read_pointer(store, life)
-        for partition in read_partitions(store, life, pointer):
-            found += list_objects(store, life, pointer, partition, dates)
+    found = list_topic(store, prefix, topic, dates)
     return read_set_of(bucket, prefix, topic, found, declared)
 
 

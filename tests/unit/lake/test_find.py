@@ -20,7 +20,7 @@ from include.lake.log_cuts import LogCuts
 from include.lake.log_ranges import PortRanges
 from include.lake.pointer import change_pointer
 from include.lake.protocol import Plan
-from include.lake.replay import Replay
+from include.lake.replay import Fate, Replay
 from tests.lake_stored import Stored, backup_group, event, parsing_group
 
 TEXT = {"json_lines": {"content": "payload"}}
@@ -250,3 +250,42 @@ def test_every_offset_is_in_one_state_and_every_stored_one_is_that_record(
             messages = list(open_contents(body, found.key).messages)
             assert found.index is not None
             assert messages[found.index].value == value
+
+
+def test_what_the_format_cannot_hold_is_found_in_quarantine_among_what_the_parser_refused(tmp_path: Path) -> None:
+    world, group, backup = Stored(tmp_path), parsing_group({"text": {}}), backup_group()
+    broken = event(1).replace(b",", b",\n")
+    world.append([event(0), broken, b"no json", event(3), broken])
+    world.store_all(group)
+    world.store_all(backup)
+    found = [where(world, group, offset, backup="raw") for offset in range(5)]
+    assert [(each.state, each.index) for each in found] == [
+        ("stored", 0),
+        ("refused", 0),
+        ("refused", 1),
+        ("stored", 1),
+        ("refused", 2),
+    ]
+    # Without its quarantine object the parser and the backup tell the same of the next one.
+    commit = Chain(world.store, ChainKey(world.key(group), 1, 0)).commit(0)
+    assert commit is not None
+    ask = Replay(world.store, partial(world.logics, "g", group), "raw")
+    fate = ask(ChainKey(world.key(group), 1, 0), commit, 4)
+    assert isinstance(fate, Fate)
+    assert (fate.kind, fate.key, fate.index) == ("refused", found[4].key, 2)
+    assert "line break" in fate.reason
+
+
+def test_what_keeps_the_parser_from_telling_is_said(tmp_path: Path) -> None:
+    world, group, backup = Stored(tmp_path), parsing_group(TEXT), backup_group()
+    world.append([event(0), event(1, days_ago=1), event(2)])
+    world.store_all(group)
+    none = find_record(world.store, world.key(group), 0, 1, None, Replay(world.store, dict, None))  # type: ignore[arg-type]
+    assert none.state == "stored"
+    alone = find_record(world.store, world.key(group), 0, 2, None, Replay(world.store, dict, None))  # type: ignore[arg-type]
+    assert "no backup group has this topic" in alone.text
+    world.store_all(backup)
+    other = parsing_group({"json_lines": {"content": "payload", "compression": {"codec": "gzip"}}})
+    assert "has no more" in where(world, other, 2, backup="raw").text
+    world.store.delete("raw/events/offset=0/1_0_00000000000000000000")
+    assert "an object of a commit is not there" in where(world, group, 2, backup="raw").text

@@ -14,10 +14,8 @@ from include.lake.chain import Chain
 from include.lake.chain_key import ChainKey
 from include.lake.contents import open_contents
 from include.lake.definition import LakeGroup
-from include.lake.generations import lives
-from include.lake.listing import Dates, ListedObject, list_objects
-from include.lake.pointer import change_pointer, read_pointer
-from include.lake.read_cuts import read_partitions
+from include.lake.listing import Dates, ListedObject, list_topic
+from include.lake.pointer import change_pointer
 from include.lake.readers import ReadSet, duckdb_sql, read_set, read_set_of, spark_line, spark_paths
 from tests.lake_stored import Stored, backup_group, event, parsing_group
 
@@ -27,12 +25,7 @@ JSON = {"json_lines": {"content": "payload"}}
 
 
 def listed(world: Stored, group: LakeGroup, dates: Dates, *, refused: bool = False) -> list[ListedObject]:
-    found: list[ListedObject] = []
-    for life in lives(world.store, group.prefix, "events"):
-        pointer = read_pointer(world.store, life)
-        for partition in read_partitions(world.store, life, pointer):
-            found += list_objects(world.store, life, pointer, partition, dates, refused=refused)
-    return found
+    return list_topic(world.store, group.prefix, "events", dates, refused=refused)
 
 
 def keys(world: Stored, group: LakeGroup, dates: Dates, *, refused: bool = False) -> list[str]:
@@ -94,6 +87,24 @@ def test_a_replaced_generation_is_not_listed(tmp_path: Path) -> None:
     with pytest.raises(Terminal, match="cuts that readers should find are missing"):
         listed(world, group, Dates(TODAY, TODAY))
     assert len(before) == 2
+
+
+def test_all_partitions_and_lives_are_listed_and_their_progress_is_told(tmp_path: Path) -> None:
+    world, group = Stored(tmp_path), parsing_group()
+    world.make("events", 3)
+    for partition in range(3):
+        world.append([event(partition)], partition=partition)
+    world.store_all(group)
+    world.memory.admin().delete("events")
+    world.append([event(9)])
+    world.store_all(group)
+    told: list[tuple[int, int]] = []
+    found = list_topic(
+        world.store, "dates", "events", Dates(TODAY, TODAY), progress=lambda done, of: told.append((done, of))
+    )
+    assert sorted((each.partition, each.generation) for each in found) == [(0, 1), (0, 2), (1, 1), (2, 1)]
+    assert told == [(1, 4), (2, 4), (3, 4), (4, 4)]
+    assert [each.key for each in found] == sorted(each.key for each in found)
 
 
 def test_dates_that_are_none_are_refused() -> None:
