@@ -130,7 +130,7 @@ def check_backfill(
     logical_date: Any = None,
 ) -> dict[str, Any]:
     """The commands of a backfill; the day of a run of Airflow's own backfill is its logical date."""
-    own = str(getattr(dag_run, "run_type", "")) == "backfill" and logical_date is not None
+    own = getattr(dag_run, "run_type", "") == "backfill" and logical_date is not None
     asked = BackfillRun.from_params(params or {}, groups, run_id or "", logical_date.date() if own else None)
     return {
         "plan": asked.plan_arguments(),

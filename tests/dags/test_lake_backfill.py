@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from airflow.dag_processing.dagbag import DagBag
+from airflow.sdk.api.datamodels._generated import DagRunType
 from airflow.serialization.serialized_objects import DagSerialization
 from airflow.timetables.base import TimeRestriction
 
@@ -37,7 +38,7 @@ def test_airflows_backfill_has_a_run_for_each_day_and_the_scheduler_none(bag: Da
 
 def test_a_run_of_airflows_backfill_is_of_its_own_day() -> None:
     params = {"topic": "shop.orders", "from": None, "to": None, "version": 2, "source": "raw"}
-    run = SimpleNamespace(run_type="backfill")
+    run = SimpleNamespace(run_type=DagRunType.BACKFILL)
     found = check_backfill(GROUPS, params, "backfill__2026-11-20T00:00:00+00:00", run, DAY)
     name = found["promote"][found["promote"].index("--run") + 1]
     assert name.startswith("backfill__2026-11-20T00_00_00_00_00-")
@@ -76,8 +77,6 @@ def test_what_a_person_chose_reaches_the_commands() -> None:
 
 
 def test_a_dry_run_ends_behind_the_plan(bag: DagBag, monkeypatch: pytest.MonkeyPatch) -> None:
-    from airflow.utils.db import initdb
-
     said: list[list[str]] = []
 
     def argv(arguments: list[str]) -> list[str]:
@@ -85,7 +84,6 @@ def test_a_dry_run_ends_behind_the_plan(bag: DagBag, monkeypatch: pytest.MonkeyP
         return [sys.executable, "-c", "print('3 cuts')"]
 
     monkeypatch.setattr(command, "lyrebird_argv", argv)
-    initdb()
     assert unless_dry_run({"dry_run": False})
     conf: dict[str, Any] = {"topic": "t", "from": "2026-11-20", "dry_run": True}
     known(bag)
@@ -102,14 +100,40 @@ def test_a_dry_run_ends_behind_the_plan(bag: DagBag, monkeypatch: pytest.MonkeyP
     assert said[-1][-1] == "--plan"
 
 
+def test_airflow_takes_it_for_a_backfill_and_makes_a_run_of_each_day(bag: DagBag) -> None:
+    from airflow.models.backfill import _create_backfill
+    from airflow.models.dagrun import DagRun
+    from airflow.utils.session import create_session
+    from sqlalchemy import select
+
+    known(bag)
+    made = _create_backfill(
+        dag_id="lake_backfill",
+        from_date=DAY - dt.timedelta(days=400),
+        to_date=DAY - dt.timedelta(days=398),
+        max_active_runs=2,
+        reverse=False,
+        dag_run_conf={"topic": "t", "version": 2},
+        triggering_user_name=None,
+    )
+    with create_session() as session:
+        runs = list(session.scalars(select(DagRun).where(DagRun.backfill_id == made.id).order_by(DagRun.logical_date)))
+        found = [(run.logical_date.date(), run.run_type, run.conf) for run in runs]
+    assert found == [
+        (DAY.date() - dt.timedelta(days=before), "backfill", {"topic": "t", "version": 2}) for before in (400, 399, 398)
+    ]
+
+
 def known(bag: DagBag) -> None:
     """Write the DAG into the database."""
     from airflow.models.dagbundle import DagBundleModel
     from airflow.models.serialized_dag import SerializedDagModel
     from airflow.serialization.definitions.dag import SerializedDAG
     from airflow.serialization.serialized_objects import LazyDeserializedDAG
+    from airflow.utils.db import initdb
     from airflow.utils.session import create_session
 
+    initdb()
     with create_session() as session:
         session.merge(DagBundleModel(name="backfills"))
         session.commit()
