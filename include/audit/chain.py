@@ -27,6 +27,7 @@ from include.audit.chain_report import ChainReport
 from include.audit.chain_versus import versus
 from include.clock import iso
 from include.errors import SettingsError
+from include.lake.backfill.expiry import Eraser
 from include.lake.definition import LakeGroup
 from include.store.object_store import ObjectStore
 
@@ -48,12 +49,12 @@ class Options:
 
     `stale_s`: for how long a cut may be under way. `compacted`: whether Kafka compacts a topic, so that groups may
     differ in what they read of it, None where that is not known; asked where they do. `mend`: write wrong summaries
-    anew, and put commits back that only a summary has.
+    anew, which need somebody who may delete, and put commits back that only a summary has.
     """
 
     depth: Depth = "names"
     stale_s: int = STALE_S
-    mend: bool = False
+    mend: Eraser | None = None
     compacted: Callable[[str], bool | None] = _unknown
 
 
@@ -73,7 +74,7 @@ def audit_chain(
     """
     asked, watched = options or Options(), progress or Silent()
     audits = [
-        GroupAudit(store, name, group, topic, watched, mend=asked.mend)
+        GroupAudit(store, name, group, topic, watched, asked.mend)
         for name, group in sorted(groups.items(), key=lambda each: (each[1].kind, each[0]))
     ]
     found = [audit for audit in audits if audit.walk(now_us, asked.stale_s)]

@@ -19,6 +19,7 @@ from include.audit.chain_finding import Findings
 from include.audit.chain_listing import ChainFolder, Progress
 from include.errors import Terminal
 from include.lake import chain as chains
+from include.lake.backfill.expiry import Eraser
 from include.lake.chain import Chain
 from include.lake.cut import Commit, Intent
 from include.store.object_store import ObjectInfo, ObjectStore
@@ -28,6 +29,7 @@ __all__ = ["CommitReader", "Unreadable"]
 _AT_ONCE: Final = 8
 _MD5: Final = re.compile(r'"[0-9a-f]{32}"')
 _MEND: Final = "lyrebird lake audit {topic} --group {group} --mend"
+_COMPARE: Final = "lyrebird lake audit {topic} --group {group} --deep"
 
 
 class Unreadable(NamedTuple):
@@ -41,7 +43,8 @@ class Unreadable(NamedTuple):
 class CommitReader:
     """Reads one chain once. `summed` says whether it is one that has summaries; they are made where they are missing.
 
-    With `mend` a wrong summary is written anew, and a commit that only a summary has is put back as that has it.
+    With an `eraser` a wrong summary is written anew, and a commit that only a summary has is put back as that has it.
+    Where both are there and differ nobody knows which of them was changed: a person has to say.
     """
 
     def __init__(
@@ -52,10 +55,10 @@ class CommitReader:
         progress: Progress,
         *,
         summed: bool,
-        mend: bool = False,
+        eraser: Eraser | None = None,
     ) -> None:
         self._store, self._folder, self._findings, self._progress = store, folder, findings, progress
-        self._summed, self._mend = summed, mend
+        self._summed, self._eraser = summed, eraser
         self._etags_tell = True
         self.made = 0
         self.mended = 0
@@ -96,7 +99,7 @@ class CommitReader:
         lines = stored.body.split(b"\n")
         if not wrong and len(lines) != chains.SUMMARY_COMMITS:
             wrong = f"has {len(lines)} commits, not {chains.SUMMARY_COMMITS}"
-        end = summary
+        end, differs = summary, False
         for line in () if wrong else lines:
             try:
                 commit = Commit.parse(line, chain, int(orjson.loads(line)["first"]))
@@ -107,12 +110,13 @@ class CommitReader:
                 wrong = f"has a commit of the cut at {commit.first} where one at {end} belongs"
                 break
             if not self._agrees(commit.first, line):
+                differs = True
                 wrong = f"has another commit of the cut at {commit.first} than the chain"
                 break
             end = commit.next
             commits.append(commit)
         if wrong:
-            self._wrong(summary, wrong)
+            self._wrong(summary, wrong, differs=differs)
             return None
         self._put_back([commit for commit in commits if commit.first not in self._folder.commits])
         return commits
@@ -137,20 +141,21 @@ class CommitReader:
             return False
         return info.etag[1:-1] == hashlib.md5(line, usedforsecurity=False).hexdigest()
 
-    def _wrong(self, summary: int, why: str) -> None:
+    def _wrong(self, summary: int, why: str, *, differs: bool) -> None:
         chain = self._folder.key
         key = chain.summary(summary)
-        if self._mend:
-            self._store.delete(key)
+        if self._eraser is not None and not differs:
+            self._eraser.delete(key)
             self.mended += 1
             return
         del self._folder.summaries[summary]
-        self._findings.add("summary wrong", chain, f"{why}; its commits were read instead", key=key, run=_MEND)
+        run = _COMPARE if differs else _MEND
+        self._findings.add("summary wrong", chain, f"{why}; its commits were read instead", key=key, run=run)
 
     def _put_back(self, commits: Sequence[Commit]) -> None:
         chain = self._folder.key
         for commit in commits:
-            if self._mend:
+            if self._eraser is not None:
                 self._store.put_if_absent(chain.commit(commit.first), commit.to_bytes())
                 self.mended += 1
                 continue
@@ -209,7 +214,7 @@ class CommitReader:
             yield each
             next_ = each.next
             whole = whole and isinstance(each, Commit) and end in (None, each.first)
-            whole = whole and (each.first in self._folder.commits or self._mend)
+            whole = whole and (each.first in self._folder.commits or self._eraser is not None)
             end = next_
             if not whole or not isinstance(each, Commit):
                 continue
@@ -220,10 +225,9 @@ class CommitReader:
 
     def _sum_up(self, block: Sequence[Commit]) -> None:
         first = block[0].first
-        if first in self._folder.summaries and not self._mend:
+        if first in self._folder.summaries and self._eraser is None:
             return
-        missing = self._store.head(self._folder.key.summary(first)) is None
-        if missing:
+        if self._store.head(self._folder.key.summary(first)) is None:
             Chain(self._store, self._folder.key).put_summary(block)
             self.made += 1
 

@@ -16,6 +16,7 @@ from include.audit.chain_objects import LifeChains, ObjectCheck, check_objects, 
 from include.audit.chain_report import GroupFigures
 from include.audit.chain_walk import WalkedChain, walk
 from include.errors import Terminal, Transient
+from include.lake.backfill.expiry import Eraser
 from include.lake.chain import Chain
 from include.lake.chain_key import ChainKey, TopicKey
 from include.lake.cut import Commit
@@ -38,9 +39,15 @@ class GroupAudit:
     """First `walk`, then `check_objects`, then `read_objects`; `segments` are what readers find, with counts."""
 
     def __init__(
-        self, store: ObjectStore, name: str, group: LakeGroup, topic: str, progress: Progress, *, mend: bool
+        self,
+        store: ObjectStore,
+        name: str,
+        group: LakeGroup,
+        topic: str,
+        progress: Progress,
+        eraser: Eraser | None = None,
     ) -> None:
-        self._store, self._group, self._topic, self._progress, self._mend = store, group, topic, progress, mend
+        self._store, self._group, self._topic, self._progress, self._eraser = store, group, topic, progress, eraser
         self.name, self.kind = name, group.kind
         self.findings = Findings(name, parsed=group.kind == "partition")
         self.figures = GroupFigures(name, group.kind)
@@ -87,7 +94,7 @@ class GroupAudit:
         self._folders[folder.key] = folder
         entry = next((each for each in pointer.entries if each.generation == generation and each.others), None)
         reader = CommitReader(
-            self._store, folder, self.findings, self._progress, summed=entry is not None, mend=self._mend
+            self._store, folder, self.findings, self._progress, summed=entry is not None, eraser=self._eraser
         )
         walked = walk(
             folder,
@@ -180,13 +187,17 @@ class GroupAudit:
                 self._commits(chain),
                 self.findings,
                 self._progress,
-                reads=partial(_reads, pointer, chain),
+                reads=partial(self._reads_now, chain),
                 known=known,
                 declared=rule.format if rule else None,
                 marks=ends,
             )
             self.figures.bytes_read += deep.bytes
             self._divide(place, pointer, chain, deep.segments)
+
+    def _reads_now(self, chain: ChainKey, first: int) -> bool:
+        """By the pointer as it is now: what was replaced since may be gone already."""
+        return _reads(read_pointer(self._store, chain.of), chain, first)
 
     def _divide(self, place: Place, pointer: Pointer, chain: ChainKey, found: Sequence[Segment]) -> None:
         """Put finer segments in the place of those of the same cuts, where they are of whole ones that readers find."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import cache, partial
 from typing import Final
 
 from include.audit.chain_finding import Findings
@@ -13,8 +14,9 @@ from include.audit.chain_walk import WalkedChain
 from include.errors import Terminal
 from include.lake.chain_key import ChainKey, TopicKey
 from include.lake.cut import Commit, Intent
+from include.lake.generations import lives as lives_of
 from include.lake.object_key import ObjectKey
-from include.lake.pointer import Pointer
+from include.lake.pointer import Pointer, read_pointer
 from include.store.object_store import ObjectStore
 
 __all__ = ["LifeChains", "ObjectCheck", "check_objects", "labels_differ"]
@@ -70,8 +72,9 @@ def check_objects(
                 _changed(_chain_of(info.key, prefix, lives), info.key, size, info.size_bytes, check, findings)
         if not number % _TICK:
             progress.advance(_TICK)
+    now = cache(partial(read_pointer, store))
     for key in sorted(expected):
-        _missing(store, key, prefix, lives, check, findings)
+        _missing(store, key, prefix, lives, now, check, findings)
     judge = _Extra(store, topic, prefix, lives, check, findings)
     for key in extra:
         if key not in unjudged:
@@ -131,12 +134,14 @@ def _missing(
     key: str,
     prefix: str,
     lives: Sequence[LifeChains],
+    now: Callable[[TopicKey], Pointer],
     check: ObjectCheck,
     findings: Findings,
 ) -> None:
     name, life = _chain_of(key, prefix, lives)
     assert life is not None  # noqa: S101 - it was expected of one of its chains
-    if not life.pointer.reads(name):
+    # As it is now: what was replaced since may be gone already.
+    if not now(life.topic).reads(name):
         check.replaced += 1
         return
     if store.head(key) is not None:
@@ -176,11 +181,12 @@ class _Extra:
         except Terminal:
             self._add(self._topic, key, "is no object of the lake, in a folder of its own")
             return
-        if life is None:
+        topic = life.topic if life else self._reserved_since(name.generation)
+        if topic is None:
             self._add(self._topic, key, f"is of generation {name.generation}, which nobody reserved")
             return
-        chain = ChainKey(life.topic, name.generation, name.partition)
-        walked = life.chains.get((name.generation, name.partition))
+        chain = ChainKey(topic, name.generation, name.partition)
+        walked = life.chains.get((name.generation, name.partition)) if life else None
         if walked is not None and walked.in_hole(name.first):
             self._check.in_holes += 1
             return
@@ -196,6 +202,13 @@ class _Extra:
         else:
             why = "neither a commit nor an intent has it"
         self._add(chain, key, why, name.first)
+
+    def _reserved_since(self, generation: int) -> TopicKey | None:
+        """The life of the topic that has the generation by now: of an upgrade, a backfill or a topic made anew."""
+        for topic in lives_of(self._store, self._prefix, self._topic):
+            if any(each.generation == generation for each in read_pointer(self._store, topic).reserved):
+                return topic
+        return None
 
     def _cut(self, chain: ChainKey, first: int) -> tuple[set[str] | None, set[str]]:
         """Keys that the cut's commit lists, None without one; and those that its intent promises."""

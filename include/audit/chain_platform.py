@@ -39,10 +39,18 @@ def audit_on_servers(
     clock: Clock,
     options: Options | None = None,
     progress: Progress | None = None,
+    *,
+    mend: bool = False,
 ) -> Iterator[ChainReport]:
-    """A report for each topic, by name, as it is made. Raises what `audit_chain` raises, and `SettingsError`."""
-    store = store_of(deployment.one("store", Connection))
+    """A report for each topic, by name, as it is made. Raises what `audit_chain` raises, and `SettingsError`.
+
+    `mend` takes the credentials of the section `expiry` for what has to be deleted.
+    """
+    settings = deployment.one("store", Connection)
+    store = store_of(settings)
     chosen = replace(options or Options(), compacted=_compacted(deployment.one("kafka", Kafka)))
+    if mend:
+        chosen = replace(chosen, mend=_eraser(deployment, settings))
     try:
         yield from audit_in_bucket(store, _groups(deployment, asked.groups), asked.topics, clock, chosen, progress)
     finally:
@@ -87,6 +95,15 @@ def _groups(deployment: Deployment, names: tuple[str, ...]) -> dict[str, LakeGro
     if not found:
         raise SettingsError("no group of the lake is declared", path="lake", fix="Declare one in the deployment files.")
     return found
+
+
+def _eraser(deployment: Deployment, settings: Connection) -> ObjectStore:
+    found = deployment.one("expiry", Connection)
+    if found.bucket != settings.bucket:
+        raise deployment.error(
+            ("expiry",), "another bucket than `store`", got=found.bucket, fix="Change the credentials alone."
+        )
+    return store_of(found)
 
 
 def _compacted(kafka: Kafka) -> Callable[[str], bool | None]:

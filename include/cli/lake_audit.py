@@ -30,7 +30,7 @@ _LINE_EVERY_S = 10.0
 @click.option("--group", "groups", multiple=True, help="This group alone; again for another. Default: all of them.")
 @click.option("--labels", is_flag=True, help="Ask each object who put it, too: one request each.")
 @click.option("--deep", is_flag=True, help="Read each object: bytes, records, offsets.")
-@click.option("--mend", is_flag=True, help="Write wrong summaries anew; put commits back that only a summary has.")
+@click.option("--mend", is_flag=True, help="Write wrong summaries anew (deletes by section expiry); put commits back that only a summary has.")
 @click.option("--report", type=click.Path(path_type=Path), help="Write the JSON there, too, and end with 0 if it is.")
 @json_option
 def command(
@@ -58,10 +58,10 @@ def command(
     try:
         if bool(topics) == every:
             raise SettingsError("no topic is named, or all and some", fix="Name topics, or say --all.")
-        options = Options("bytes" if deep else "labels" if labels else "names", mend=mend)
+        options = Options("bytes" if deep else "labels" if labels else "names")
         with _watched(quiet=as_json) as progress:
             asked = Asked(topics, groups)
-            found = list(audit_on_servers(Deployment.load(), asked, SystemClock(), options, progress))
+            found = list(audit_on_servers(Deployment.load(), asked, SystemClock(), options, progress, mend=mend))
     except LyrebirdError as error:
         click.echo(f"error: {error}", err=True)
         sys.exit(CANNOT_AUDIT)

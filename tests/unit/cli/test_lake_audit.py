@@ -16,9 +16,11 @@ from include.errors import Transient
 from include.lake import chain
 from tests.chain_world import GROUPS, ChainWorld
 
+STORE = {"endpoint": "http://127.0.0.1:9", "bucket": "lake", "access_key": "a", "secret_key": "secret-password"}
 SERVERS = {
     "kafka": {"bootstrap": "127.0.0.1:9"},
-    "store": {"endpoint": "http://127.0.0.1:9", "bucket": "lake", "access_key": "a", "secret_key": "secret-password"},
+    "store": STORE,
+    "expiry": STORE | {"access_key": "b"},
 }
 
 
