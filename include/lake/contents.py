@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import io
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
@@ -21,9 +21,11 @@ from include.lake.definition import FormatDefinition
 from include.lake.formats.avro_blocks import read_bodies
 from include.lake.formats.avro_container import SCHEMA_ID
 from include.lake.formats.avro_schemas import plain_schema
+from include.lake.formats.codecs import DAMAGED, CodecName, codec
 from include.lake.formats.compressed_file import Compression, read_lines
 from include.lake.formats.delimited_text import DelimitedText, DelimitedTextOptions
 from include.lake.formats.json_lines import JsonLines, JsonLinesOptions
+from include.lake.formats.orc_rows import ORC, read_orc
 from include.lake.formats.parquet import Parquet, ParquetOptions
 from include.lake.formats.sequence_file import layout_of, read_messages
 from include.lake.formats.sequence_header import MAGIC
@@ -33,7 +35,8 @@ from include.record.codec import frame
 
 __all__ = ["ContentKind", "Contents", "kind_by_name", "open_contents"]
 
-ContentKind = Literal["sequence", "avro", "parquet", "json_lines", "text"]
+ContentKind = Literal["sequence", "avro", "parquet", "json_lines", "text", "orc"]
+"""The lake writes no ORC, archives may have it."""
 
 _GZIP: Final = b"\x1f\x8b"
 _ZSTD: Final = b"\x28\xb5\x2f\xfd"
@@ -46,6 +49,8 @@ _NAMED: Final[tuple[tuple[str, ContentKind], ...]] = (
     (".jsonl", "json_lines"),
     (".txt", "text"),
 )
+# Endings of text files that Hadoop compressed; gzip and zstd are told by their bytes.
+_HADOOP: Final[Mapping[str, CodecName]] = {".bz2": "bzip2", ".deflate": "zlib", ".lz4": "lz4", ".snappy": "snappy"}
 _MEMBERS: Final = {"offset", "timestamp_ms", "timestamp_type", "key", "value", "headers"}
 
 
@@ -87,8 +92,14 @@ def open_contents(body: bytes, name: str, declared: FormatDefinition | None = No
     if body.startswith(_PARQUET):
         messages = Parquet(ParquetOptions(), _no_registry).read(stream)
         return Contents("parquet", "Parquet", _parquet_offsets(body), messages)
+    if body.startswith(ORC):
+        return Contents("orc", "ORC", offsets=False, messages=read_orc(body))
+    hadoop = _HADOOP.get(name[name.rfind(".") :])
+    if hadoop is not None:
+        body = _decompressed(body, hadoop)
+        name, stream = name[: name.rfind(".")], io.BytesIO(body)
     compression = Compression(codec="gzip" if body.startswith(_GZIP) else "zstd" if body.startswith(_ZSTD) else "none")
-    how = "" if compression.codec == "none" else f", {compression.codec}"
+    how = f", {hadoop}" if hadoop else "" if compression.codec == "none" else f", {compression.codec}"
     if kind_by_name(name) == "json_lines":
         content = _json_content(body, compression, declared.json_lines if declared else None)
         messages = JsonLines(JsonLinesOptions(content=content, compression=compression)).read(stream)
@@ -97,6 +108,14 @@ def open_contents(body: bytes, name: str, declared: FormatDefinition | None = No
     read = DelimitedText(text.model_copy(update={"compression": compression})).read(stream)
     escaped = ", escaped" if text.embedded == "escape" else ""
     return Contents("text", f"delimited text{escaped}{how}", offsets=False, messages=read)
+
+
+def _decompressed(body: bytes, name: CodecName) -> bytes:
+    """A whole file as Hadoop's codec of that name made it."""
+    try:
+        return codec(name).decompress(body)
+    except DAMAGED as error:
+        raise _damaged(f"{name}-compressed", error) from error
 
 
 def _sequence(stream: io.BytesIO) -> Contents:

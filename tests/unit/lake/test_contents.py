@@ -14,6 +14,7 @@ from include.errors import Terminal
 from include.lake.contents import kind_by_name, open_contents
 from include.lake.cut_files import REFUSED_HEADER
 from include.lake.definition import FormatDefinition, format_of
+from include.lake.formats.codecs import CodecName, codec
 from include.lake.formats.port import Identity
 from include.lake.message import Message
 from include.lake.shown import record_json, record_line
@@ -133,6 +134,30 @@ def test_text_and_avro_files_of_others_open_too() -> None:
     fastavro.writer(stream, fastavro.parse_schema(SCHEMA), [{"n": 1, "blob": b"x"}])
     theirs = open_contents(stream.getvalue(), "1.avro", raw=True)
     assert [json.loads(each.value or b"")["n"] for each in theirs.messages] == [1]
+
+
+@pytest.mark.parametrize(
+    ("ending", "name"), [(".bz2", "bzip2"), (".deflate", "zlib"), (".snappy", "snappy"), (".lz4", "lz4")]
+)
+def test_text_that_hadoop_compressed_opens_by_its_ending(ending: str, name: CodecName) -> None:
+    body = codec(name).compress(b"a\nb\n")
+    contents = open_contents(body, f"raw/events/2015-01-01/1_0_00000000000000000005{ending}")
+    assert contents.detail == f"delimited text, {name}"
+    assert [each.value for each in contents.messages] == [b"a", b"b"]
+    with pytest.raises(Terminal, match="damaged"):
+        open_contents(body[:-1] + b"\xff\xff", f"x{ending}")
+
+
+def test_orc_files_show_rows_and_damage() -> None:
+    import pyarrow as pa
+    from pyarrow import orc
+
+    stream = io.BytesIO()
+    orc.write_table(pa.table({"n": [1, 2], "b": [b"\xff", None]}), stream)
+    rows = [json.loads(each.value or b"") for each in open_contents(stream.getvalue(), "1.orc").messages]
+    assert rows == [{"n": 1, "b": {"base64": "/w=="}}, {"n": 2, "b": None}]
+    with pytest.raises(Terminal, match="ORC file is damaged"):
+        list(open_contents(stream.getvalue()[:-9], "1.orc").messages)
 
 
 @pytest.mark.parametrize(
