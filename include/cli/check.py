@@ -48,6 +48,7 @@ def check(deployment: Deployment) -> dict[str, list[str]]:
     from include.audit.definition import declared_audits
     from include.document.definition import definitions
     from include.index.definition import declared_indexes, mapping_of
+    from include.lake.backfill.deployed import deleting
     from include.lake.check import check_groups
     from include.settings.applications import Alerts, Application
     from include.settings.connections import Cluster, Elasticsearch, Kafka, ObjectStore, Registry
@@ -63,7 +64,7 @@ def check(deployment: Deployment) -> dict[str, list[str]]:
     deployment.one("registry", Registry)
     deployment.one("store", ObjectStore)
     if "expiry" in deployment.values:
-        deployment.one("expiry", ObjectStore)
+        deleting(deployment)
     applications = deployment.section("applications", Application)
     documents = definitions(deployment)
     indexes = declared_indexes(deployment)

@@ -27,6 +27,7 @@ def command(topic: str, generation: int, group: str, topic_id: str, plan: bool, 
     Whoever looked up the pointer before a promotion may still read them: leave such readers time. The writers'
     credentials need no right to delete: those of the section `expiry` are used (as `store`, the same bucket).
     """
+    from include.lake.backfill.deployed import deleting
     from include.lake.backfill.expiry import expire, plan_expiry
     from include.lake.backfill.followed import only_life
     from include.lake.definition import group_named
@@ -36,11 +37,7 @@ def command(topic: str, generation: int, group: str, topic_id: str, plan: bool, 
 
     deployment = Deployment.load()
     settings = deployment.one("store", ObjectStore)
-    eraser = None if plan else deployment.one("expiry", ObjectStore)
-    if eraser is not None and (eraser.endpoint, eraser.bucket) != (settings.endpoint, settings.bucket):
-        raise deployment.error(
-            ("expiry",), "another bucket than `store`", got=eraser.bucket, fix="Change the credentials alone."
-        )
+    eraser = None if plan else deleting(deployment)
     store = store_of(settings)
     found = plan_expiry(store, only_life(store, group_named(deployment, group).prefix, topic, topic_id), generation)
     if eraser is None or not (found.objects or found.gives_up):

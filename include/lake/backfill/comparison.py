@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, NamedTuple
 
@@ -18,7 +19,7 @@ from include.lake.event_hours import Period
 from include.lake.runner import Pause
 from include.store.object_store import ObjectStore
 
-__all__ = ["Comparison", "Counts", "Difference", "DifferenceKind", "compare"]
+__all__ = ["NO_DATE", "Comparison", "Counts", "Difference", "DifferenceKind", "compare"]
 
 DifferenceKind = Literal["missing", "read", "lost", "bytes", "refused"]
 """Why a backfill is not promoted unless somebody says so:
@@ -29,7 +30,10 @@ refused: more records are refused than before.
 """
 
 NO_DATE: Final = "without a date"
+"""Stands for the date of records whose names have none."""
+
 _SHOWN: Final = 20
+_AT_ONCE: Final = 8
 
 
 class Difference(NamedTuple):
@@ -121,8 +125,10 @@ class Comparison:
 def compare(store: ObjectStore, run: Run, pause: Pause = give_up) -> Comparison:
     """Compare each planned cut by the commits of both; they are small, and no data is read."""
     found = Comparison(run.name, cuts=len(run.plan.cuts))
-    for cut in run.plan.cuts:
-        _add(found, cut, *_both(store, run, cut, pause))
+    with ThreadPoolExecutor(_AT_ONCE) as threads:
+        pairs = threads.map(lambda cut: _both(store, run, cut, pause), run.plan.cuts)
+        for cut, pair in zip(run.plan.cuts, pairs, strict=True):
+            _add(found, cut, *pair)
     return found
 
 

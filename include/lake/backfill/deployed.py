@@ -31,7 +31,7 @@ from include.log.registry import ConfluentRegistry
 from include.settings.connections import Kafka, ObjectStore, Registry
 from include.settings.deployment import Deployment
 
-__all__ = ["Deployed", "OneByOne", "Tell", "perform"]
+__all__ = ["Deployed", "OneByOne", "Tell", "deleting", "perform"]
 
 _HEADS_AT_ONCE: Final = 8
 
@@ -117,3 +117,13 @@ def perform(bucket: Bucket, plan: BackfillPlan, name: str, pool: Pool, clock: Cl
 
     carry_out(tasks_of(run.plan, run.generations, writer), pool, clock, on_outcome)
     return compare(bucket.store, run, bucket.pause)
+
+
+def deleting(deployment: Deployment) -> ObjectStore:
+    """Section `expiry`: the bucket of `store`, by credentials that may delete; `SettingsError` for another bucket."""
+    found, store = deployment.one("expiry", ObjectStore), deployment.one("store", ObjectStore)
+    if (found.endpoint, found.bucket) != (store.endpoint, store.bucket):
+        raise deployment.error(
+            ("expiry",), "another bucket than `store`", got=found.bucket, fix="Change the credentials alone."
+        )
+    return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from pathlib import Path
 from typing import Any
@@ -10,9 +11,12 @@ import pytest
 from click.testing import CliRunner, Result
 
 from include.cli import lake
+from include.cli.check import check
 from include.errors import SettingsError, Terminal
 from include.lake.definition import declared_groups
 from include.settings.deployment import Deployment
+from include.settings.environment import PROJECT_ROOT
+from tests.unit.cli.test_check import ENV
 from tests.unit.lake.backfill.backfill_world import BackfillWorld, RewritePool, version
 
 FILES = """\
@@ -155,3 +159,11 @@ def test_credentials_of_another_bucket_are_refused(shell: Shell, tmp_path: Path)
     (tmp_path / "deployment.yaml").write_text(FILES.replace("bucket: lake, access_key: b", "bucket: b, access_key: b"))
     error = shell("expire", "events", "--group", "by_date", "--generation", "1", "--yes").exception
     assert "another bucket" in str(error)
+
+
+def test_check_refuses_credentials_of_another_bucket() -> None:
+    good = Deployment.load(PROJECT_ROOT / "include" / "deployment", ENV)
+    assert "raw" in check(good)["lake"]
+    wrong = {**good.values, "expiry": {**good.values["expiry"], "bucket": "another"}}
+    with pytest.raises(SettingsError, match="another bucket than `store`"):
+        check(dataclasses.replace(good, values=wrong))
