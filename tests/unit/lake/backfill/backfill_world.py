@@ -26,7 +26,7 @@ from include.lake.task import Means, Outcome, Task, run_task
 from include.store.object_store import ObjectStore
 from tests.lake_world import GROUP, World
 
-__all__ = ["DAY_MS", "MEANS", "BackfillWorld", "group", "version"]
+__all__ = ["DAY_MS", "MEANS", "NOON", "BackfillWorld", "RewritePool", "days", "group", "version"]
 
 MEANS = ParserMeans(Path("/nowhere"))
 DAY_MS = 86_400_000

@@ -115,6 +115,19 @@ def test_records_may_come_from_kafka_while_it_has_them(tmp_path: Path) -> None:
     assert compare(world.store, run).clean
 
 
+def test_what_kafka_drops_while_a_backfill_reads_it_is_seen_and_not_promoted(tmp_path: Path) -> None:
+    world = filled(tmp_path, version(1, "at"))
+    read = world.read()
+    run = begin(world.store, world.plan(asked(version=None, origin="kafka", raw=""), log=True))
+    world.memory.truncate("events", 0, 10)
+    world.write(run)
+    found = compare(world.store, run)
+    assert {each.kind for each in found.differences} == {"read", "lost", "bytes"}
+    with pytest.raises(Terminal, match="not what was expected"):
+        promote(world.store, run)
+    assert world.read() == read
+
+
 class Crash(BaseException):
     """The process ends."""
 
