@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from include.audit.chain import Options, audit_chain
@@ -19,6 +19,7 @@ from include.lake.log_cuts import Logic
 from include.lake.log_ranges import PortRanges
 from include.lake.message import Message
 from include.lake.parsing.port import Batch
+from include.lake.planner import Spot
 from include.lake.task import Means, Outcome, Task, run_task
 from include.store.memory import MemoryStore
 from tests.lake_world import GROUP, VERBATIM, One, World
@@ -81,6 +82,9 @@ class ChainWorld(World):
 
     def started_parted(self, group: LakeGroup = PARTED) -> Driver:
         return Driver("by_date", group, self, self.store, self, self.clock, self, "here")
+
+    def edges(self, spots: Iterable[Spot]) -> dict[Spot, tuple[int, int]]:
+        return super().edges(spot for spot in spots if self.memory.admin().describe(spot.topic))
 
     def run(self, task: Task) -> Outcome:
         ranges = PortRanges(self.memory.reader(), self.memory.admin())

@@ -30,7 +30,9 @@ _LINE_EVERY_S = 10.0
 @click.option("--group", "groups", multiple=True, help="This group alone; again for another. Default: all of them.")
 @click.option("--labels", is_flag=True, help="Ask each object who put it, too: one request each.")
 @click.option("--deep", is_flag=True, help="Read each object: bytes, records, offsets.")
-@click.option("--mend", is_flag=True, help="Write wrong summaries anew (deletes by section expiry); put commits back that only a summary has.")
+@click.option(
+    "--mend", is_flag=True, help="Mend summaries (deletes by section `expiry`), and commits that only they have."
+)
 @click.option("--report", type=click.Path(path_type=Path), help="Write the JSON there, too, and end with 0 if it is.")
 @json_option
 def command(
