@@ -68,5 +68,10 @@ def command(plan: bool, as_json: bool, **asked: Any) -> None:
 def _tell(quiet: bool) -> Callable[[int, int], None]:
     if quiet:
         return lambda _done, _total: None
-    end = "\r" if sys.stderr.isatty() else "\n"
-    return lambda done, total: click.echo(f"{done:,} of {total:,} cuts are made{end}", err=True, nl=False)
+    shown = sys.stderr.isatty()
+
+    def tell(done: int, total: int) -> None:
+        end = "\r" if shown and done < total else "\n"
+        click.echo(f"{done:,} of {total:,} cuts are made{end}", err=True, nl=False)
+
+    return tell

@@ -63,12 +63,16 @@ class Counts(NamedTuple):
 
 @dataclass
 class Comparison:
-    """`dates`: by day (or `NO_DATE`) records written before and now. `equal`: cuts whose objects have equal bytes."""
+    """Counts `before` (what readers read) and `now`, by name and by day (or `NO_DATE`), and what speaks against it.
+
+    `equal` are cuts whose objects have equal bytes. `by_records` are those of the same parser whose bytes may differ,
+    as libraries have other versions or several attempts made their objects: of them records are compared.
+    """
 
     run: str
     cuts: int = 0
     equal: int = 0
-    other_libraries: int = 0
+    by_records: int = 0
     before: Counter[str] = field(default_factory=Counter)
     now: Counter[str] = field(default_factory=Counter)
     dates_before: Counter[str] = field(default_factory=Counter)
@@ -95,7 +99,7 @@ class Comparison:
             "cuts": self.cuts,
             "made": len(self.commits),
             "equal": self.equal,
-            "other_libraries": self.other_libraries,
+            "by_records": self.by_records,
             "before": dict(self.before),
             "now": dict(self.now),
             "dates": {day: [self.dates_before[day], self.dates_now[day]] for day in days},
@@ -105,8 +109,10 @@ class Comparison:
     def lines(self) -> list[str]:
         """For a person."""
         lines = [f"backfill {self.run}: {len(self.commits)} of {self.cuts} cuts made, {self.equal} with equal bytes"]
-        if self.other_libraries:
-            lines.append(f"  {self.other_libraries} cuts by other versions of libraries: compared by their records")
+        if self.by_records:
+            lines.append(
+                f"  {self.by_records} cuts by other versions of libraries, or several attempts: as many records"
+            )
         lines += [f"  {name:9} {self.before[name]:>14,} -> {self.now[name]:>14,}" for name in Counts._fields]
         days = sorted({*self.dates_before, *self.dates_now})
         changed = [day for day in days if self.dates_before[day] != self.dates_now[day]]
@@ -156,13 +162,13 @@ def _add(
     found.differences += [Difference(*cut[:3], kind, text) for kind, text in _differences(old, new)]
     if old.config != new.config:
         return
-    same_libraries = dict(old.versions) == dict(new.versions)
-    found.other_libraries += not same_libraries
-    unlike = _unlike(old_chain, old, new_chain, new, by_bytes=same_libraries)
+    by_bytes = dict(old.versions) == dict(new.versions) and not any(f.adopted for f in (*old.files, *new.files))
+    found.by_records += not by_bytes
+    unlike = _unlike(old_chain, old, new_chain, new, by_bytes=by_bytes)
     if unlike:
-        text = f"the same parser made {'other bytes' if same_libraries else 'other records'}: {unlike}"
+        text = f"the same parser made {'other bytes' if by_bytes else 'other records'}: {unlike}"
         found.differences.append(Difference(*cut[:3], "bytes", text))
-    found.equal += same_libraries and not unlike
+    found.equal += by_bytes and not unlike
 
 
 def _differences(old: Commit, new: Commit) -> Iterator[tuple[DifferenceKind, str]]:

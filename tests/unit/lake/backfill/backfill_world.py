@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -26,7 +27,22 @@ from include.lake.task import Means, Outcome, Task, run_task
 from include.store.object_store import ObjectStore
 from tests.lake_world import GROUP, World
 
-__all__ = ["DAY_MS", "MEANS", "NOON", "BackfillWorld", "RewritePool", "days", "group", "version"]
+__all__ = [
+    "ALL_DAYS",
+    "DAY_MS",
+    "MEANS",
+    "NOON",
+    "RIGHT",
+    "WRONG",
+    "BackfillWorld",
+    "RewritePool",
+    "asked",
+    "days",
+    "filled",
+    "group",
+    "kept",
+    "version",
+]
 
 MEANS = ParserMeans(Path("/nowhere"))
 DAY_MS = 86_400_000
@@ -180,6 +196,30 @@ class RewritePool:
 
 def days(first: str, last: str = "") -> Days:
     """Days as written."""
-    import datetime as dt
-
     return Days(dt.date.fromisoformat(first), dt.date.fromisoformat(last or first))
+
+
+WRONG, RIGHT = version(1, "at"), version(2, "made", from_offsets={0: 10**6, 1: 10**6})
+ALL_DAYS = days("2024-04-01", "2024-06-30")
+
+
+def asked(**more: Any) -> Asked:
+    """All days by the second version, from the raw copy, unless told otherwise."""
+    return Asked("by_date", "events", **{"days": ALL_DAYS, "version": 2, "raw": "raw", **more})
+
+
+def filled(folder: Path, *versions: dict[str, Any]) -> BackfillWorld:
+    """Four cuts of two partitions, over three days, with a message that no parser understands and a null value."""
+    world = BackfillWorld(folder, *versions)
+    world.make("events", 2)
+    for day in range(3):
+        world.events("events", 20, day)
+        world.events("events", 5, day, partition=1)
+        world.send("events", [b"no json", None])
+        world.store_all()
+    return world
+
+
+def kept(objects: dict[str, bytes]) -> dict[str, bytes]:
+    """Those that are the same in every world: markers in what is set aside come of the topic's id."""
+    return {name: body for name, body in objects.items() if not name.startswith("_quarantine")}

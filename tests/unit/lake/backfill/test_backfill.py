@@ -2,43 +2,25 @@
 
 from __future__ import annotations
 
-import dataclasses
-import pickle
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from include.errors import Terminal, Transient
-from include.lake.backfill.asked import Asked
+from include.errors import Terminal
 from include.lake.backfill.comparison import compare
 from include.lake.backfill.promotion import promote
-from include.lake.backfill.rewrite import rewrite, tasks_of
-from include.lake.backfill.runs import Run, begin, run_named, standing
-from include.lake.planner import Range, Spot
-from include.lake.task import Means, Task
-from include.store.memory import MemoryStore
-from include.store.object_store import ObjectInfo, StoredObject
-from tests.unit.lake.backfill.backfill_world import BackfillWorld, days, group, version
-
-WRONG, RIGHT = version(1, "at"), version(2, "made", from_offsets={0: 10**6, 1: 10**6})
-ALL_DAYS = days("2024-04-01", "2024-06-30")
-
-
-def asked(**more: Any) -> Asked:
-    return Asked("by_date", "events", **{"days": ALL_DAYS, "version": 2, "raw": "raw", **more})
-
-
-def filled(folder: Path, *versions: dict[str, Any]) -> BackfillWorld:
-    """Four cuts of two partitions, over three days, with a message that no parser understands and a null value."""
-    world = BackfillWorld(folder, *versions)
-    world.make("events", 2)
-    for day in range(3):
-        world.events("events", 20, day)
-        world.events("events", 5, day, partition=1)
-        world.send("events", [b"no json", None])
-        world.store_all()
-    return world
+from include.lake.backfill.runs import begin, run_named, standing
+from tests.unit.lake.backfill.backfill_world import (
+    RIGHT,
+    WRONG,
+    BackfillWorld,
+    asked,
+    days,
+    filled,
+    group,
+    kept,
+    version,
+)
 
 
 def folders(lines: list[bytes]) -> set[str]:
@@ -128,94 +110,6 @@ def test_what_kafka_drops_while_a_backfill_reads_it_is_seen_and_not_promoted(tmp
     assert world.read() == read
 
 
-class Crash(BaseException):
-    """The process ends."""
-
-
-class Mortal(MemoryStore):
-    """Over the objects of another store; after so many writes the process ends, before or after the last."""
-
-    def __init__(self, of: MemoryStore, writes: int, *, after: bool) -> None:
-        super().__init__()
-        self._objects, self._lock = of._objects, of._lock
-        self.left, self.after = writes, after
-
-    def _write(self, key: str, body: bytes, metadata: Any) -> ObjectInfo:
-        self.left -= 1
-        if self.left < 0 and not self.after:
-            raise Crash
-        info = super()._write(key, body, metadata)
-        if self.left < 0:
-            raise Crash
-        return info
-
-
-@pytest.mark.parametrize("after", [False, True])
-def test_a_backfill_goes_on_after_a_crash_at_any_write(tmp_path: Path, after: bool) -> None:
-    expected: dict[str, bytes] = {}
-    for writes in range(1000):
-        world = filled(tmp_path / str(writes), WRONG, RIGHT)
-        old = world.read()
-        mortal = Mortal(world.store, writes, after=after)
-        crashed = False
-        try:
-            run = begin(mortal, world.plan(asked()))
-            world.write(run, mortal)
-            promote(mortal, run)
-        except Crash:
-            crashed = True
-        seen = world.read()
-        run = begin(world.store, world.plan(asked()), run_name(world))
-        world.write(run)
-        assert promote(world.store, run).comparison.whole
-        assert seen in (old, world.read())
-        expected = expected or kept(world.objects(2))
-        assert kept(world.objects(2)) == expected
-        if not crashed:
-            break
-    # The plan, a number, of each cut its promise, files and commit, and the promotion.
-    assert writes >= 1 + 1 + 6 * 3 + 1
-
-
-def run_name(world: BackfillWorld) -> str:
-    """That of the run that has begun, "" where none has."""
-    names = [info.key.split("/")[-2] for info in world.store.list("by_date/_backfill/")]
-    return names[0] if names else ""
-
-
-def kept(objects: dict[str, bytes]) -> dict[str, bytes]:
-    """Those that are the same in every world: markers in what is set aside come of the topic's id."""
-    return {name: body for name, body in objects.items() if not name.startswith("_quarantine")}
-
-
-def test_tasks_have_cuts_that_follow_on_each_other_and_travel_to_other_hosts(tmp_path: Path) -> None:
-    world = filled(tmp_path, WRONG, RIGHT)
-    plan = world.plan(asked())
-    together, apart = (tasks_of(plan, {1: 2}, "w", most) for most in (1 << 30, 1))
-    assert [(task.range.spot.partition, len(task.cuts)) for task in together] == [(0, 3), (1, 3)]
-    assert [task.cuts for task in apart] == [((cut.first, cut.next),) for cut in plan.cuts]
-    holed = dataclasses.replace(plan, cuts=plan.cuts[:1] + plan.cuts[2:])
-    assert [len(task.cuts) for task in tasks_of(holed, {1: 2}, "w", 1 << 30)] == [1, 1, 3]
-    assert pickle.loads(pickle.dumps((together, rewrite))) == (together, rewrite)
-
-
-def test_a_task_of_another_kind_is_refused(tmp_path: Path) -> None:
-    world = filled(tmp_path, WRONG, RIGHT)
-    task = Task("by_date", "by_date", Range(Spot("events", "id", 0), 0, 5, "age", ""), 1, 0, 1, "w")
-    outcome = rewrite(task, Means(world.store, None, None, tmp_path, world.clock))  # type: ignore[arg-type]
-    assert "no task of a backfill" in str(outcome.error)
-
-
-def test_a_cut_that_ends_elsewhere_than_planned_stops_the_run(tmp_path: Path) -> None:
-    world = filled(tmp_path, WRONG, RIGHT)
-    run = begin(world.store, world.plan(asked()), "mine")
-    cuts = run.plan.cuts
-    joined = dataclasses.replace(run.plan, cuts=(cuts[0]._replace(next=cuts[1].next), *cuts[2:]))
-    world.write(dataclasses.replace(run, plan=joined))
-    with pytest.raises(Terminal, match=r"ends elsewhere than it was planned.*partition=0"):
-        world.write(run)
-
-
 def test_a_run_keeps_the_plan_that_it_began_with(tmp_path: Path) -> None:
     world = filled(tmp_path, WRONG, RIGHT)
     run = begin(world.store, world.plan(asked()), "mine")
@@ -293,36 +187,3 @@ def test_backfills_of_neighbouring_days_may_share_a_cut_whoever_is_first(tmp_pat
     for run in reversed(begun):
         assert promote(world.store, run).anew
     assert len(world.read()) == lines
-
-
-def test_a_store_that_is_away_for_a_while_is_asked_again(tmp_path: Path) -> None:
-    world = filled(tmp_path, WRONG, RIGHT)
-    run = begin(world.store, world.plan(asked()))
-
-    class Away(MemoryStore):
-        """Silent for a while."""
-
-        calls = 0
-
-        def get(self, key: str) -> StoredObject | None:
-            self.calls += 1
-            if 20 < self.calls < 40:
-                raise Transient("no answer", system="s3")
-            return super().get(key)
-
-    away = Away()
-    away._objects, away._lock = world.store._objects, world.store._lock
-    outcomes = world.write(run, away)
-    assert [type(each.error) for each in outcomes if each.error] != []
-    assert compare(world.store, run).whole
-
-
-def test_an_error_that_stays_ends_the_run_and_names_the_partition(tmp_path: Path) -> None:
-    world = filled(tmp_path, WRONG, RIGHT)
-    run: Run = begin(world.store, world.plan(asked()))
-    source = next(each for each in run.plan.sources if each.partition == 1)
-    found = world.store.get(source.key)
-    assert found is not None
-    world.store.put(source.key, found.body[:-1] + b"x", metadata=found.info.metadata)
-    with pytest.raises(Terminal, match=r"not as its commit says.*partition=1"):
-        world.write(run)

@@ -81,13 +81,20 @@ def test_the_same_parser_with_other_bytes_is_told_by_its_folder() -> None:
     assert "other bytes: dt=2024-05-02 .jsonl" in found.differences[0].text
 
 
-def test_other_libraries_are_compared_by_records() -> None:
+def test_by_records_are_compared_by_records() -> None:
     files = tuple(file._replace(sha256="f" * 64, bytes=1) for file in commit(2).files)
     found = compared(dataclasses.replace(commit(2), files=files, versions={"zlib": "2"}))
-    assert (found.clean, found.equal, found.other_libraries) == (True, 0, 1)
+    assert (found.clean, found.equal, found.by_records) == (True, 0, 1)
     moved = compared(dataclasses.replace(commit(2, {"dt=2024-05-01": 5, "dt=2024-05-02": 5}), versions={"zlib": "2"}))
     assert kinds(moved) == ["bytes"]
     assert "other records" in moved.differences[0].text
+
+
+def test_objects_that_another_attempt_made_are_compared_by_records() -> None:
+    files = tuple(file._replace(sha256="f" * 64, adopted=True) for file in commit(1).files)
+    found = compared(commit(2), dataclasses.replace(commit(1), files=files))
+    assert (found.clean, found.by_records) == (True, 1)
+    assert "1 cuts by other versions of libraries, or several attempts" in found.lines()[1]
 
 
 def test_another_parser_may_move_records_to_other_dates() -> None:
