@@ -34,7 +34,8 @@ from include.store.object_store import ObjectStore
 __all__ = ["Depth", "Options", "audit_chain"]
 
 Depth = Literal["names", "labels", "bytes"]
-"""names: listings and commits; labels: also asks for the metadata of each object; bytes: also reads each object."""
+"""names: listings and commits; labels: also asks for the metadata of each object, which
+tell who put it; bytes: reads each object instead."""
 
 STALE_S: Final = 3600
 
@@ -86,7 +87,7 @@ def audit_chain(
             fix="Name a topic that is stored, see `lyrebird lake status`.",
         )
     for audit in found:
-        audit.check_objects(labels=asked.depth != "names")
+        audit.check_objects(labels=asked.depth == "labels")
     if asked.depth == "bytes":
         for audit in found:
             audit.read_objects(marks=[other for other in found if other is not audit])

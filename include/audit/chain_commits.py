@@ -9,7 +9,7 @@ from __future__ import annotations
 import bisect
 import hashlib
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final, NamedTuple
 
@@ -26,7 +26,7 @@ from include.store.object_store import ObjectInfo, ObjectStore
 
 __all__ = ["CommitReader", "Unreadable"]
 
-_AT_ONCE: Final = 8
+_AT_ONCE: Final = 16
 _MD5: Final = re.compile(r'"[0-9a-f]{32}"')
 _MEND: Final = "lyrebird lake audit {topic} --group {group} --mend"
 _COMPARE: Final = "lyrebird lake audit {topic} --group {group} --deep"
@@ -99,7 +99,7 @@ class CommitReader:
         lines = stored.body.split(b"\n")
         if not wrong and len(lines) != chains.SUMMARY_COMMITS:
             wrong = f"has {len(lines)} commits, not {chains.SUMMARY_COMMITS}"
-        end, differs = summary, False
+        end = summary
         for line in () if wrong else lines:
             try:
                 commit = Commit.parse(line, chain, int(orjson.loads(line)["first"]))
@@ -109,32 +109,29 @@ class CommitReader:
             if commit.first != end:
                 wrong = f"has a commit of the cut at {commit.first} where one at {end} belongs"
                 break
-            if not self._agrees(commit.first, line):
-                differs = True
-                wrong = f"has another commit of the cut at {commit.first} than the chain"
-                break
             end = commit.next
             commits.append(commit)
+        other = (
+            None if wrong else self._disagrees({each.first: line for each, line in zip(commits, lines, strict=True)})
+        )
+        if other is not None:
+            wrong = f"has another commit of the cut at {other} than the chain"
         if wrong:
-            self._wrong(summary, wrong, differs=differs)
+            self._wrong(summary, wrong, differs=other is not None)
             return None
         self._put_back([commit for commit in commits if commit.first not in self._folder.commits])
         return commits
 
-    def _agrees(self, first: int, line: bytes) -> bool:
-        """Whether the commit's object, where there is one, holds this."""
-        info = self._folder.commits.get(first)
-        if info is None:
-            return True
-        if self._same(info, line):
-            return True
-        stored = self._store.get(info.key)
-        if stored is None or stored.body != line:
-            return False
-        if len(line) == info.size_bytes:
+    def _disagrees(self, lines: Mapping[int, bytes]) -> int | None:
+        """The first cut whose commit's object, where there is one, holds something else."""
+        there = ((first, self._folder.commits[first]) for first in lines if first in self._folder.commits)
+        doubtful = [first for first, info in there if not self._same(info, lines[first])]
+        for first, body in self._bodies(doubtful):
+            if body != lines[first]:
+                return first
             # The same bytes under another ETag than their MD5: encryption, say.
             self._etags_tell = False
-        return True
+        return None
 
     def _same(self, info: ObjectInfo, line: bytes) -> bool:
         if not self._etags_tell or len(line) != info.size_bytes or not _MD5.fullmatch(info.etag):
@@ -170,16 +167,24 @@ class CommitReader:
             )
 
     def _one_by_one(self, firsts: Sequence[int]) -> Iterator[Commit | Unreadable]:
+        for number, (first, body) in enumerate(self._bodies(firsts), 1):
+            yield self._parsed(first, body)
+            if not number % 100:
+                self._progress.advance(100)
+
+    def _bodies(self, firsts: Sequence[int]) -> Iterator[tuple[int, bytes]]:
+        """Commits as they are now, empty where one went; several are asked for at once."""
+
+        def body(first: int) -> bytes:
+            stored = self._store.get(self._folder.key.commit(first))
+            return stored.body if stored else b""
+
         if not firsts:
             return
         with ThreadPoolExecutor(_AT_ONCE) as pool:
             for start in range(0, len(firsts), 1000):
                 some = firsts[start : start + 1000]
-                for first, stored in zip(
-                    some, pool.map(lambda each: self._store.get(self._folder.key.commit(each)), some), strict=True
-                ):
-                    yield self._parsed(first, stored.body if stored else b"")
-                self._progress.advance(len(some))
+                yield from zip(some, pool.map(body, some), strict=True)
 
     def _parsed(self, first: int, body: bytes) -> Commit | Unreadable:
         chain = self._folder.key

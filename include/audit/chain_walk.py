@@ -103,6 +103,11 @@ def walk(
         # A backfill's cuts lie anywhere; what readers miss of them shows when its ranges are followed.
         walked.under_way += len(folder.intents.keys() - folder.commits.keys())
     else:
+        promised = max((first for first in folder.intents if reads(first)), default=0)
+        while end is not None and end < promised and (missed := again(end)) is not None:
+            # The same of the last ones, of which the listing had the intent.
+            _count(walked, missed)
+            end = missed.next
         _intents(walked, findings, end, reads, now_us, stale_s)
     for key in folder.strangers:
         findings.add(

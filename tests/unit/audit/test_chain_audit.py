@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from include.audit import chain_group
 from include.audit.chain import Options, audit_chain
 from include.audit.chain_compare import Difference, Segment, differences
 from include.audit.chain_report import audit_line, together
@@ -138,6 +139,21 @@ def test_what_is_committed_while_it_is_listed_is_no_fault(world: ChainWorld) -> 
     for hidden in ([183], [122], [61, 122], [0]):
         store.hidden = frozenset(name for first in hidden for name in (chain.commit(first), chain.intent(first)))
         assert faults(audit_chain(store, GROUPS, "e", world.clock.now_us())) == [], hidden
+    store.hidden = frozenset(chain.commit(first) for first in (122, 183))
+    assert faults(audit_chain(store, GROUPS, "e", world.clock.now_us())) == []
+
+
+def test_labels_are_read_in_parts_and_only_where_they_are_asked_for(
+    world: ChainWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(chain_group, "_AT_ONCE", 2)
+    keys = [file.key for commit in world.commits() for file in commit.files]
+    for key in keys:
+        world.store.put(key, world.body(key))
+    assert faults(world.audit()) == faults(world.audit(DEEP)) == []
+    report = world.audit(Options(depth="labels"))
+    assert [finding.key for finding in report.findings] == keys
+    assert all("metadata have SHA-256 none" in finding.meaning for finding in report.findings)
 
 
 def test_a_store_that_does_not_answer_is_no_verdict(world: ChainWorld) -> None:

@@ -67,9 +67,7 @@ def test_progress_is_told_part_by_part(world: ChainWorld) -> None:
         "raw: chains",
         "by_date: chains",
         "raw: objects",
-        "raw: labels",
         "by_date: objects",
-        "by_date: labels",
         "raw: bytes",
         "by_date: bytes",
     ]
