@@ -19,6 +19,7 @@ _COUNTED: Final[tuple[tuple[Counter, str], ...]] = (
     ("lyrebird_filtered_total", "filtered"),
     ("lyrebird_set_aside_total", "quarantined"),
     ("lyrebird_lost_ranges_total", "losses"),
+    ("lyrebird_offset_failures_total", "offset_failures"),
 )
 
 

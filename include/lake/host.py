@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Final
 
 from include.clock import Clock
 from include.errors import Terminal
 from include.lake.driver import Driver
 from include.lake.group_metrics import GroupMetrics
+from include.lake.lag_offsets import LagOffsets
 from include.lake.report import Report
 from include.lake.upload_policy import Asked
 from include.metrics.progress import RunFolder
@@ -20,10 +22,14 @@ LOGGER: Final = logging.getLogger("lyrebird.lake")
 _STEP_S: Final = 0.05
 _REPORT_EVERY_S: Final = 1.0
 _SAY_EVERY_S: Final = 10.0
+_NO_LAG: Final[Mapping[str, LagOffsets]] = MappingProxyType({})
 
 
 class Host:
-    """One application with its groups. `stop`: whether it was asked to end, besides by its run folder."""
+    """One application with its groups.
+
+    `stop`: whether it was asked to end, besides by its run folder; `lag`: by group, where its heads are shown.
+    """
 
     def __init__(
         self,
@@ -33,9 +39,11 @@ class Host:
         clock: Clock,
         stop: Callable[[], bool],
         metrics: GroupMetrics | None = None,
+        lag: Mapping[str, LagOffsets] = _NO_LAG,
     ) -> None:
         self._application, self._hosted = application, hosted
         self._run_folder, self._clock, self._stop, self._metrics = run_folder, clock, stop, metrics
+        self._lag = lag
         self._told_s: float | None = None
         self._said_s = clock.monotonic_s()
 
@@ -80,6 +88,9 @@ class Host:
         now_s = self._clock.monotonic_s()
         if self._told_s is None or now_s - self._told_s >= _REPORT_EVERY_S:
             self._told_s = now_s
+            for driver, report in self._hosted:
+                if report.name in self._lag:
+                    self._lag[report.name].show(report, driver.planner)
             self._tell()
         self._clock.sleep(_STEP_S)
 
@@ -88,6 +99,9 @@ class Host:
             for driver, _ in self._hosted:
                 driver.settle()
             self._clock.sleep(_STEP_S)
+        for driver, report in self._hosted:
+            if report.name in self._lag:
+                self._lag[report.name].close(report, driver.planner)
         self._tell()
 
     def _tell(self) -> None:

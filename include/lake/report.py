@@ -25,6 +25,7 @@ class Report:
     bytes: int = 0
     filtered: int = 0
     quarantined: int = 0
+    offset_failures: int = 0
     lost: list[str] = field(default_factory=list)
     failing: dict[str, str] = field(default_factory=dict)
     away: str = ""
@@ -83,6 +84,7 @@ class Report:
             "bytes": self.bytes,
             "filtered": self.filtered,
             "quarantined": self.quarantined,
+            "offset_failures": self.offset_failures,
             "waiting": sum(planner.waiting().values()),
             "lost": list(self.lost),
             "failing": dict(self.failing),

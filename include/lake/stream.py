@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import socket
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 
@@ -22,10 +22,12 @@ from include.lake.driver import Driver
 from include.lake.group_metrics import GroupMetrics
 from include.lake.host import Host
 from include.lake.kafka_group import KafkaGroupLog
+from include.lake.lag_offsets import LagOffsets, consumer_group
 from include.lake.report import Report
 from include.lake.task import Outcome, Run, Task, run_task
 from include.lake.worker import Place, store_of, work
 from include.log.failure import first_line
+from include.log.kafka_offsets import KafkaOffsets
 from include.log.stream import session
 from include.log.supervised import stop_signal
 from include.metrics.exporter import Metrics
@@ -177,10 +179,17 @@ def _run(
         try:
             with stop_signal() as stop:
                 hosted = [(driver, report) for driver, report, _ in built]
-                way(Host(application, hosted, run_folder, clock, stop.is_set, shown))
+                way(Host(application, hosted, run_folder, clock, stop.is_set, shown, _lag(deployment, groups, clock)))
         finally:
             for *_, pool in built:
                 pool.close()
     finally:
         spark.stop()
     return [report for _, report, _ in built]
+
+
+def _lag(deployment: Deployment, groups: Iterable[str], clock: Clock) -> dict[str, LagOffsets]:
+    kafka = deployment.one("kafka", Kafka)
+    return {
+        name: LagOffsets(KafkaOffsets(kafka.bootstrap, consumer_group(name), kafka.options), clock) for name in groups
+    }

@@ -20,6 +20,7 @@ Counter = Literal[
     "lyrebird_cuts_total",
     "lyrebird_stored_bytes_total",
     "lyrebird_lost_ranges_total",
+    "lyrebird_offset_failures_total",
 ]
 Gauge = Literal[
     "lyrebird_lag_seconds",
@@ -45,6 +46,7 @@ HELP: Final[dict[str, str]] = {
     "lyrebird_cuts_total": "Cuts committed to object storage, by group. High: the upload policy makes small objects.",
     "lyrebird_stored_bytes_total": "Bytes of data objects committed to object storage, by group.",
     "lyrebird_lost_ranges_total": "Ranges that Kafka dropped before they were stored, by group. Must be 0.",
+    "lyrebird_offset_failures_total": "Failed commits of heads for lag tools, by group. High: those tools are behind.",
     "lyrebird_lag_seconds": "Age of the oldest change not yet copied. High: copies are stale.",
     "lyrebird_lag_records": "Records waiting in the input. High: the application is too slow.",
     "lyrebird_position_commit_seconds": "Commit time (unix seconds) of the last transaction that is complete here.",
