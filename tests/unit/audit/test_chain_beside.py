@@ -9,7 +9,9 @@ from typing import Any
 
 import pytest
 
+from include.audit import chain_commits, chain_objects
 from include.audit.chain import Options
+from include.errors import Transient
 from include.lake import chain as chain_module
 from include.lake.backfill.expiry import expire, plan_expiry
 from include.lake.chain import Chain
@@ -29,12 +31,20 @@ class Busy(MemoryStore):
         super().__init__(*clock)
         self.happen: Callable[[], None] = lambda: None
         self.watched = False
+        self.puts_left = 10**9
 
     def _between(self) -> None:
+        if not self.puts_left:
+            raise Transient("the store does not answer", system="s3")
         if self.watched:
             self.watched = False
             self.happen()
             self.watched = True
+
+    def put_if_absent(self, key: str, body: bytes, **more: Any) -> ObjectInfo | None:
+        self._between()
+        self.puts_left -= 1
+        return super().put_if_absent(key, body, **more)
 
     def get(self, key: str) -> StoredObject | None:
         self._between()
@@ -50,6 +60,21 @@ class Busy(MemoryStore):
             start_after = page[-1].key
 
 
+class Serial:
+    """A pool whose calls are made one after the other: what happens between two of them happens to nobody else."""
+
+    def __init__(self, _at_once: int) -> None:
+        pass
+
+    def __enter__(self) -> Serial:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    map = staticmethod(map)
+
+
 class Life:
     """What may happen to the lake, in an order drawn by `draw`."""
 
@@ -60,7 +85,7 @@ class Life:
 
     def __call__(self) -> None:
         if self.draw.random() < 0.15 and len(self.happened) < 12:
-            name = self.draw.choice(["store", "store", "upgrade", "backfill", "expire", "remake", "grow"])
+            name = self.draw.choice(["store", "store", "upgrade", "backfill", "expire", "remake", "grow", "half"])
             self.happened.append(name)
             getattr(self, name)()
 
@@ -114,6 +139,14 @@ class Life:
         self.world.run_for(6)
         self.store()
 
+    def half(self) -> None:
+        """Writers go away in the middle of what they do."""
+        bucket = self.world.store
+        assert isinstance(bucket, Busy)
+        bucket.puts_left = self.draw.randint(0, 9)
+        self.world.fill(1, 20)
+        bucket.puts_left = 10**9
+
     def grow(self) -> None:
         self.world.write("e", self.draw.randint(1, 40), self.draw.randint(0, 1))
         self.world.run_for(self.draw.randint(1, 70))
@@ -124,6 +157,8 @@ def test_nothing_is_found_beside_writers_upgrades_backfills_and_expiry(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:
     monkeypatch.setattr(chain_module, "SUMMARY_COMMITS", 3)
+    for module in (chain_commits, chain_objects):
+        monkeypatch.setattr(module, "ThreadPoolExecutor", Serial)
     world = ChainWorld(tmp_path)
     store = Busy(world.clock)
     world.store = store
