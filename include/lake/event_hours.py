@@ -43,7 +43,13 @@ class Period(NamedTuple):
 
         Raises `ValueError` for a zone that there is not.
         """
-        return _end_ms(self, zone_name)
+        edges = _edges_ms(self, zone_name)
+        return edges[1] if edges else None
+
+    def begin_ms(self, zone_name: str) -> int | None:
+        """Epoch milliseconds of the first instant that has this name in the zone; None and raises as `end_ms`."""
+        edges = _edges_ms(self, zone_name)
+        return edges[0] if edges else None
 
 
 def folder_of(names: Sequence[str]) -> tuple[str, ...]:
@@ -67,18 +73,20 @@ def _found(names: Sequence[str]) -> tuple[Period | None, int]:
     return None, 0
 
 
-@lru_cache(maxsize=4096)
-def _end_ms(period: Period, zone_name: str) -> int | None:
+@lru_cache(maxsize=65536)
+def _edges_ms(period: Period, zone_name: str) -> tuple[int, int] | None:
     where = zone(zone_name)
     # Seconds of the local clock, counted as if it never changed.
     start = (period.day.toordinal() - _EPOCH.toordinal()) * _DAY_S + (period.hour or 0) * _HOUR_S
     end = start + (_DAY_S if period.hour is None else _HOUR_S)
-    ends = [
-        min(until, end - offset)
+    carried = [
+        (max(since, start - offset), min(until, end - offset))
         for since, until, offset in _spans(where, start - _MARGIN_S, end + _MARGIN_S)
         if max(since, start - offset) < min(until, end - offset)
     ]
-    return max(ends) * 1000 if ends else None
+    if not carried:
+        return None
+    return min(begin for begin, _ in carried) * 1000, max(ended for _, ended in carried) * 1000
 
 
 def _spans(where: ZoneInfo, since: int, until: int) -> list[tuple[int, int, int]]:

@@ -1,0 +1,1 @@
+"""Dates of a topic that are over: told from commits, marked by `_SUCCESS`, and told again when records came late."""

@@ -1,0 +1,152 @@
+"""What is to be done about a topic's dates now: decided from what was gathered and the markers that stand; no I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from include.lake.event_hours import Period
+from include.lake.finalised import Progress, came_late, finished, passed
+from include.lake.finalising.gathered import DatedObject, Folder, Gathered, committed_times
+from include.lake.finalising.marker import Late, Success, digest_of
+
+__all__ = ["DateStep", "Standing", "TopicPlan", "plan_topic"]
+
+# Nothing passes it: no record is committed, and some wait.
+_NOTHING: Final = (None, 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """A `_SUCCESS` that stands, with the etag by which it is replaced."""
+
+    success: Success
+    etag: str
+
+
+@dataclass(frozen=True, slots=True)
+class DateStep:
+    """One folder. `success` is to stand there; `late`, if any, before it; `before` is what stands.
+
+    Where `success` stands already, those who wait for the date have only to be told.
+    """
+
+    folder: Folder
+    period: Period
+    success: Success
+    before: Standing | None = None
+    late: Late | None = None
+
+    @property
+    def writes(self) -> bool:
+        """Whether anything is to be written."""
+        return self.before is None or self.before.success != self.success
+
+
+@dataclass(frozen=True, slots=True)
+class TopicPlan:
+    """`open`: folders that are not over, sorted. `passed_ms`: event time that all Kafka partitions have passed.
+
+    `holding` are the partitions of which nothing tells (no commit, and records that wait; or a truncated log): while
+    there is one, `passed_ms` is None and no date is over.
+    """
+
+    steps: tuple[DateStep, ...]
+    open: tuple[Folder, ...]
+    passed_ms: int | None
+    holding: tuple[int, ...]
+
+
+def plan_topic(
+    gathered: Gathered,
+    standing: Mapping[Folder, Standing],
+    edges: Mapping[tuple[str, int], tuple[int, int] | None],
+    zones: Sequence[str],
+    lateness_s: int,
+    observed_ms: int,
+) -> TopicPlan:
+    """`edges` are (first offset held, end) of all partitions that the log has now, asked for at `observed_ms`.
+
+    None: the log did not tell. Other partitions are gone from the log: nothing comes of them any more. A date is over
+    when it is so in every one of `zones`.
+    """
+    known = {place: _head(gathered, place) for place in (*gathered.times, *edges)}
+    over = set(gathered.folders)
+    reached: list[int | None] = []
+    holding: set[int] = set()
+    for zone_name in zones:
+        progress = {
+            place: _progress(gathered, place, head, edges, zone_name, observed_ms) for place, head in known.items()
+        }
+        over &= set(finished(gathered.folders, progress.values(), zone_name, lateness_s, observed_ms))
+        for place, each in progress.items():
+            reached.append(passed(each, observed_ms))
+            if reached[-1] is None:
+                holding.add(place[1])
+    steps = [
+        _step(gathered, folder, objects, standing.get(folder), over) for folder, objects in gathered.folders.items()
+    ]
+    times = [each for each in reached if each is not None]
+    return TopicPlan(
+        steps=tuple(sorted((step for step in steps if step is not None), key=lambda step: step.folder)),
+        open=tuple(sorted(folder for folder in gathered.folders if folder not in over and folder not in standing)),
+        passed_ms=min(times) if times and not holding else None,
+        holding=tuple(sorted(holding)),
+    )
+
+
+def _head(gathered: Gathered, place: tuple[str, int]) -> int | None:
+    return gathered.heads.get(place[0], {}).get(place[1])
+
+
+def _progress(
+    gathered: Gathered,
+    place: tuple[str, int],
+    head: int | None,
+    edges: Mapping[tuple[str, int], tuple[int, int] | None],
+    zone_name: str,
+    observed_ms: int,
+) -> Progress:
+    commits = committed_times(gathered.times.get(place, []), zone_name)
+    if place not in edges:
+        return Progress(head, head or 0, observed_ms, commits)
+    found = edges[place]
+    if found is None or (head is not None and found[1] < head):
+        return Progress(*_NOTHING, observed_ms)
+    begin, end = found
+    if head is None and begin == end:
+        # Retention has emptied it before anything was stored.
+        end = 0
+    return Progress(head, end, observed_ms, commits)
+
+
+def _step(
+    gathered: Gathered, folder: Folder, objects: Sequence[DatedObject], standing: Standing | None, over: set[Folder]
+) -> DateStep | None:
+    period = Period.of(folder)
+    assert period is not None  # noqa: S101 - only dated folders are gathered
+    now = Success(
+        edition=1,
+        change="finished",
+        heads=gathered.heads,
+        objects=len(objects),
+        records=sum(each.records for each in objects),
+        size_bytes=sum(each.bytes for each in objects),
+        digest=_digest(objects),
+    )
+    if standing is None:
+        return DateStep(folder, period, now) if folder in over and objects else None
+    before = standing.success
+    late = [each for each in objects if came_late(before.heads.get(each.topic_id, {}), each.partition, each.first)]
+    if late:
+        now = replace(now, edition=before.edition + 1, change="late")
+        keys = tuple(sorted(each.key for each in late))
+        return DateStep(folder, period, now, standing, Late(now.edition, before.heads, gathered.heads, keys))
+    if _digest(objects) != before.digest:
+        return DateStep(folder, period, replace(now, edition=before.edition + 1, change="replaced"), standing)
+    return None if before.announced else DateStep(folder, period, before, standing)
+
+
+def _digest(objects: Sequence[DatedObject]) -> str:
+    return digest_of((each.key, each.sha256) for each in objects)
