@@ -109,6 +109,7 @@ class GroupAudit:
         figures = self.figures
         figures.commits += len(folder.commits)
         figures.summaries += reader.made
+        figures.summaries_due += reader.unwritten
         figures.mended += reader.mended
         figures.under_way += walked.under_way
         return walked

@@ -19,7 +19,8 @@ class GroupFigures:
 
     `heads`: by life (its topic id) and Kafka partition up to where readers find all offsets. `under_way` are cuts begun
     and not committed, of this generation or an overtaken one; `replaced` objects of cuts that readers find elsewhere,
-    gone already; `lost` offsets that the log dropped before they were stored, as commits say; `summaries` written.
+    gone already; `lost` offsets that the log dropped before they were stored, as commits say; `summaries` were written,
+    `summaries_due` refused by the store.
     """
 
     group: str
@@ -35,6 +36,7 @@ class GroupFigures:
     under_way: int = 0
     replaced: int = 0
     summaries: int = 0
+    summaries_due: int = 0
     mended: int = 0
     bytes_read: int = 0
 
@@ -57,6 +59,7 @@ class GroupFigures:
             (self.under_way, "cuts under way, or left by an overtaken generation"),
             (self.replaced, "objects gone of cuts that readers find in another generation"),
             (self.summaries, "summaries written"),
+            (self.summaries_due, "summaries that are due, and may not be written with these credentials"),
             (self.mended, "objects of the chain mended"),
         ):
             if number:

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from include.audit.chain import Options, audit_chain
+from include.errors import Terminal
 from include.lake import chain as chain_module
 from include.lake.cut import Commit, Gap, Intent
 from include.lake.formats.json_lines import JsonLines, JsonLinesOptions
@@ -221,3 +222,14 @@ def test_summaries_spare_the_reading_of_commits(world: ChainWorld, monkeypatch: 
     monkeypatch.setattr(world.store, "get", counted)
     assert world.audit().clean
     assert [key for key in asked if key.endswith(".commit")] == []
+
+
+def test_who_may_only_read_can_audit(world: ChainWorld, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(*_: object, **__: object) -> None:
+        raise Terminal("the object store refuses this")
+
+    monkeypatch.setattr(chain_module, "SUMMARY_COMMITS", 2)
+    monkeypatch.setattr(world.store, "put_if_absent", refused)
+    report = world.audit()
+    assert report.clean
+    assert [(group.summaries, group.summaries_due) for group in report.groups] == [(0, 2), (0, 2)]
