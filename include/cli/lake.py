@@ -19,6 +19,7 @@ COMMANDS: Final[dict[str, Entry]] = {
     "audit": Entry("lake_audit", "Prove that every record is there once, and nothing was changed."),
     "backfill": Entry("lake_backfill", "Make days of a topic again from the raw copy, or plan it."),
     "promote": Entry("lake_promote", "Compare a backfill, and let readers follow it."),
+    "finalise": Entry("lake_finalise", "Mark dates that are over, and those that got records afterwards."),
     "expire": Entry("lake_expire", "Remove objects that no reader reads any more."),
 }
 

@@ -16,6 +16,7 @@ EXPECTED = {
     "audit_chain.py": {"audit_chain"},
     "audit_search.py": {"audit_search"},
     "lake_backfill.py": {"lake_backfill"},
+    "lake_finalise.py": {"lake_finalise"},
     "lake_upload.py": {"lake_upload"},
     "source_replicate.py": {"source_replicate"},
     "source_snapshot.py": {"source_snapshot"},

@@ -11,7 +11,7 @@ from include.clock import iso
 from include.errors import Terminal
 from include.lake.finalising.marker import Change
 
-__all__ = ["AssetUpdate", "DateReport", "TopicReport", "asset_updates", "refuse_errors", "together"]
+__all__ = ["AssetUpdate", "DateReport", "TopicReport", "asset_updates", "counted", "refuse_errors", "together"]
 
 _SAID: Final[Mapping[Change, str]] = {
     "finished": "is over",
@@ -65,9 +65,9 @@ class TopicReport:
             reached = f"nothing is over: partition {', '.join(map(str, self.holding))} waits, nothing of it is known"
         else:
             reached = "nothing is stored"
-        lines = [f"{self.group}, {self.topic}: {reached}; {len(self.open)} dates are open"]
+        lines = [f"{self.group}, {self.topic}: {reached}; {counted(len(self.open), 'date')} open"]
         for date in self.dates:
-            size = f"{date.objects} objects, {date.records} records"
+            size = f"{counted(date.objects, 'object')}, {counted(date.records, 'record')}"
             lines.append(f"  {date.folder} {_SAID[date.change]} (edition {date.edition}; {size})")
             lines += [f"    late: {key}" for key in date.late]
         return lines
@@ -79,6 +79,11 @@ class AssetUpdate:
 
     uri: str
     extra: dict[str, Any]
+
+
+def counted(number: int, thing: str) -> str:
+    """`1 date`, `2 dates`."""
+    return f"{number} {thing}" if number == 1 else f"{number} {thing}s"
 
 
 def together(reports: Iterable[TopicReport]) -> dict[str, Any]:
@@ -105,7 +110,7 @@ def refuse_errors(report: Mapping[str, Any]) -> int:
     if wrong:
         first = wrong[0]
         raise Terminal(
-            f"dates of {len(wrong)} topics cannot be told",
+            f"the dates of {counted(len(wrong), 'topic')} cannot be told",
             group=first["group"],
             topic=first["topic"],
             reason=first["error"],

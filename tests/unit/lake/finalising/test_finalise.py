@@ -290,7 +290,7 @@ def test_a_topic_that_cannot_be_read_is_told_and_the_others_go_on(world: DatesWo
     good, bad = sorted(world.reports(), key=lambda each: each.error)
     assert (good.topic, len(good.dates), bad.topic) == ("else", 1, "events")
     assert "cannot be read" in bad.lines()[0]
-    with pytest.raises(Exception, match="dates of 1 topics cannot be told"):
+    with pytest.raises(Exception, match="the dates of 1 topic cannot be told"):
         refuse_errors(together([good, bad]))
     assert refuse_errors(together([good])) == 1
 
