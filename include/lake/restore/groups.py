@@ -1,0 +1,102 @@
+"""Committed offsets of consumer groups of a topic, translated to the topic that it was restored to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from include.errors import SettingsError, Terminal
+from include.lake.backfill.planning import Bucket
+from include.lake.chain_key import TopicKey
+from include.lake.restore.begun import Restore
+from include.lake.restore.copying import Kafka, PartitionMap
+from include.lake.restore.offset_map import new_offset
+from include.lake.runner import Runner
+
+__all__ = ["How", "Translated", "committed_of", "translate"]
+
+How = Literal["same", "next", "end", "none", "kept"]
+"""same: the record at the old offset; next: that one was not restored, or is none; end: after all that was restored;
+none: nothing of the partition was restored; kept: the group had an offset in the target, which is left as it is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Translated:
+    """Of one group and partition."""
+
+    group: str
+    partition: int
+    old: int
+    new: int
+    how: How
+
+
+def committed_of(kafka: Kafka, source: TopicKey, groups: Iterable[str]) -> dict[str, dict[int, int]]:
+    """What each group has committed of the topic; `Terminal` where that topic is gone, `SettingsError` for nothing."""
+    names = list(dict.fromkeys(groups))
+    if not names:
+        return {}
+    info = kafka.admin.describe(source.topic)
+    if info is None or info.named_id != source.topic_id:
+        raise Terminal(
+            "Kafka does not have the topic any more, and has forgotten its groups' offsets with it",
+            topic=source.topic,
+            topic_id=source.topic_id,
+            fix="Leave --groups out, and set offsets by the map (`--json`, or the objects that it names).",
+        )
+    found = {group: kafka.reader.committed(group, source.topic) for group in names}
+    unknown = [group for group, offsets in found.items() if not offsets]
+    if unknown:
+        raise SettingsError(
+            "groups without committed offsets of this topic",
+            topic=source.topic,
+            groups=unknown,
+            fix="Mend their names, or leave them out.",
+        )
+    return found
+
+
+def translate(
+    kafka: Kafka,
+    bucket: Bucket,
+    restore: Restore,
+    maps: Mapping[int, PartitionMap],
+    committed: Mapping[str, Mapping[int, int]],
+) -> list[Translated]:
+    """Commit what the groups are to go on from in the target, each group in one stroke. Repeats do no harm."""
+    topic = restore.target.name
+    told: list[Translated] = []
+    if not committed:
+        return told
+    writer = kafka.open_writer(restore.name)
+    try:
+        for group, offsets in committed.items():
+            kept = kafka.reader.committed(group, topic)
+            found = [
+                Translated(group, partition, old, kept[partition], "kept")
+                if partition in kept
+                else _one(bucket, restore, maps, group, partition, old)
+                for partition, old in sorted(offsets.items())
+            ]
+            anew = {(topic, each.partition): each.new for each in found if each.how != "kept"}
+            if anew:
+                writer.begin()
+                writer.commit(group, anew)
+            told += found
+    finally:
+        writer.close()
+    return told
+
+
+def _one(
+    bucket: Bucket, restore: Restore, maps: Mapping[int, PartitionMap], group: str, partition: int, old: int
+) -> Translated:
+    found = maps.get(partition)
+    if found is None:
+        return Translated(group, partition, old, 0, "none")
+    runner = Runner(bucket.store, bucket.pause)
+    new = runner.ask(lambda: new_offset(bucket.store, restore.folder, found.parts, old))
+    if new is None:
+        return Translated(group, partition, old, found.until, "end")
+    return Translated(group, partition, old, new[0], "same" if new[1] else "next")

@@ -1,0 +1,225 @@
+"""A topic restored on a real Kafka from a real S3 server: record for record, once, and groups go on in it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import Producer
+
+from include.clock import SystemClock
+from include.errors import LyrebirdError, Terminal
+from include.lake.backfill.planning import Bucket
+from include.lake.chain_key import TopicKey
+from include.lake.kafka_ranges import KafkaRanges
+from include.lake.lag_offsets import LagOffsets, consumer_group
+from include.lake.message import Message
+from include.lake.planner import Planner
+from include.lake.report import Report
+from include.lake.restore.begun import begin
+from include.lake.restore.copying import Kafka, Limits, copy
+from include.lake.restore.deployed import kafka_of
+from include.lake.restore.groups import committed_of, translate
+from include.lake.restore.plan import RestoreAsked
+from include.lake.restore.planning import make_plan
+from include.lake.restore.restored import Restored
+from include.log.kafka import KafkaAdmin, KafkaReader, KafkaWriter
+from include.log.kafka_offsets import KafkaOffsets
+from include.log.ports import LogWriter, TopicInfo, TopicSpec
+from include.settings.connections import Kafka as KafkaSettings
+from tests.integration.lake.test_storing import Group
+
+OLD_MS = 1_000_000_000_000  # 2001: far behind any retention
+
+
+@pytest.fixture
+def group(unique: str, tmp_path: Path, kafka: str, s3: Any) -> Iterator[Group]:
+    made = Group(unique, tmp_path, kafka, s3)
+    yield made
+    made.threads.shutdown()
+    made.store.close()
+    for name in KafkaAdmin(kafka).names():
+        if name.startswith(unique):
+            KafkaAdmin(kafka).delete(name)
+
+
+def filled(group: Group, config: Mapping[str, str] | None = None) -> str:
+    """Two partitions of records of every shape, with aborted ones among them."""
+    topic = f"{group.unique}.events"
+    KafkaAdmin(group.kafka).ensure(TopicSpec(topic, 2, {"retention.ms": "-1", **(config or {})}))
+    writer = KafkaWriter(group.kafka, f"{group.unique}-w")
+    for number in range(12):
+        writer.begin()
+        for place in range(30):
+            at = number * 30 + place
+            writer.append(
+                topic,
+                b"k%d" % at if at % 7 else None,
+                (b"x" * place if place % 4 else b"") if at % 11 else None,
+                headers=(("n", b"%d" % at), ("n", None), ("", b""))[: at % 4],
+                partition=at % 2,
+                timestamp_ms=OLD_MS + at,
+            )
+        if number % 4 == 3:
+            writer.next_offsets()
+            writer.abort()
+        else:
+            writer.commit()
+        if number == 5:
+            group.flush()
+    writer.close()
+    group.flush()
+    assert group.errors == []
+    return topic
+
+
+def messages(kafka: str, topic: str, partition: int) -> list[Message]:
+    ranges = KafkaRanges(kafka)
+    begin_at, end = ranges.edges(topic, partition)
+    return [each for batch in ranges.batches(topic, partition, begin_at, end) for each in batch.messages]
+
+
+def content(kafka: str, topic: str, partition: int) -> list[Message]:
+    return [each._replace(offset=0) for each in messages(kafka, topic, partition)]
+
+
+def restore(
+    group: Group, topic: str, target: str, kafka: Kafka | None = None, most: int = 50, groups: tuple[str, ...] = ()
+) -> Restored:
+    kafka = kafka or kafka_of(KafkaSettings(bootstrap=group.kafka))
+    info = KafkaAdmin(group.kafka).describe(topic)
+    assert info is not None
+    source, bucket = TopicKey(group.group.prefix, topic, info.named_id), Bucket(group.store)
+    plan = make_plan(bucket, kafka.admin, source, RestoreAsked(topic, target))
+    committed = committed_of(kafka, source, groups)
+    begun = begin(bucket, kafka.reader, kafka.admin, plan)
+    maps = copy(bucket, kafka, begun, SystemClock(), lambda _done, _total: None, Limits(most))
+    return Restored(begun, maps, translate(kafka, bucket, begun, maps, committed))
+
+
+class Died(Exception):
+    """The process is gone."""
+
+
+class Dying:
+    """A writer whose process ends before or after its n-th durable step, with its connection left as it is."""
+
+    def __init__(self, inner: LogWriter, left: int) -> None:
+        self.inner, self._left = inner, left
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.inner, name)
+
+    def _step(self) -> None:
+        self._left -= 1
+        if self._left == 0:
+            raise Died
+
+    def next_offsets(self) -> dict[tuple[str, int], int]:
+        found = self.inner.next_offsets()
+        self._step()
+        return found
+
+    def commit(self, group: str | None = None, offsets: Mapping[tuple[str, int], int] | None = None) -> None:
+        self.inner.commit(group, offsets)
+        self._step()
+
+    def close(self) -> None:
+        """Not."""
+
+
+def test_a_restored_topic_has_every_record_once_whatever_cut_it_off(group: Group) -> None:
+    topic, target = filled(group), f"{group.unique}.copy"
+    real = kafka_of(KafkaSettings(bootstrap=group.kafka))
+    zombies: list[Dying] = []
+
+    def dying(transactional_id: str) -> LogWriter:
+        zombies.append(Dying(real.open_writer(transactional_id), 1 + len(zombies)))
+        return zombies[-1]
+
+    for _ in range(5):
+        with pytest.raises(Died):
+            restore(group, topic, target, Kafka(real.reader, real.admin, dying))
+    restored = restore(group, topic, target)
+    for partition in (0, 1):
+        assert content(group.kafka, target, partition) == content(group.kafka, topic, partition)
+    assert restored.totals.records == 270
+    assert restored.totals.undated == 0
+    for zombie in zombies:
+        with pytest.raises(LyrebirdError):
+            zombie.inner.commit("nobody", {(target, 0): 1})
+        zombie.inner.close()
+    assert restore(group, topic, target).maps == restored.maps
+    for partition in (0, 1):
+        assert content(group.kafka, target, partition) == content(group.kafka, topic, partition)
+
+
+def test_groups_go_on_with_the_record_that_they_had_not_read(group: Group) -> None:
+    topic, target = filled(group), f"{group.unique}.copy"
+    ends = KafkaReader(group.kafka).end_offsets(topic)
+    committed = {f"{group.unique}-g{at}": at for at in (0, 1, 17, 60, 61, 62, 100, ends[0])}
+    writer = KafkaWriter(group.kafka, f"{group.unique}-c")
+    for name, at in committed.items():
+        writer.begin()
+        writer.commit(name, {(topic, 0): at})
+    writer.close()
+    restored = restore(group, topic, target, groups=tuple(committed))
+    assert {each.how for each in restored.groups} >= {"same", "end"}
+    for name, at in committed.items():
+        new = KafkaReader(group.kafka).committed(name, target)[0]
+        old = [each._replace(offset=0) for each in messages(group.kafka, topic, 0) if each.offset >= at]
+        assert [each._replace(offset=0) for each in messages(group.kafka, target, 0) if each.offset >= new] == old
+
+
+def test_what_a_client_cannot_write_is_counted(group: Group) -> None:
+    topic = filled(group, {"message.timestamp.type": "LogAppendTime"})
+    restored = restore(group, topic, f"{group.unique}.copy")
+    assert (restored.totals.broker_dated, restored.totals.undated) == (270, 0)
+    for partition in (0, 1):
+        old = content(group.kafka, topic, partition)
+        assert {each.timestamp_type for each in old} == {2}
+        assert content(group.kafka, f"{group.unique}.copy", partition) == [
+            each._replace(timestamp_type=1) for each in old
+        ]
+
+
+def test_somebody_who_writes_to_the_target_is_found(group: Group) -> None:
+    topic, target = filled(group), f"{group.unique}.copy"
+    real = kafka_of(KafkaSettings(bootstrap=group.kafka))
+    with pytest.raises(Died):
+        restore(group, topic, target, Kafka(real.reader, real.admin, lambda name: Dying(real.open_writer(name), 4)))
+    foreign: Any = Producer({"bootstrap.servers": group.kafka})
+    foreign.produce(target, b"foreign", partition=0)
+    foreign.flush(10)
+    with pytest.raises(Terminal, match="somebody else writes"):
+        restore(group, topic, target)
+
+
+def test_lag_tools_see_how_far_a_group_is(group: Group) -> None:
+    topic = filled(group)
+    info = KafkaAdmin(group.kafka).describe(topic)
+    assert info is not None
+    planner, report, clock = Planner(group.group), Report("raw"), SystemClock()
+    planner.on_topics([TopicInfo(topic, info.topic_id, 2)])
+    for spot in planner.headless():
+        planner.on_head(spot, 100 + spot.partition)
+    name = consumer_group(group.unique)
+    lag = LagOffsets(KafkaOffsets(group.kafka, name), clock)
+    lag.show(report, planner)
+    lag.close(report, planner)
+    assert report.offset_failures == 0
+    assert KafkaReader(group.kafka).committed(name, topic) == {0: 100, 1: 101}
+
+
+def test_an_absent_kafka_is_counted_and_holds_nothing_up(group: Group) -> None:
+    planner, report, clock = Planner(group.group), Report("raw"), SystemClock()
+    planner.on_topics([TopicInfo(f"{group.unique}.x", "an-id", 1)])
+    for spot in planner.headless():
+        planner.on_head(spot, 5)
+    lag = LagOffsets(KafkaOffsets("127.0.0.1:9", "g"), clock)
+    began_s = clock.monotonic_s()
+    lag.show(report, planner)
+    lag.close(report, planner)
+    assert clock.monotonic_s() - began_s < 10

@@ -1,0 +1,130 @@
+"""`lyrebird lake restore` over a bucket and a log in memory."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from include.cli import lake
+from include.errors import LyrebirdError
+from tests.unit.lake.restore.restore_world import RestoreWorld
+
+FILES = """\
+kafka: {bootstrap: "127.0.0.1:9"}
+store: {endpoint: "http://127.0.0.1:9", bucket: lake, access_key: a, secret_key: secret-password}
+lake:
+  raw:
+    kind: backup
+    application: lake_backup
+    topics: [e*]
+    prefix: raw
+    rules: [{topics: "*", format: {sequence: {layout: verbatim}}}]
+  thin:
+    kind: backup
+    application: lake_backup
+    topics: [e*]
+    prefix: thin
+    rules: [{topics: "*", format: {sequence: {layout: offset}}}]
+"""
+
+
+class Shell:
+    """Commands over the world's bucket and log."""
+
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        (folder / "deployment.yaml").write_text(FILES, "utf-8")
+        monkeypatch.setenv("LYREBIRD_DEPLOYMENT", str(folder))
+        monkeypatch.setenv("LYREBIRD_STATE", str(folder / "state"))
+        self.world = RestoreWorld(folder / "world")
+        for day in range(3):
+            self.world.send(8, 0, day=day)
+            self.world.flush()
+        monkeypatch.setattr("include.lake.restore.deployed.store_of", lambda _settings: self.world.store)
+        monkeypatch.setattr("include.lake.restore.deployed.kafka_of", lambda _settings: self.world.kafka())
+
+    def __call__(self, *arguments: str) -> Result:
+        result = CliRunner().invoke(lake.command, ("restore", *arguments))
+        assert "secret-password" not in result.output
+        return result
+
+    def json(self, *arguments: str) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads(self(*arguments, "--json").stdout)
+        return found
+
+
+@pytest.fixture
+def shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shell:
+    return Shell(tmp_path, monkeypatch)
+
+
+ASKED = ("events", "--to", "copy", "--group", "raw")
+
+
+def test_a_dry_run_says_what_would_be_written_and_writes_nothing(shell: Shell) -> None:
+    keys = [info.key for info in shell.world.store.list("")]
+    shell.world.commit("billing", {0: 3})
+    told = shell(*ASKED, "--groups", "billing", "--dry-run")
+    assert told.exit_code == 0, told.exception
+    assert "all records of events" in told.stdout
+    assert "up to 24 records" in told.stdout
+    assert "copy: it may begin" in told.stdout
+    assert "group billing: 1 partitions" in told.stdout
+    found = shell.json(*ASKED, "--groups", "billing", "--dry-run")
+    assert (found["begun"], found["plan"]["records"], found["groups"]) == (False, 24, {"billing": {"0": 3}})
+    assert [info.key for info in shell.world.store.list("")] == keys
+    assert shell.world.memory.admin().names() == ["events"]
+
+
+def test_a_topic_is_restored_with_its_groups_and_asking_again_changes_nothing(shell: Shell) -> None:
+    shell.world.commit("billing", {0: 3})
+    told = shell(*ASKED, "--groups", "billing, billing")
+    assert told.exit_code == 0, told.exception
+    assert "24 records of events are in copy" in told.stdout
+    assert "partition 0: offsets 0 to 26 are now 0 to 23, 24 records" in told.stdout
+    assert "group billing, partition 0: 3 is 3: the same record" in told.stdout
+    assert shell.world.content("copy", 0) == shell.world.content("events", 0)
+    again = shell.json(*ASKED, "--groups", "billing")
+    assert shell.json(*ASKED, "--dry-run")["begun"] is True
+    assert (again["records"], again["groups"][0]["how"]) == (24, "kept")
+    assert again["partitions"][0]["ranges"] == [[0, 27, 0]]
+    kept = shell.world.store.get(again["map"])
+    assert kept is not None
+    assert json.loads(kept.body)["partitions"] == again["partitions"]
+    assert shell.world.content("copy", 0) == shell.world.content("events", 0)
+
+
+def test_days_are_those_of_the_records(shell: Shell) -> None:
+    told = shell.json(*ASKED, "--from", "2024-05-02", "--until", "2024-05-03")
+    assert told["records"] == 16
+    assert shell.world.content("copy", 0) == shell.world.content("events", 0)[8:]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("events", "--to", "copy"), "which backup group"),
+        (("events", "--to", "copy", "--group", "thin"), "does not keep all of a record"),
+        (("other", "--to", "copy"), "no such backup group"),
+        (("e1", "--to", "copy", "--group", "raw"), "nothing of this topic is stored"),
+        (("events", "--to", "cdc.shop.copy", "--group", "raw"), "belongs to capture"),
+        ((*ASKED, "--until", "2024-05-01"), "without a first one"),
+        ((*ASKED, "--from", "tomorrow"), "not a day"),
+        ((*ASKED, "--from", "2001-01-01"), "no record of this"),
+        ((*ASKED, "--from", "2024-05-01", "--offsets", "0:1-2"), "of days or of offsets"),
+        ((*ASKED, "--zone", "Mars/Olympus"), "no such time zone"),
+        ((*ASKED, "--offsets", "0:5"), "no range of offsets"),
+        ((*ASKED, "--offsets", "0:5-5"), "no range of offsets"),
+        ((*ASKED, "--partitions", "9"), "another number of partitions"),
+        ((*ASKED, "--groups", "typo"), "without committed offsets"),
+        ((*ASKED, "--topic-id", "nobody"), "nothing of this topic is stored"),
+    ],
+)
+def test_what_cannot_be_done_is_refused_with_the_next_step(shell: Shell, arguments: tuple[str, ...], says: str) -> None:
+    error = shell(*arguments).exception
+    assert isinstance(error, LyrebirdError)
+    assert says in str(error)
+    assert error.fix
