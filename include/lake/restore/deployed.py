@@ -56,16 +56,22 @@ class RestoreRequest:
 
 @dataclass(frozen=True)
 class Standing:
-    """A plan, and what stands of it: the restore that has begun, what the consumer groups have committed."""
+    """A plan, and what stands of it: the restore that has begun, what the consumer groups have committed.
+
+    `there`: the target is, though no restore has begun.
+    """
 
     plan: RestorePlan
     begun: Restore | None
+    there: bool
     committed: dict[str, dict[int, int]]
 
     def lines(self) -> list[str]:
         """For a person."""
         target = self.plan.asked.target
-        says = f"{target}: this restore has begun, and goes on" if self.begun else f"{target}: it may begin"
+        says = f"{target}: this restore has begun, and goes on" if self.begun else f"{target}: it is made anew"
+        if self.there:
+            says = f"{target} is there, and empty: its own retention and cleanup decide what it keeps of the records"
         told = [f"group {group}: {len(offsets)} partitions" for group, offsets in self.committed.items()]
         return [*self.plan.lines(), says, *told]
 
@@ -102,7 +108,9 @@ class Deployed:
         source = only_life(self.bucket.store, backup.prefix, asked.topic, request.topic_id)
         plan = make_plan(self.bucket, self.kafka.admin, source, asked, request.partitions)
         begun = check_target(self.bucket, self.kafka.reader, self.kafka.admin, plan)
-        return Standing(begun.plan if begun else plan, begun, committed_of(self.kafka, source, request.groups))
+        there = begun is None and self.kafka.admin.describe(asked.target) is not None
+        committed = committed_of(self.kafka, source, request.groups)
+        return Standing(begun.plan if begun else plan, begun, there, committed)
 
     def perform(self, standing: Standing, tell: Tell, limits: Limits | None = None) -> Restored:
         """Carry it out, or go on with it; each step may be taken again after a crash.

@@ -71,7 +71,7 @@ def test_a_dry_run_says_what_would_be_written_and_writes_nothing(shell: Shell) -
     assert told.exit_code == 0, told.exception
     assert "all records of events" in told.stdout
     assert "up to 24 records" in told.stdout
-    assert "copy: it may begin" in told.stdout
+    assert "copy: it is made anew" in told.stdout
     assert "group billing: 1 partitions" in told.stdout
     found = shell.json(*ASKED, "--groups", "billing", "--dry-run")
     assert (found["begun"], found["plan"]["records"], found["groups"]) == (False, 24, {"billing": {"0": 3}})
@@ -95,6 +95,13 @@ def test_a_topic_is_restored_with_its_groups_and_asking_again_changes_nothing(sh
     assert kept is not None
     assert json.loads(kept.body)["partitions"] == again["partitions"]
     assert shell.world.content("copy", 0) == shell.world.content("events", 0)
+
+
+def test_a_target_that_is_there_decides_itself_what_it_keeps(shell: Shell) -> None:
+    shell.world.make("copy", 2)
+    assert "its own retention and cleanup decide" in shell(*ASKED, "--dry-run").stdout
+    shell(*ASKED)
+    assert "this restore has begun, and goes on" in shell(*ASKED, "--dry-run").stdout
 
 
 def test_days_are_those_of_the_records(shell: Shell) -> None:

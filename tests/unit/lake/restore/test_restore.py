@@ -17,6 +17,8 @@ from hypothesis import strategies as st
 from include.errors import LyrebirdError, SettingsError, Terminal
 from include.lake.backfill.asked import Days
 from include.lake.backfill.planning import Bucket
+from include.lake.log_ranges import MessageBatch
+from include.lake.message import Message
 from include.lake.restore.begun import KEEPS_ALL, begin, check_target
 from include.lake.restore.copying import Limits, copy
 from include.lake.restore.offset_map import new_offset
@@ -324,6 +326,26 @@ def test_a_map_that_lost_an_object_is_told(world: RestoreWorld) -> None:
     world.store.delete(restored.maps[0].parts[1].key(restored.restore.folder))
     with pytest.raises(Terminal, match="has a hole"):
         world.restore()
+
+
+def test_timestamps_that_no_client_can_write_are_counted(world: RestoreWorld, monkeypatch: pytest.MonkeyPatch) -> None:
+    odd = [(0, -1), (1, 0), (1, -5), (2, NOON_MS), (1, NOON_MS)]
+
+    class Odd:
+        def __init__(self, *_arguments: Any) -> None:
+            """Of any range."""
+
+        def batches(self, _topic: str, partition: int, start: int, _until: int) -> list[MessageBatch]:
+            found = [Message(at, b"k", b"v", (), ms, kind) for at, (kind, ms) in enumerate(odd)]  # type: ignore[arg-type]
+            return [MessageBatch(found)] if partition == start == 0 else []
+
+    monkeypatch.setattr("include.lake.restore.copying.RawRanges", Odd)
+    restored = world.restore(offsets={0: (0, 5)})
+    assert (restored.totals.undated, restored.totals.broker_dated) == (3, 1)
+    now_ms = world.clock.now_us() // 1000
+    assert [r.timestamp_ms for r in world.records("copy", 0)] == [now_ms, now_ms, now_ms, NOON_MS, NOON_MS]
+    assert "3 records have the time of the restore" in "\n".join(restored.lines())
+    assert "1 timestamps were the broker's" in "\n".join(restored.lines())
 
 
 def test_a_restore_tells_how_far_it_is(world: RestoreWorld) -> None:
