@@ -14,6 +14,7 @@ from include.audit.chain_walk import WalkedChain
 from include.errors import Terminal
 from include.lake.chain_key import ChainKey, TopicKey
 from include.lake.cut import Commit, Intent
+from include.lake.finalising.marker import LATE, SUCCESS
 from include.lake.generations import lives as lives_of
 from include.lake.object_key import ObjectKey
 from include.lake.pointer import Pointer, read_pointer
@@ -21,7 +22,7 @@ from include.store.object_store import ObjectStore
 
 __all__ = ["LifeChains", "ObjectCheck", "check_objects", "labels_differ"]
 
-_MARKERS: Final = ("_SUCCESS", "_LATE")
+_MARKERS: Final = {SUCCESS, LATE}
 _TICK: Final = 1000
 
 
@@ -174,7 +175,7 @@ class _Extra:
         self._cuts: dict[tuple[ChainKey, int], tuple[set[str] | None, set[str]]] = {}
 
     def __call__(self, key: str) -> None:
-        if key.rpartition("/")[2].startswith(_MARKERS):
+        if key.rpartition("/")[2] in _MARKERS:
             return
         try:
             name, life = _chain_of(key, self._prefix, self._lives)
