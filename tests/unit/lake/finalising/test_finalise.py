@@ -190,6 +190,36 @@ def test_a_topic_made_anew_has_chains_of_its_own_and_what_it_brings_is_late(worl
     assert world.told() == [f"{ELEVEN} late 2"]
 
 
+def test_the_dates_of_a_topic_that_is_gone_are_over_as_time_passes(world: DatesWorld) -> None:
+    world.at(NOON - 1000, NOON - 999)
+    world.at(NOON, stored=False)
+    world.set_ms(NOON + 2 * HOUR_MS)
+    assert world.told() == []
+    world.memory.admin().delete("events")
+    assert world.told() == [f"{ELEVEN} finished 1"]
+
+
+def test_a_date_is_over_when_it_is_in_the_zones_of_all_versions_of_the_parser(tmp_path: Path) -> None:
+    later = hourly(2, by="day", zone="America/New_York", from_offsets={0: 10**6, 1: 10**6})
+    world = DatesWorld(tmp_path, hourly(by="day", zone="Asia/Tokyo"), later, lateness_s=0)
+    both(world, NOON, NOON)
+    world.set_ms(NOON + 16 * HOUR_MS - 1)
+    assert world.told() == []
+    world.set_ms(NOON + 16 * HOUR_MS)
+    assert world.told() == ["dt=2024-05-01 finished 1"]
+
+
+def test_records_that_were_all_refused_tell_no_time(world: DatesWorld) -> None:
+    world.at(NOON - 1000, NOON - 999)
+    world.set_ms(NOON + 2 * HOUR_MS)
+    world.send("events", [b"no json", b"none"], partition=1)
+    world.stored_now()
+    world.send("events", [b"waits"], partition=1)
+    assert world.tell().holding == (1,)
+    world.stored_now()
+    assert world.told() == [f"{ELEVEN} finished 1"]
+
+
 def test_a_date_that_a_promoted_backfill_replaced_is_told_again_and_others_are_not(tmp_path: Path) -> None:
     right = hourly(2, "made", by="day", from_offsets={0: 10**6, 1: 10**6})
     world = DatesWorld(tmp_path, hourly(by="day"), right)
