@@ -12,7 +12,7 @@ import click
 import orjson
 
 from include.cli.lake_options import json_option
-from include.clock import SystemClock
+from include.clock import Clock, SystemClock
 from include.errors import LyrebirdError, SettingsError
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ class _Bar:
 class _Lines:
     """A plain line every ten seconds, as in a task's log."""
 
-    def __init__(self, clock: SystemClock) -> None:
+    def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._next_s = clock.monotonic_s() + _LINE_EVERY_S
         self._what, self._done, self._total = "", 0, ""

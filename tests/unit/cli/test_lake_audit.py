@@ -11,7 +11,8 @@ from click.testing import CliRunner, Result
 
 from include.audit import chain_platform
 from include.audit.chain_run_params import verdict_of
-from include.cli import lake
+from include.cli import lake, lake_audit
+from include.clock import ManualClock
 from include.errors import Transient
 from include.lake import chain
 from tests.chain_world import GROUPS, ChainWorld
@@ -110,3 +111,34 @@ def test_mending_is_told(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     assert run("e").exit_code == 1
     assert "objects of the chain mended: 1" in run("e", "--mend").stdout
     assert run("e").exit_code == 0
+
+
+def test_mending_needs_credentials_that_may_delete_in_the_same_bucket(run: Run, tmp_path: Path) -> None:
+    file = tmp_path / "deployment.yaml"
+    declared = json.loads(file.read_text("utf-8"))
+    for expiry, said in (({"expiry": STORE | {"bucket": "other"}}, "another bucket"), ({}, "expiry")):
+        del declared["expiry"]
+        declared |= expiry
+        file.write_text(json.dumps(declared), "utf-8")
+        found = run("e", "--mend")
+        assert found.exit_code == 2
+        assert said in found.stderr
+        assert run("e").exit_code == 0
+
+
+def test_without_a_group_there_is_nothing_to_audit(run: Run, tmp_path: Path) -> None:
+    file = tmp_path / "deployment.yaml"
+    declared = json.loads(file.read_text("utf-8"))
+    file.write_text(json.dumps(declared | {"lake": {}}), "utf-8")
+    found = run("--all")
+    assert (found.exit_code, "no group of the lake is declared" in found.stderr) == (2, True)
+
+
+def test_progress_is_a_line_now_and_then_where_nobody_watches(capsys: pytest.CaptureFixture[str]) -> None:
+    clock = ManualClock()
+    lines = lake_audit._Lines(clock)
+    lines.begin("raw: bytes", 5000)
+    for _ in range(4):
+        clock.advance(4)
+        lines.advance(1000)
+    assert capsys.readouterr().err == "raw: bytes: 3,000 of 5,000\n"
