@@ -141,7 +141,7 @@ def test_a_restored_topic_has_every_record_once_whatever_cut_it_off(group: Group
 
     for _ in range(5):
         with pytest.raises(Died):
-            restore(group, topic, target, Kafka(real.reader, real.admin, dying))
+            restore(group, topic, target, Kafka(real.reader, real.admin, dying), most=20)
     restored = restore(group, topic, target)
     for partition in (0, 1):
         assert content(group.kafka, target, partition) == content(group.kafka, topic, partition)
