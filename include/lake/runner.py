@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Protocol, TypeVar
+from typing import Any, Final, Literal, Protocol, TypeVar
 
 from include.errors import BackPressure, Terminal, Transient
 from include.lake.cut import Commit
@@ -30,7 +30,10 @@ from include.store.object_store import PART_BYTES, ObjectInfo, ObjectStore
 __all__ = ["AT_ONCE", "CutReader", "OnCommit", "Pause", "Runner", "Sending"]
 
 Pause = Callable[[int, Transient | BackPressure], None]
-"""Called when the store did not answer, with how often in a row, from 1 on: returns to try again, raises to give up."""
+"""Called when the store did not answer, with how often in a row, from 1 on: returns to try again, raises to give up.
+
+Reads and writes are counted apart: a store that refuses every write may well answer the question what became of it.
+"""
 
 OnCommit = Callable[[Commit], None]
 
@@ -67,7 +70,7 @@ class Runner:
         self._store = store
         self._pause = pause
         self._sending = sending
-        self._unanswered = 0
+        self._unanswered = {"read": 0, "write": 0}
 
     def run(self, steps: Steps[T], reader: CutReader | None = None, on_commit: OnCommit | None = None) -> T:
         """What the steps come to; raises what they, the reader or `pause` raise."""
@@ -85,9 +88,9 @@ class Runner:
             try:
                 found = call()
             except (Transient, BackPressure) as error:
-                self._wait(error)
+                self._wait("read", error)
             else:
-                self._unanswered = 0
+                self._unanswered["read"] = 0
                 return found
 
     def _perform(self, action: Action, reader: CutReader | None, on_commit: OnCommit | None) -> Any:
@@ -142,11 +145,11 @@ class Runner:
         try:
             made = call()
         except (Transient, BackPressure) as error:
-            self._wait(error)
+            self._wait("write", error)
             return "unknown"
-        self._unanswered = 0
+        self._unanswered["write"] = 0
         return "exists" if made is None else "created"
 
-    def _wait(self, error: Transient | BackPressure) -> None:
-        self._unanswered += 1
-        self._pause(self._unanswered, error)
+    def _wait(self, kind: Literal["read", "write"], error: Transient | BackPressure) -> None:
+        self._unanswered[kind] += 1
+        self._pause(self._unanswered[kind], error)

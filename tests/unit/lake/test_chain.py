@@ -165,6 +165,23 @@ def test_attempts_are_counted_until_the_store_answers(tmp_path: Path) -> None:
     assert patient.waits == [1, 2, 3, 1]
 
 
+def test_a_store_that_answers_questions_and_refuses_every_write_is_given_up(tmp_path: Path) -> None:
+    class Readable(MemoryStore):
+        def put_if_absent(self, key: str, body: bytes, **more: Any) -> Any:
+            raise Transient("no more room", system="s3", key=key)
+
+    waits = []
+
+    def until_ten(attempt: int, error: Transient | BackPressure) -> None:
+        waits.append(attempt)
+        if attempt == 10:
+            raise error
+
+    with pytest.raises(Transient, match="no more room"):
+        Chain(Readable(), KEY, pause=until_ten).advance(plan(25), Numbers(tmp_path), lambda _: None)
+    assert waits == list(range(1, 11))
+
+
 def test_a_backfill_writes_the_same_cuts_with_the_same_bytes_under_its_generation(tmp_path: Path) -> None:
     store = MemoryStore()
     live = Chain(store, KEY)
