@@ -63,6 +63,12 @@ class DatesWorld(BackfillWorld):
         if stored:
             self.stored_now()
 
+    def both(self, *times_ms: int) -> None:
+        """The same messages in both partitions, stored."""
+        for partition in (0, 1):
+            self.at(*times_ms, partition=partition, stored=False)
+        self.stored_now()
+
     def stored_now(self) -> None:
         now_us = self.clock.now_us()
         self.store_all(self.driver, self.by_date)

@@ -59,6 +59,10 @@ def test_a_marker_that_is_no_marker_is_named() -> None:
     wrong = Success(1, "late", {}, 1, 1, 1, "").to_bytes().replace(b'"late"', b'"else"')
     with pytest.raises(Terminal, match="else"):
         Success.parse(wrong, "k")
+    with pytest.raises(Terminal, match="1 is no truth value"):
+        Success.parse(wrong.replace(b'"else"', b'"late"').replace(b"false", b"1"), "k")
+    with pytest.raises(Terminal, match="no text"):
+        Late.parse(Late(1, {}, {}, ("a",)).to_bytes().replace(b'"a"', b"1"), "k")
 
 
 def test_an_empty_marker_of_another_program_is_not_overwritten_unread() -> None:
