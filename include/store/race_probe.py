@@ -9,7 +9,7 @@ import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Final, Literal, get_args
 
 from include.errors import BackPressure, Transient
 from include.store.object_store import ObjectInfo, ObjectStore
@@ -17,6 +17,8 @@ from include.store.object_store import ObjectInfo, ObjectStore
 __all__ = ["Race", "RaceVerdict", "race"]
 
 Race = Literal["put_if_absent", "upload_if_absent", "put_if_match"]
+
+_KEPT: Final = "_probe/kept"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,9 +38,11 @@ class RaceVerdict:
 def race(stores: Sequence[ObjectStore], name: str, *, rounds: int = 40) -> RaceVerdict:
     """Race a writer for each of `stores` (all of one bucket) on fresh keys under `_probe/<name>/`, removed after.
 
-    `name` must be new with each call. Raises what the store raises, except that a writer whose outcome is unknown
+    `_probe/kept`, an empty object, stays. `name` must be new with each call. Raises what the store raises, except that a writer whose outcome is unknown
     (`Transient`, `BackPressure`) counts as neither winner nor loser.
     """
+    # Where keys are files, a server removes a folder with its last one: not under others that race beside this.
+    stores[0].put_if_absent(_KEPT, b"")
     broken: list[str] = []
     with ThreadPoolExecutor(len(stores)) as pool:
         for kind in get_args(Race):

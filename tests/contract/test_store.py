@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -154,7 +155,13 @@ def test_conditional_writes_have_one_winner_among_many(opener: Opener, unique: s
     verdict = race([opener() for _ in range(8)], unique, rounds=10)
     assert verdict.broken == ()
     assert verdict.honest
-    assert list(opener().list("_probe/")) == []
+    assert [each.key for each in opener().list("_probe/")] == ["_probe/kept"]
+
+
+def test_races_beside_each_other_do_not_take_each_others_folders_away(opener: Opener, unique: str) -> None:
+    with ThreadPoolExecutor(3) as pool:
+        verdicts = pool.map(lambda name: race([opener(), opener()], f"{unique}-{name}", rounds=20), range(3))
+        assert [verdict.broken for verdict in verdicts] == [(), (), ()]
 
 
 def test_a_store_that_ignores_conditions_is_found_out(unique: str) -> None:
