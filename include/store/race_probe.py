@@ -38,8 +38,8 @@ class RaceVerdict:
 def race(stores: Sequence[ObjectStore], name: str, *, rounds: int = 40) -> RaceVerdict:
     """Race a writer for each of `stores` (all of one bucket) on fresh keys under `_probe/<name>/`, removed after.
 
-    `_probe/kept`, an empty object, stays. `name` must be new with each call. Raises what the store raises, except that a writer whose outcome is unknown
-    (`Transient`, `BackPressure`) counts as neither winner nor loser.
+    `_probe/kept`, an empty object, stays. `name` must be new with each call. Raises what the store raises, except that
+    a writer whose outcome is unknown (`Transient`, `BackPressure`) counts as neither winner nor loser.
     """
     # Where keys are files, a server removes a folder with its last one: not under others that race beside this.
     stores[0].put_if_absent(_KEPT, b"")
