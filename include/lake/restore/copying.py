@@ -200,7 +200,8 @@ class _Copy:
                     message.value,
                     headers=message.headers,
                     partition=partition,
-                    timestamp_ms=message.timestamp_ms if _dated(message) else None,
+                    # Kafka's client takes 0 for "now"; -1, which is none, it writes as it is.
+                    timestamp_ms=message.timestamp_ms or None,
                 )
             after = writer.next_offsets().get((topic, partition), part.until)
             if after != part.until:
@@ -220,14 +221,13 @@ class _Copy:
 
 
 def _dated(message: Message) -> bool:
-    """Whether Kafka's client can set its timestamp: it takes 0 for "now", and there is none below."""
-    return message.timestamp_type != 0 and message.timestamp_ms > 0
+    return message.timestamp_type != 0 and message.timestamp_ms != -1
 
 
 def _totals(messages: list[Message], left_out: int) -> Totals:
-    undated = sum(not _dated(message) for message in messages)
+    redated = sum(message.timestamp_ms == 0 for message in messages)
     by_broker = sum(message.timestamp_type == 2 for message in messages)
-    return Totals(len(messages), sum(map(_size, messages)), undated, by_broker, left_out)
+    return Totals(len(messages), sum(map(_size, messages)), redated, by_broker, left_out)
 
 
 def _size(message: Message) -> int:

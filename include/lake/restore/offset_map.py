@@ -39,13 +39,14 @@ class Span(NamedTuple):
 class Totals(NamedTuple):
     """Of a partition, from its beginning to here. `bytes` are of keys and values.
 
-    undated: records without a timestamp that a producer may set, which have that of the restore; broker_dated: those
-    whose timestamp was the broker's, and now counts as the producer's; left_out: of other days.
+    redated: records of 1970-01-01T00:00:00.000Z, which have the time of the restore, as Kafka's client takes that for
+    "now"; broker_dated: those whose timestamp was the broker's, and now counts as the producer's; left_out: of other
+    days, or without a timestamp where days were asked for.
     """
 
     records: int = 0
     bytes: int = 0
-    undated: int = 0
+    redated: int = 0
     broker_dated: int = 0
     left_out: int = 0
 

@@ -55,8 +55,9 @@ class Restored:
             )
         if totals.left_out:
             found.append(f"{totals.left_out:,} records of other days, or without a timestamp, were left out")
-        if totals.undated:
-            found.append(f"{totals.undated:,} records have the time of the restore: a client cannot write without one")
+        if totals.redated:
+            why = "Kafka's client takes a timestamp of 0 for now"
+            found.append(f"{totals.redated:,} records of 1970-01-01T00:00:00Z have the time of the restore: {why}")
         if totals.broker_dated:
             found.append(f"{totals.broker_dated:,} timestamps were the broker's, and count as the producer's now")
         found.append(f"map of offsets: {self.map_key}, and one object for each transaction beside it")

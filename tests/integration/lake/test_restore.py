@@ -146,7 +146,7 @@ def test_a_restored_topic_has_every_record_once_whatever_cut_it_off(group: Group
     for partition in (0, 1):
         assert content(group.kafka, target, partition) == content(group.kafka, topic, partition)
     assert restored.totals.records == 270
-    assert restored.totals.undated == 0
+    assert restored.totals.redated == 0
     for zombie in zombies:
         with pytest.raises(LyrebirdError):
             zombie.inner.commit("nobody", {(target, 0): 1})
@@ -176,13 +176,27 @@ def test_groups_go_on_with_the_record_that_they_had_not_read(group: Group) -> No
 def test_what_a_client_cannot_write_is_counted(group: Group) -> None:
     topic = filled(group, {"message.timestamp.type": "LogAppendTime"})
     restored = restore(group, topic, f"{group.unique}.copy")
-    assert (restored.totals.broker_dated, restored.totals.undated) == (270, 0)
+    assert (restored.totals.broker_dated, restored.totals.redated) == (270, 0)
     for partition in (0, 1):
         old = content(group.kafka, topic, partition)
         assert {each.timestamp_type for each in old} == {2}
         assert content(group.kafka, f"{group.unique}.copy", partition) == [
             each._replace(timestamp_type=1) for each in old
         ]
+
+
+def test_timestamps_before_1970_and_none_are_written_as_they_were(group: Group) -> None:
+    topic, target = f"{group.unique}.events", f"{group.unique}.copy"
+    KafkaAdmin(group.kafka).ensure(TopicSpec(topic, 1, {"retention.ms": "-1"}))
+    producer: Any = Producer({"bootstrap.servers": group.kafka})
+    for timestamp_ms in (-1, -5, 1, OLD_MS, -1):
+        producer.produce(topic, b"v", partition=0, timestamp=timestamp_ms)
+    producer.flush(10)
+    group.flush()
+    restored = restore(group, topic, target)
+    assert restored.totals.redated == 0
+    assert content(group.kafka, target, 0) == content(group.kafka, topic, 0)
+    assert [each.timestamp_ms for each in content(group.kafka, target, 0)] == [-1, -5, 1, OLD_MS, -1]
 
 
 def test_somebody_who_writes_to_the_target_is_found(group: Group) -> None:

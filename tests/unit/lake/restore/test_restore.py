@@ -94,7 +94,7 @@ def test_every_record_comes_back_as_it_was_in_its_partition(world: RestoreWorld,
     for partition in (0, 1):
         assert world.content("copy", partition) == world.content("events", partition)
     assert restored.totals.records == 56
-    assert (restored.totals.undated, restored.totals.left_out) == (0, 0)
+    assert (restored.totals.redated, restored.totals.left_out) == (0, 0)
     check_map(world, restored, {p: world.records("events", p) for p in (0, 1)})
 
 
@@ -341,10 +341,10 @@ def test_timestamps_that_no_client_can_write_are_counted(world: RestoreWorld, mo
 
     monkeypatch.setattr("include.lake.restore.copying.RawRanges", Odd)
     restored = world.restore(offsets={0: (0, 5)})
-    assert (restored.totals.undated, restored.totals.broker_dated) == (3, 1)
+    assert (restored.totals.redated, restored.totals.broker_dated) == (1, 1)
     now_ms = world.clock.now_us() // 1000
-    assert [r.timestamp_ms for r in world.records("copy", 0)] == [now_ms, now_ms, now_ms, NOON_MS, NOON_MS]
-    assert "3 records have the time of the restore" in "\n".join(restored.lines())
+    assert [r.timestamp_ms for r in world.records("copy", 0)] == [-1, now_ms, -5, NOON_MS, NOON_MS]
+    assert "1 records of 1970-01-01T00:00:00Z have the time of the restore" in "\n".join(restored.lines())
     assert "1 timestamps were the broker's" in "\n".join(restored.lines())
 
 
