@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from contextlib import ExitStack
 from pathlib import Path
 
 import pymysql
@@ -14,6 +15,7 @@ from include.source.binlog.reader import EventReader
 from include.source.binlog.step import Rows, SourceTransaction
 from include.source.database.connection import connect, query
 from include.source.definition import SourceDefinition
+from tests.integration.source.database import Database
 from tests.made_binlog import builder
 from tests.servers.fixture import Give, server
 
@@ -126,15 +128,22 @@ def told(folder: Path, file: str) -> tuple[list[int], list[Effect]]:
 def test_no_setting_of_the_server_cuts_pads_or_ends_what_is_selected(server: Give, name: str) -> None:
     """DBZ-9337, dbz#2105: a snapshot that lacks rows, or is begun for ever, by what a server sets for all."""
     database = server(name)
-    limit = "max_execution_time = 1" if name == "mysql-9.7" else "max_statement_time = 0.001"
-    with database.connect() as connection, connection.cursor() as cursor:
+    changed = {"sql_select_limit": "2", "sql_mode": "'ANSI'" if name == "mysql-9.7" else "'PAD_CHAR_TO_FULL_LENGTH'"}
+    if name != "mysql-5.6":
+        changed |= {"max_execution_time": "1"} if name == "mysql-9.7" else {"max_statement_time": "0.001"}
+    with ExitStack() as stack:
+        cursor = stack.enter_context(stack.enter_context(database.connect()).cursor())
         cursor.execute("CREATE DATABASE settings")
         cursor.execute("CREATE TABLE settings.t (c char(4))")
         cursor.execute("INSERT INTO settings.t VALUES ('a'), ('b'), ('c')")
-        cursor.execute("SET GLOBAL sql_select_limit = 2")
-        cursor.execute(f"SET GLOBAL sql_mode = '{'ANSI' if name == 'mysql-9.7' else 'PAD_CHAR_TO_FULL_LENGTH'}'")
-        if name != "mysql-5.6":
-            cursor.execute(f"SET GLOBAL {limit}")
+        for variable, value in changed.items():
+            # Other tests have the same server.
+            stack.callback(cursor.execute, f"SET GLOBAL {variable} = DEFAULT")
+            cursor.execute(f"SET GLOBAL {variable} = {value}")
+        _selects_all(database)
+
+
+def _selects_all(database: Database) -> None:
     source = SourceDefinition(
         host=database.host, port=database.port, user="root", password=database.root_password, databases=["settings"]
     )
