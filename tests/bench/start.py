@@ -80,6 +80,7 @@ def _make(world: World, tables: int) -> None:
         KafkaReader(world.kafka),
         KafkaAdmin(world.kafka),
         ConfluentRegistry(world.registry),
+        lambda _places, _commit: None,
     )
     log = DirectLog(world.name, ports, SystemClock())
     names = [f"{world.name}.{table}" for (table,) in world.ask("SHOW TABLES")]
