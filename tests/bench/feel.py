@@ -1,5 +1,7 @@
 """`make bench-capture`, what the database feels: writers without capture, with it, and during a snapshot.
 
+`reader` is a replica that throws the binlog away: what any tool costs its server, and the limit that capture has.
+
 Four writers, each in a process of its own, make transactions of an UPDATE by key and an INSERT, on rows of their own so
 that none waits for another; the log is not flushed to disk at each COMMIT, so that no slow disk hides what CPU time
 costs them. Rounds of the three are interleaved; each figure is the median of its rounds, each loss
@@ -17,6 +19,8 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -29,8 +33,8 @@ from tests.bench.place import Place, add_rows, add_table, on_cores, placed
 
 __all__ = ["main"]
 
-Mode = Literal["without", "capture", "snapshot"]
-_MODES: tuple[Mode, ...] = ("without", "capture", "snapshot")
+Mode = Literal["without", "reader", "capture", "snapshot"]
+_MODES: tuple[Mode, ...] = ("without", "reader", "capture", "snapshot")
 _MOST_LOST = {"capture": 0.05, "snapshot": 0.15}
 _WAITS = ("Innodb_row_lock_waits", "Table_locks_waited", "Innodb_deadlocks")
 _HELD = (
@@ -125,6 +129,9 @@ def _prepare(place: Place, arguments: argparse.Namespace) -> None:
 def _round(place: Place, mode: Mode, arguments: argparse.Namespace) -> Round:
     if mode == "without":
         return _write(place, arguments)[0]
+    if mode == "reader":
+        with _reader(place):
+            return _write(place, arguments)[0]
     world = place.world
     process = world.start("run")
     world.wait_until_complete(120)
@@ -146,6 +153,22 @@ def _round(place: Place, mode: Mode, arguments: argparse.Namespace) -> Round:
     finally:
         world.stop(process)
         world.running.remove(process)
+
+
+@contextmanager
+def _reader(place: Place) -> Iterator[None]:
+    """Where capture runs, too: on the other cores."""
+    world = place.world
+    source = {"host": place.server.host, "port": place.server.port, "user": world.name, "password": world.password}
+    words = [json.dumps(source | {"databases": [world.name]}), json.dumps(world.end().to_json())]
+    command = [sys.executable, "-m", "tests.bench.feel_reader", *words]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        if process.stdout.readline() != "reads\n":
+            raise SystemExit("the reader failed")
+        yield
+        process.stdin.close()
 
 
 def _count(reader: KafkaReader, topic: str) -> int:
