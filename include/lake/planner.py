@@ -69,11 +69,6 @@ class _Watched:
     wait_until_ms: int = 0
     stopped: str = ""
 
-    @property
-    def unaged(self) -> bool:
-        waits = self.head is not None and self.end > self.head and not self.busy
-        return waits and self.oldest_ms is None and self.planned_ms is None
-
     def standing(self) -> Standing:
         return Standing(
             head=self.head or 0,

@@ -38,7 +38,7 @@ def open_writer(name: str, ports: LogPorts, clock: Clock) -> tuple[LogWriter, Ch
     Raises:
         Terminal: a transaction of some other producer is open there.
     """
-    resolved, before, left = source_resolved(name), dict[_Place, int](), dict[_Place, int]()
+    resolved, left = source_resolved(name), dict[_Place, int]()
     for _ in range(_TRIES):
         writer = ports.writer()
         try:
@@ -47,8 +47,6 @@ def open_writer(name: str, ports: LogPorts, clock: Clock) -> tuple[LogWriter, Ch
             left = unended(ports.reader, topics, clock)
             if not left:
                 return writer, found
-            if left == before:
-                raise _foreign(name, left)
             commit = _was_committed(left, found.ends, [topic for topic in topics if topic != resolved], ports.reader)
         except BaseException:
             writer.close()
@@ -62,7 +60,6 @@ def open_writer(name: str, ports: LogPorts, clock: Clock) -> tuple[LogWriter, Ch
             "it is committed now, as a part of it was" if commit else "it is aborted now, and read again",
         )
         ports.finish(left, commit)
-        before = left
     raise _foreign(name, left)
 
 
