@@ -117,7 +117,7 @@ class RunFolder:
                 rc=ended["rc"],
                 why=ended.get("why"),
                 problem=ended.get("problem"),
-                gave_up=self._read("gave-up.json") or None,
+                gave_up=self.gave_up() or None,
             )
             if ended
             else None,
@@ -130,6 +130,10 @@ class RunFolder:
         except FileNotFoundError:
             return 0, {}
         return stamp.st_mtime_ns ^ stamp.st_ino, self._read("progress.json")
+
+    def gave_up(self) -> dict[str, Any]:
+        """Why it ends, or is about to, see `Ended`; {} where it says nothing of that. Written before it is reported."""
+        return self._read("gave-up.json")
 
     def told(self) -> list[str]:
         """Ids of the incidents that were told, the oldest first."""

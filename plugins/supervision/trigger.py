@@ -89,8 +89,11 @@ class ApplicationTrigger(BaseTrigger):
             limit_s = self.stall_after_s if stamp else self.start_within_s
             event = on_poll(seen, self.token, silent_s=now_s - changed_s, stall_after_s=limit_s)
             news = untold(report, folder.told())
-            if event is None and news and clock.now_us() >= self.tell_after_us:
-                event = Event("noticed", self.token)
+            if event is None and clock.now_us() >= self.tell_after_us:
+                # What it is about to end with is told once, as its end; a stall tells it where the end does not come.
+                ends_with = folder.gave_up().get("id")
+                if lasting := [each for each in news if each["id"] != ends_with]:
+                    event, news = Event("noticed", self.token), lasting
             if event is not None:
                 event = replace(event, incidents=news)
                 early_s = (self.not_before_us - clock.now_us()) / 1_000_000

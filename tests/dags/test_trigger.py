@@ -175,6 +175,18 @@ def test_the_last_incidents_of_an_application_come_with_its_end(guarded: Guarded
     assert asyncio.run(first(trigger(guarded))) == Event("exited", "t1", 3, incidents=[NEWS])
 
 
+def test_what_an_application_ends_with_is_left_to_its_end(guarded: Guarded) -> None:
+    """It takes a moment from its last word to its exit; a look in between tells nothing, or it would be told twice."""
+    last = {**NEWS, "id": "stopped:1", "kind": "stopped"}
+    guarded.write("gave-up.json", **last)
+    guarded.write("progress.json", incidents=[last])
+    event = asyncio.run(first(trigger(guarded, stall_after_s=0.2)))
+    assert (event.what, event.incidents) == ("stalled", [last])
+    guarded.write("progress.json", incidents=[NEWS, last])
+    event = asyncio.run(first(trigger(guarded)))
+    assert (event.what, event.incidents) == ("noticed", [NEWS])
+
+
 def test_a_thousand_incidents_are_remembered_each_once(guarded: Guarded) -> None:
     guarded.write("told.json", ids=[f"i{number}" for number in range(1003)])
     for number in (1003, 1004, 1004):
