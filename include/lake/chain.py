@@ -34,7 +34,8 @@ def give_up(_attempt: int, error: Transient | BackPressure) -> None:
 class Chain:
     """The chain of one Kafka partition in one generation. One thread at a time; any number of processes.
 
-    `start` is where it begins when nothing is committed: from its entry in the pointer. `pause` decides how long to
+    `start` is where it begins when nothing is committed: from its entry in the pointer. `last`: the `first` of any of
+    its commits, where one is known; those before it need not be listed then. `pause` decides how long to
     go on with a store that does not answer; without it the first such error is raised. A run that ended with an
     error may be started again, here or elsewhere: it goes on where the bucket stands.
     """
@@ -45,6 +46,7 @@ class Chain:
         key: ChainKey,
         *,
         start: int = 0,
+        last: int | None = None,
         pause: Pause = give_up,
         sending: Sending = AT_ONCE,
     ) -> None:
@@ -52,7 +54,7 @@ class Chain:
         self._store = store
         self._start = start
         self._runner = Runner(store, pause, sending)
-        self._last: int | None = None
+        self._last = last
 
     def head(self) -> Head:
         """Where it ends now; leaves a hint for others when many commits had to be listed."""

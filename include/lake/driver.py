@@ -5,22 +5,27 @@ All that it knows is forgotten with it. Two drivers of one group do no harm, the
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable
 from typing import Final, Protocol
 
 from include.clock import Clock
-from include.errors import BackPressure, Fenced, LyrebirdError, Transient
+from include.errors import BackPressure, Fenced, LyrebirdError, Terminal, Transient
 from include.lake.chain import Chain
 from include.lake.chain_key import ChainKey, TopicKey
 from include.lake.definition import LakeGroup
-from include.lake.generations import Live, take_over
-from include.lake.planner import Planner, Remade, Spot
+from include.lake.generations import Live, require_current, take_over
+from include.lake.planner import SHRUNK_MS, Planner, Remade, Spot
+from include.lake.protocol import Head
+from include.lake.standing import check_log
 from include.lake.task import Outcome, Task, patience
 from include.lake.upload_policy import Asked
 from include.log.ports import TopicInfo
 from include.store.object_store import ObjectStore
 
 __all__ = ["Driver", "GroupLog", "Pool", "Watcher"]
+
+LOGGER: Final = logging.getLogger("lyrebird.lake")
 
 _TOPICS_EVERY_S: Final = 5.0
 _EDGES_EVERY_S: Final = 0.5
@@ -51,7 +56,10 @@ class GroupLog(Protocol):
         """(first offset held, last stable offset) of each that is there."""
 
     def timestamp_ms(self, spot: Spot, offset: int) -> int:
-        """Kafka timestamp of the first record from `offset` on; -1 where it has none, or there is no record."""
+        """Kafka timestamp of the first record from `offset` on; -1 where it has none, or there is no record.
+
+        `Terminal` where the partition or what was asked for has gone.
+        """
 
 
 class Watcher(Protocol):
@@ -92,6 +100,7 @@ class Driver:
         self._live: dict[tuple[str, str], Live] = {}
         self._partitions: dict[str, int] = {}
         self._looked_s = self._asked_s = -1e9
+        self._turn = 0
         self._frozen = False
         # Not zero: the last look was in vain.
         self._away_until_s = 0.0
@@ -101,12 +110,15 @@ class Driver:
 
         Raises:
             Fenced: a newer revision of the group has taken a topic over.
+            Terminal: the log refuses to be asked.
         """
         self.settle()
         if self._clock.monotonic_s() >= self._away_until_s:
             try:
                 self._look()
-            except (Transient, BackPressure) as error:
+            except LyrebirdError as error:
+                if not self._passes(error):
+                    raise
                 self._away_until_s = self._clock.monotonic_s() + _PAUSE_S
                 self._watcher.on_away(error)
             else:
@@ -118,11 +130,11 @@ class Driver:
     def freeze(self) -> None:
         """Look once more; from then on no more than what there is now is taken: a run on a schedule ends.
 
-        Raises `Transient` or `BackPressure` when not all could be looked up.
+        Raises `Transient` or `BackPressure` when not all could be looked up, `Terminal` when the store refuses.
         """
         self._looked_s = self._asked_s = -1e9
-        self._look()
         self._frozen = True
+        self._look(first=True)
 
     def left(self, asked: Asked = "") -> bool:
         """Whether there is anything still to do, now: after `freeze` no more comes."""
@@ -140,28 +152,77 @@ class Driver:
             if error is None and outcome.head is not None:
                 self.planner.on_done(spot, outcome.head)
             else:
-                passes = error is None or isinstance(error, (Transient, BackPressure))
+                passes = error is None or self._passes(error)
                 self.planner.on_failure(spot, self._now_ms(), stop="" if passes else str(error))
 
-    def _look(self) -> None:
+    def _passes(self, error: LyrebirdError) -> bool:
+        """Whether to try again after a while.
+
+        A store that refuses (credentials, rights, clocks, a bucket that is gone) is mended from outside, and a stream
+        goes on by itself then; a run on a schedule ends, and the next one tries.
+        """
+        return isinstance(error, (Transient, BackPressure)) or (
+            not self._frozen and error.details.get("system") == "s3"
+        )
+
+    def _look(self, *, first: bool = False) -> None:
         now_s = self._clock.monotonic_s()
-        if not self._frozen and now_s - self._looked_s >= _TOPICS_EVERY_S:
+        asks = first or not self._frozen
+        if asks and now_s - self._looked_s >= _TOPICS_EVERY_S:
             infos = self._log.topics()
             self._looked_s = now_s
             self._partitions = {info.name: info.partitions for info in infos}
             for remade in self.planner.on_topics(infos):
                 self._watcher.on_lost(remade)
+            self._check_current()
         for spot in self.planner.headless():
-            self.planner.on_head(spot, self._head(spot))
-        if not self._frozen and now_s - self._asked_s >= _EDGES_EVERY_S:
+            self._look_up(spot)
+        if asks and now_s - self._asked_s >= _EDGES_EVERY_S:
             self.planner.on_edges(self._log.edges(self.planner.spots), self._now_ms())
             self._asked_s = now_s
+            self._stop_shrunk(0 if first else SHRUNK_MS)
         for spot in self.planner.unaged():
-            self.planner.on_oldest(spot, self._log.timestamp_ms(spot, self.planner.head(spot)))
+            self._ask_age(spot)
 
-    def _head(self, spot: Spot) -> int:
-        live = self._taken_over(spot)
-        return self._head_of(live.chain(spot.partition), live.start(spot.partition))
+    def _check_current(self) -> None:
+        """Raise `Fenced` when another revision has taken over. A topic at a time: it takes all of them at its start."""
+        there = {(spot.topic, spot.topic_id) for spot in self.planner.spots}
+        self._live = {place: live for place, live in self._live.items() if place in there}
+        if self._live:
+            self._turn += 1
+            require_current(self._store, list(self._live.values())[self._turn % len(self._live)])
+
+    def _look_up(self, spot: Spot) -> None:
+        """Where its chain ends. What is damaged there stops this partition, and no other."""
+        try:
+            live = self._taken_over(spot)
+            head = self._look_along(live.chain(spot.partition), live.start(spot.partition))
+        except Terminal as error:
+            if isinstance(error, Fenced) or error.details.get("system") == "s3":
+                raise
+            self._stop(spot, error)
+        else:
+            self.planner.on_head(spot, head.next, last=head.last)
+
+    def _stop_shrunk(self, least_ms: int) -> None:
+        for spot, end in self.planner.shrunk(self._now_ms(), least_ms).items():
+            live = self._live[spot.topic, spot.topic_id]
+            try:
+                check_log(live.chain(spot.partition), self.planner.head(spot), end)
+            except Terminal as error:
+                self._stop(spot, error)
+
+    def _stop(self, spot: Spot, error: Terminal) -> None:
+        LOGGER.error("%s: %s/%d stands still: %s", self._name, spot.topic, spot.partition, error)
+        self.planner.on_failure(spot, self._now_ms(), stop=str(error))
+
+    def _ask_age(self, spot: Spot) -> None:
+        try:
+            timestamp_ms = self._log.timestamp_ms(spot, self.planner.head(spot))
+        except Terminal:
+            # Its topic or the record has gone since the last look: the next one tells. Until then it ages from now on.
+            timestamp_ms = -1
+        self.planner.on_oldest(spot, timestamp_ms)
 
     def _taken_over(self, spot: Spot) -> Live:
         place = spot.topic, spot.topic_id
@@ -171,12 +232,12 @@ class Driver:
                 TopicKey(self._group.prefix, spot.topic, spot.topic_id),
                 self._group.revision,
                 self._partitions[spot.topic],
-                self._head_of,
+                lambda chain, start: self._look_along(chain, start).next,
             )
         return self._live[place]
 
-    def _head_of(self, chain: ChainKey, start: int) -> int:
-        return Chain(self._store, chain, start=start, pause=patience(self._clock)).head().next
+    def _look_along(self, chain: ChainKey, start: int) -> Head:
+        return Chain(self._store, chain, start=start, pause=patience(self._clock)).head()
 
     def _begin(self, asked: Asked) -> None:
         room = self._pool.slots - self.planner.busy

@@ -23,7 +23,7 @@ from include.lake.chain_key import ChainKey, TopicKey
 from include.lake.pointer import Entry, Pointer, Purpose, change_pointer, read_pointer
 from include.store.object_store import ObjectStore
 
-__all__ = ["HeadOf", "Live", "least_generation", "lives", "take_over"]
+__all__ = ["HeadOf", "Live", "least_generation", "lives", "require_current", "take_over"]
 
 HeadOf = Callable[[ChainKey, int], int]
 """(chain, where it begins) → its head."""
@@ -67,6 +67,19 @@ def take_over(store: ObjectStore, topic: TopicKey, revision: int, partitions: in
         heads = _heads(topic, before, partitions, head_of)
         # 3. From now on readers follow this one.
         change_pointer(store, topic, partial(_upgraded, generation=generation, before=before, heads=heads))
+
+
+def require_current(store: ObjectStore, live: Live) -> None:
+    """Raise `Fenced` when another revision has taken the topic over since: nobody reads what this one writes."""
+    now = read_pointer(store, live.topic).live
+    if now is not None and now.generation != live.generation:
+        raise Fenced(
+            "another revision of the group has taken this topic over",
+            topic=live.topic.topic,
+            generation=live.generation,
+            now=now.generation,
+            fix="Nothing is lost: it goes on where this one was. End what still runs of the older one.",
+        )
 
 
 def _heads(topic: TopicKey, live: Entry | None, partitions: int, head_of: HeadOf) -> dict[int, int]:

@@ -36,7 +36,10 @@ class KafkaGroupLog:
 
     def timestamp_ms(self, spot: Spot, offset: int) -> int:
         """See `GroupLog`."""
-        begin, end = self._ranges.edges(spot.topic, spot.partition)
-        batches = self._ranges.batches(spot.topic, spot.partition, max(offset, begin), end)
-        first = next(batches, None)
+        place = spot.topic, spot.partition
+        begin, end = self._ranges.edges(*place)
+        start = max(offset, begin)
+        # Mostly it is the very next one; a range read to its end leaves the consumer to the next question.
+        found = list(self._ranges.batches(*place, start, min(start + 1, end)))
+        first = found[0] if found else next(self._ranges.batches(*place, start + 1, end), None)
         return -1 if first is None else first.messages[0].timestamp_ms

@@ -18,10 +18,13 @@ from include.lake.definition import LakeGroup
 from include.lake.upload_policy import Asked, Standing, decide
 from include.log.ports import TopicInfo
 
-__all__ = ["Planner", "Range", "Remade", "Spot"]
+__all__ = ["SHRUNK_MS", "Planner", "Range", "Remade", "Spot"]
 
 _PAUSE_MS: Final = 1_000
 _LONGEST_PAUSE_MS: Final = 60_000
+# For how long a log ends before its chain until it is believed: topics made anew are noticed sooner, and a new leader
+# may not know at once how far it has come.
+SHRUNK_MS: Final = 20_000
 # Of how many offsets at least the size of a record is remembered; halved when it is twice that.
 _RECENT: Final = 100_000
 
@@ -35,13 +38,17 @@ class Spot(NamedTuple):
 
 
 class Range(NamedTuple):
-    """[head, until) of a spot is due; `policy` is what the intent notes."""
+    """[head, until) of a spot is due; `policy` is what the intent notes.
+
+    `last` is the `first` of the chain's last commit, where it is known: it saves listing those before it.
+    """
 
     spot: Spot
     head: int
     until: int
     reason: Reason
     policy: str
+    last: int | None = None
 
 
 class Remade(NamedTuple):
@@ -54,14 +61,23 @@ class Remade(NamedTuple):
 
 @dataclass(slots=True)
 class _Watched:
-    """What is known of a spot. Times are the driver's, in milliseconds."""
+    """What is known of a spot. Times are the driver's, in milliseconds.
+
+    `head` is where its chain ends or, unless that is `sure`, where it ended when it was last known. `shrunk_ms`: since
+    when the log has ended before it, at `shrunk_end`.
+    """
 
     head: int | None = None
+    sure: bool = False
+    last: int | None = None
+    shrunk_ms: int | None = None
+    shrunk_end: int = 0
     begin: int = 0
     end: int = 0
     seen_ms: int | None = None
     planned_ms: int | None = None
     oldest_ms: int | None = None
+    backlog: int | None = None
     recent_bytes: int = 0
     recent_offsets: int = 0
     busy: bool = False
@@ -113,13 +129,16 @@ class Planner:
 
     def headless(self) -> list[Spot]:
         """Those whose head has to be looked up."""
-        return sorted(spot for spot, watched in self._watched.items() if watched.head is None and not watched.stopped)
+        return sorted(spot for spot, watched in self._watched.items() if not (watched.sure or watched.stopped))
 
-    def on_head(self, spot: Spot, head: int, planned_ms: int | None = None) -> None:
-        """Where the chain of a spot ends; `planned_ms`: when its last cut was planned, if that is known."""
+    def on_head(self, spot: Spot, head: int, planned_ms: int | None = None, last: int | None = None) -> None:
+        """Where the chain of a spot ends; `planned_ms`: when its last cut was planned, `last`: where that begins."""
         watched = self._watched.get(spot)
-        if watched is not None:
-            watched.head, watched.planned_ms = head, planned_ms
+        if watched is None:
+            return
+        if head != watched.head:
+            watched.oldest_ms = watched.seen_ms = None
+        watched.head, watched.sure, watched.planned_ms, watched.last = head, True, planned_ms, last
 
     def on_edges(self, edges: Mapping[Spot, tuple[int, int]], now_ms: int) -> None:
         """What the log holds of each spot: [begin, end)."""
@@ -129,12 +148,30 @@ class Planner:
                 continue
             # No log of one topic shrinks: this is another one by that name, or was truncated. Whoever reads it tells.
             watched.begin, watched.end = max(begin, watched.begin), max(end, watched.end)
+            watched.backlog = end if watched.backlog is None else watched.backlog
             if watched.head is not None and watched.seen_ms is None and end > watched.head:
                 watched.seen_ms = now_ms
+            if watched.head is None or end >= watched.head:
+                watched.shrunk_ms = None
+            elif watched.shrunk_ms is None:
+                watched.shrunk_ms = now_ms
+            watched.shrunk_end = end
+
+    def shrunk(self, now_ms: int, least_ms: int = SHRUNK_MS) -> dict[Spot, int]:
+        """Those whose log has for so long ended before their chain does, and where: nothing of them comes to be due."""
+        return {
+            spot: watched.shrunk_end
+            for spot, watched in sorted(self._watched.items())
+            if watched.shrunk_ms is not None
+            and now_ms - watched.shrunk_ms >= least_ms
+            and watched.sure
+            and not (watched.busy or watched.stopped)
+        }
 
     def head(self, spot: Spot) -> int:
-        """Where the chain of a spot ends, as far as is known."""
-        return self._watched[spot].head or 0
+        """Where the chain of a spot ends, as far as is known; 0 for a spot that is gone."""
+        watched = self._watched.get(spot)
+        return (watched.head or 0) if watched else 0
 
     def unaged(self) -> list[Spot]:
         """Those of which the timestamp of the oldest record that waits is not known, though one waits."""
@@ -142,6 +179,7 @@ class Planner:
             spot
             for spot, watched in self._watched.items()
             if watched.head is not None
+            and watched.sure
             and watched.end > watched.head
             and watched.oldest_ms is None
             and not watched.busy
@@ -157,12 +195,14 @@ class Planner:
         """At most so many ranges that are due, those that have waited longest first; each is then worked at."""
         found: list[tuple[int, Range]] = []
         for spot, watched in self._watched.items():
-            if watched.head is None or watched.busy or watched.stopped or now_ms < watched.wait_until_ms:
+            if watched.head is None or not watched.sure or watched.busy or watched.stopped:
+                continue
+            if now_ms < watched.wait_until_ms:
                 continue
             policy, _ = self._group.policy.of(spot.topic)
             decision = decide(policy, watched.standing(), now_ms, asked)
             if decision.reason is not None:
-                due = Range(spot, watched.head, decision.end, decision.reason, policy.words)
+                due = Range(spot, watched.head, decision.end, decision.reason, policy.words, watched.last)
                 found.append((decision.age_ms, due))
         chosen = [each for _, each in sorted(found, key=lambda each: (-each[0], each[1].spot))[:most]]
         for each in chosen:
@@ -176,7 +216,7 @@ class Planner:
         """Whether anything is worked at, or due, now or after its pause; what stands still is not."""
         return any(
             watched.busy
-            or watched.head is None
+            or not watched.sure
             or decide(self._group.policy.of(spot.topic)[0], watched.standing(), now_ms, asked).reason is not None
             for spot, watched in self._watched.items()
             if not watched.stopped
@@ -187,6 +227,7 @@ class Planner:
         watched = self._watched.get(spot)
         if watched is None:
             return
+        watched.last = max(watched.last or 0, commit.first)
         watched.recent_bytes += sum(file.bytes for file in commit.files)
         watched.recent_offsets += commit.next - commit.first
         if watched.recent_offsets > 2 * _RECENT:
@@ -199,7 +240,8 @@ class Planner:
         if watched is None:
             return
         moved = head != watched.head
-        watched.busy, watched.failures, watched.wait_until_ms, watched.head = False, 0, 0, head
+        watched.busy, watched.failures, watched.wait_until_ms = False, 0, 0
+        watched.head, watched.sure = head, True
         if moved:
             watched.oldest_ms = watched.seen_ms = None
 
@@ -209,8 +251,8 @@ class Planner:
         if watched is None:
             return
         watched.busy, watched.stopped = False, stop
-        # Somebody else may have brought the chain further.
-        watched.head = None
+        # Somebody else may have brought the chain further. What was known goes on telling what waits.
+        watched.sure = False
         watched.failures += 1
         watched.wait_until_ms = now_ms + min(_LONGEST_PAUSE_MS, _PAUSE_MS << min(watched.failures - 1, 10))
 
@@ -225,7 +267,7 @@ class Planner:
         return sum(watched.busy for watched in self._watched.values())
 
     def waiting(self) -> dict[Spot, int]:
-        """Offsets that wait, of each spot whose head is known."""
+        """Offsets that wait, of each spot whose head is or was known."""
         return {
             spot: max(0, watched.end - watched.head)
             for spot, watched in sorted(self._watched.items())
@@ -236,3 +278,19 @@ class Planner:
         """How long the oldest record of all spots has waited; 0 when none waits."""
         waiting = [each.standing() for each in self._watched.values() if each.head is not None and each.end > each.head]
         return max((now_ms - each.since_ms(now_ms) for each in waiting), default=0)
+
+    def overdue_ms(self, now_ms: int) -> dict[Spot, int]:
+        """How much longer than its policy's age the oldest record of each spot has waited, if one does; may be below 0.
+
+        A backlog that was there when the driver began counts from when it was seen, and anew with each cut of it: its
+        records are as old as they are, what matters is that it goes down. What stands still is not among them.
+        """
+        found = {}
+        for spot, watched in sorted(self._watched.items()):
+            if watched.head is None or watched.stopped or watched.end <= watched.head:
+                continue
+            in_backlog = watched.backlog is not None and watched.head < watched.backlog
+            since_ms = watched.seen_ms if in_backlog else watched.standing().since_ms(now_ms)
+            age_ms = self._group.policy.of(spot.topic)[0].max_age_s * 1000
+            found[spot] = now_ms - (now_ms if since_ms is None else since_ms) - age_ms
+        return found

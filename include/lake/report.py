@@ -78,6 +78,7 @@ class Report:
 
     def to_json(self, planner: Planner) -> dict[str, Any]:
         """Plain values for progress.json."""
+        stopped = {f"{spot.topic}/{spot.partition}": why for spot, why in planner.stopped.items()}
         return {
             "cuts": self.cuts,
             "records": self.records,
@@ -87,7 +88,7 @@ class Report:
             "offset_failures": self.offset_failures,
             "waiting": sum(planner.waiting().values()),
             "lost": list(self.lost),
-            "failing": dict(self.failing),
+            "failing": stopped | self.failing,
             "away": self.away,
         }
 

@@ -85,9 +85,8 @@ def run_task(task: Task, means: Means) -> Outcome:
     plan = Plan(task.range.until, task.range.reason, task.range.policy, task.writer)
     cuts = LogCuts(means.log, chain, means.logics, means.folder / place, task.max_bytes)
     try:
-        found = Chain(means.store, chain, start=task.start, pause=patience(means.clock)).advance(
-            plan, cuts, commits.append
-        )
+        known = Chain(means.store, chain, start=task.start, last=task.range.last, pause=patience(means.clock))
+        found = known.advance(plan, cuts, commits.append)
     except LyrebirdError as error:
         return Outcome(task, None, tuple(commits), _placed(error, spot.topic, spot.partition))
     finally:

@@ -1,0 +1,207 @@
+"""What stops a group's driver, what stops one partition of it, and what only makes it wait."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import pytest
+
+from include.errors import Fenced, LyrebirdError, Terminal, Transient
+from include.lake.chain_key import TopicKey
+from include.lake.planner import Spot
+from include.lake.report import Report
+from include.store.memory import MemoryStore
+from include.store.object_store import ObjectInfo
+from tests.lake_world import GROUP, World
+
+
+class Log(World):
+    """One that shows another end than it has, or no partition any more."""
+
+    def __init__(self, folder: Path) -> None:
+        self.shown: dict[str, int] = {}
+        self.gone: LyrebirdError | None = None
+        super().__init__(folder)
+
+    def edges(self, spots: Iterable[Spot]) -> dict[Spot, tuple[int, int]]:
+        there = set(self.memory.admin().names())
+        found = super().edges(spot for spot in spots if spot.topic in there)
+        return {spot: (begin, self.shown.get(spot.topic, end)) for spot, (begin, end) in found.items()}
+
+    def timestamp_ms(self, spot: Spot, offset: int) -> int:
+        if self.gone is not None:
+            raise self.gone
+        return super().timestamp_ms(spot, offset)
+
+    def spot(self, topic: str = "events", partition: int = 0) -> Spot:
+        return next(Spot(topic, info.named_id, partition) for info in self.topics() if info.name == topic)
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Log:
+    return Log(tmp_path)
+
+
+def two_topics(world: World) -> None:
+    for topic in ("events", "extra"):
+        world.make(topic)
+        world.write(topic, 300)
+    world.run_for(3)
+    assert world.stored("events") == world.stored("extra") == [(0, 200)]
+
+
+def test_a_log_that_was_truncated_below_its_chain_stands_still_before_new_records_are_taken_for_stored_ones(
+    world: Log,
+) -> None:
+    two_topics(world)
+    world.shown["events"] = 150
+    world.run_for(15)
+    assert not world.driver.planner.stopped
+    world.run_for(10)
+    assert list(world.driver.planner.stopped) == [world.spot()]
+    assert "truncated" in world.driver.planner.stopped[world.spot()]
+    assert "end=150" in world.driver.planner.stopped[world.spot()]
+    world.shown.clear()
+    world.write("events", 300)
+    world.write("extra", 300)
+    world.run_for(70)
+    assert world.stored("events") == [(0, 200)]
+    assert world.stored("extra")[-1][1] == 602
+
+
+def test_a_log_that_shows_an_old_end_for_a_moment_was_not_truncated(world: Log) -> None:
+    two_topics(world)
+    world.shown["events"] = 150
+    world.run_for(10)
+    world.shown.clear()
+    world.run_for(70)
+    assert not world.driver.planner.stopped
+    assert world.stored("events") == [(0, 200), (200, 301)]
+
+
+def test_a_run_on_a_schedule_tells_of_a_truncated_log_at_once(world: Log) -> None:
+    two_topics(world)
+    world.shown["events"] = 150
+    world.driver = world.started()
+    world.driver.freeze()
+    assert list(world.driver.planner.stopped) == [world.spot()]
+
+
+def test_what_is_damaged_of_one_topic_stops_that_and_no_other(world: Log) -> None:
+    two_topics(world)
+    world.store.put(TopicKey("raw", "events", world.spot().topic_id).pointer, b"{}")
+    report = Report("raw")
+    world.driver = world.started()
+    world.run_for(70)
+    assert list(world.driver.planner.stopped) == [world.spot()]
+    assert "cannot be read" in report.to_json(world.driver.planner)["failing"]["events/0"]
+    assert world.stored("extra") == [(0, 200), (200, 301)]
+
+
+def test_a_topic_that_goes_between_two_looks_stops_nothing(world: Log) -> None:
+    two_topics(world)
+    world.gone = Terminal("partition does not exist")
+    world.write("events", 300)
+    world.run_for(70)
+    assert not world.driver.planner.stopped
+    assert world.stored("events")[-1][1] == 602
+
+
+def test_a_stream_goes_on_when_a_store_that_refused_it_is_mended_and_a_run_on_a_schedule_ends(world: Log) -> None:
+    two_topics(world)
+    spot = world.spot()
+    world.fails[spot] = Terminal("the object store refuses this", system="s3", reason="RequestTimeTooSkewed")
+    world.write("events", 300)
+    world.run_for(70)
+    assert world.outcomes[-1].error is not None
+    assert not world.driver.planner.stopped
+    assert world.driver.planner.waiting()[spot] == 402
+    assert world.driver.planner.age_ms(world.clock.now_us() // 1000) >= 60_000
+    del world.fails[spot]
+    world.run_for(130)
+    assert world.stored("events")[-1][1] == 602
+    world.fails[spot] = Terminal("the object store refuses this", system="s3")
+    world.write("events", 300)
+    world.driver.freeze()
+    world.run_for(3, "flush")
+    assert list(world.driver.planner.stopped) == [spot]
+    assert not world.driver.left("flush")
+
+
+def test_a_store_that_refuses_every_look_is_waited_for(world: Log, monkeypatch: pytest.MonkeyPatch) -> None:
+    world.make("events")
+    world.write("events", 300)
+
+    def refused(*_: object) -> None:
+        raise Terminal("the object store refuses this", system="s3")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(world.store, "get", refused)
+        world.run_for(5)
+    assert {str(error) for error in world.away} == {"the object store refuses this (system='s3')"}
+    world.run_for(5)
+    assert world.back == 1
+    assert world.stored("events") == [(0, 200)]
+
+
+def test_a_running_revision_is_fenced_when_a_newer_one_takes_over(world: Log) -> None:
+    two_topics(world)
+    old = world.driver
+    world.driver = world.started(GROUP.model_copy(update={"revision": 2}))
+    world.driver.step()
+    world.clock.advance(6)
+    with pytest.raises(Fenced, match="another revision"):
+        old.step()
+    world.run_for(70)
+    assert world.stored("events", generation=2) == [(200, 301)]
+
+
+def test_what_a_topic_made_anew_takes_with_it_is_told_also_when_its_task_met_that_first(world: Log) -> None:
+    two_topics(world)
+    spot = world.spot()
+    world.fails[spot] = Terminal("the topic was deleted or made anew while it was being stored")
+    world.write("events", 300)
+    world.run_for(3)
+    assert world.driver.planner.stopped
+    world.memory.admin().delete("events")
+    world.run_for(6)
+    assert [(lost.spot, lost.head, lost.end) for lost in world.lost] == [(spot, 200, 602)]
+
+
+def test_what_waits_and_how_long_is_known_while_a_partition_fails(world: Log) -> None:
+    two_topics(world)
+    spot = world.spot()
+    world.fails[spot] = Transient("the store is away")
+    world.write("events", 300)
+    world.run_for(2)
+    world.dead = True
+    world.run_for(200)
+    assert world.driver.planner.waiting()[spot] == 402
+    assert world.driver.planner.age_ms(world.clock.now_us() // 1000) > 180_000
+
+
+class _Counting(MemoryStore):
+    """Counts what listings show."""
+
+    listed = 0
+
+    def list(self, prefix: str, *, start_after: str = "") -> Iterator[ObjectInfo]:
+        for info in super().list(prefix, start_after=start_after):
+            self.listed += 1
+            yield info
+
+
+def test_a_task_lists_no_more_of_a_long_chain_than_its_end(world: Log) -> None:
+    world.store = counting = _Counting()
+    world.driver = world.started()
+    world.make("events")
+    world.write("events", 12_000)
+    world.run_for(60)
+    before = len(world.stored("events"))
+    assert before > 50
+    counting.listed = 0
+    world.write("events", 1_000)
+    world.run_for(10)
+    listed = counting.listed
+    assert listed <= 2 * (len(world.stored("events")) - before) + 2
