@@ -8,6 +8,7 @@ from typing import Any, Final
 from include.clock import iso
 from include.lake.find import refusal
 from include.lake.message import Message
+from include.lake.parsing.event_time import LEAST_US, MOST_US
 
 __all__ = ["record_json", "record_line"]
 
@@ -27,12 +28,12 @@ def record_json(message: Message, index: int, *, refused: bool = False) -> dict[
 
     What the format does not keep is null. `refused`: it is from a quarantine object, which says why.
     """
-    timed = message.timestamp_ms >= 0
+    timed = message.timestamp_ms != -1
     headers, why = _headers(message, refused=refused)
     return {
         "index": index,
         "offset": message.offset if message.offset >= 0 else None,
-        "timestamp": iso(message.timestamp_ms * 1000) if timed else None,
+        "timestamp": _when(message),
         "timestamp_ms": message.timestamp_ms if timed else None,
         "timestamp_type": _KINDS[message.timestamp_type],
         "key": _text(message.key),
@@ -48,7 +49,7 @@ def record_line(message: Message, index: int, *, refused: bool = False) -> str:
     parts = [
         str(index),
         str(message.offset) if message.offset >= 0 else "-",
-        iso(message.timestamp_ms * 1000) if message.timestamp_ms >= 0 else "-",
+        _when(message) or (str(message.timestamp_ms) if message.timestamp_ms != -1 else "-"),
         _plain(message.key),
         _plain(message.value),
     ]
@@ -56,6 +57,13 @@ def record_line(message: Message, index: int, *, refused: bool = False) -> str:
     parts += [f"headers: {', '.join(shown)}"] if shown else []
     parts += [f"refused: {why.translate(_ESCAPES)}"] if refused else []
     return "  ".join(parts)
+
+
+def _when(message: Message) -> str | None:
+    """None where it has no timestamp, or one that is in no year that there is: producers write what they like."""
+    if message.timestamp_ms == -1 or not LEAST_US <= message.timestamp_ms * 1000 < MOST_US:
+        return None
+    return iso(message.timestamp_ms * 1000)
 
 
 def _headers(message: Message, *, refused: bool) -> tuple[Headers, str]:

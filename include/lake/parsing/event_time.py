@@ -103,7 +103,11 @@ def clocked(definition: EventTime) -> Clocked:
 def _kafka_us(kafka_ms: int) -> int:
     if kafka_ms < 0:
         raise invalid("the record has no Kafka timestamp", "time missing")
-    return kafka_ms * 1000
+    us = kafka_ms * 1000
+    # Producers write what they like there, microseconds say.
+    if us >= MOST_US:
+        raise invalid("the Kafka timestamp is in no year that there is", "time bounds", value=kafka_ms)
+    return us
 
 
 def _converter(definition: EventTime, name: str) -> Callable[[Any], int]:

@@ -220,3 +220,11 @@ def test_a_refused_record_shows_why_and_its_own_headers() -> None:
     assert record_line(message, 0, refused=True).endswith("refused: no date")
     assert "refused" not in record_json(message, 0)
     assert len(record_json(message, 0)["headers"]) == 2
+
+
+def test_a_timestamp_in_no_year_that_there_is_is_shown_as_its_number() -> None:
+    for timestamp_ms in (1_700_000_000_000_000, (1 << 63) - 1, -(1 << 63)):
+        message = Message(1, None, b"v", (), timestamp_ms, 1)
+        assert record_line(message, 0) == f"0  1  {timestamp_ms}  (null)  v"
+        assert (record_json(message, 0)["timestamp"], record_json(message, 0)["timestamp_ms"]) == (None, timestamp_ms)
+    assert record_json(Message(1, None, b"v", (), -1000, 1), 0)["timestamp"] == "1969-12-31T23:59:59.000000Z"

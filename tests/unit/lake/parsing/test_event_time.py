@@ -149,6 +149,14 @@ def test_without_a_field_the_kafka_timestamp_is_the_time() -> None:
         clocked(EventTime())(None, -1)
 
 
+@pytest.mark.parametrize("kafka_ms", [MOST_US // 1000, 1_700_000_000_000_000, (1 << 63) - 1])
+def test_a_kafka_timestamp_in_no_year_of_the_calendar_is_refused(kafka_ms: int) -> None:
+    for definition in (EventTime(), EventTime.model_validate({"field": "ts", "unit": "ms", "missing": "kafka"})):
+        with pytest.raises(InvalidRecord, match="no year that there is"):
+            clocked(definition)(None, kafka_ms)
+    assert clocked(EventTime())(None, MOST_US // 1000 - 1) == MOST_US - 1000
+
+
 @pytest.mark.parametrize(
     "wrong",
     [
