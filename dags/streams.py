@@ -8,8 +8,12 @@ successful: the application finishes its batch and ends; the next start goes on 
 
 **Must not run beside.** Itself: a second run waits for the first. Anything that writes the same topic or index.
 
-**When it fails.** After several crashes in a row only; the mail and the task's log hold the last lines of the
-application's own log, the link "Application log" leads to the whole. Mend the cause, then clear the task.
+**When it fails.** At once where no restart helps and the application says so (another one has taken over, the store is
+unfit), else after several crashes in a row; the mail and the task's log hold the last lines of the application's own
+log, the link "Application log" leads to the whole. Mend the cause, then clear the task. What an application reports
+while it runs is mailed once each, with the command to run next. Those of the lake tell of lost records, records that
+a parser refuses, a delay of a minute over the upload policy, a partition that stands still, a store, Kafka or registry
+that has been away for a minute.
 """
 
 from __future__ import annotations
@@ -61,6 +65,7 @@ def stream(name: str, application: Application) -> DAG:
             grace_s=application.grace_s,
             lease_ttl_s=application.lease_ttl_s,
             restarts=RestartBudget(application.restarts.most, application.restarts.window_s),
+            alerts=ALERTS,
         )
     return dag
 

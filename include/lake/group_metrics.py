@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
 from include.clock import Clock
@@ -30,6 +31,11 @@ class GroupMetrics:
         self._metrics, self._clock = metrics, clock
         self._began_s = clock.monotonic_s()
         self._told: dict[tuple[str, Counter], int] = {}
+
+    def count_incidents(self, kinds: Iterable[str]) -> None:
+        """Incidents that have opened."""
+        for kind in kinds:
+            self._metrics.count("lyrebird_incidents_total", 1, kind)
 
     def show(self, report: Report, planner: Planner) -> None:
         """What became of a group since it was shown last, and what waits now."""

@@ -8,9 +8,10 @@ from types import MappingProxyType
 from typing import Final
 
 from include.clock import Clock
-from include.errors import Terminal
 from include.lake.driver import Driver
 from include.lake.group_metrics import GroupMetrics
+from include.lake.incident import LeftStanding
+from include.lake.incidents import Incidents
 from include.lake.lag_offsets import LagOffsets
 from include.lake.report import Report
 from include.lake.upload_policy import Asked
@@ -28,7 +29,8 @@ _NO_LAG: Final[Mapping[str, LagOffsets]] = MappingProxyType({})
 class Host:
     """One application with its groups.
 
-    `stop`: whether it was asked to end, besides by its run folder; `lag`: by group, where its heads are shown.
+    `stop`: whether it was asked to end, besides by its run folder; `lag`: by group, where its heads are shown;
+    `incidents`: heard what the drivers' watchers did, and are told with the progress.
     """
 
     def __init__(
@@ -40,10 +42,11 @@ class Host:
         stop: Callable[[], bool],
         metrics: GroupMetrics | None = None,
         lag: Mapping[str, LagOffsets] = _NO_LAG,
+        incidents: Incidents | None = None,
     ) -> None:
         self._application, self._hosted = application, hosted
         self._run_folder, self._clock, self._stop, self._metrics = run_folder, clock, stop, metrics
-        self._lag = lag
+        self._lag, self._incidents = lag, incidents
         self._told_s: float | None = None
         self._said_s = clock.monotonic_s()
 
@@ -58,7 +61,7 @@ class Host:
 
         Raises:
             Transient: log or store do not answer at the start.
-            Terminal: some partitions must not go on; the others are stored.
+            LeftStanding: some partitions must not go on; the others are stored.
         """
         for driver, _ in self._hosted:
             driver.freeze()
@@ -70,7 +73,7 @@ class Host:
         stopped = [each for driver, _ in self._hosted for each in driver.planner.stopped.items()]
         if stopped:
             (spot, reason), *_ = stopped
-            raise Terminal(
+            raise LeftStanding(
                 "not all of the log is stored",
                 topic=spot.topic,
                 partition=spot.partition,
@@ -103,13 +106,21 @@ class Host:
             if report.name in self._lag:
                 self._lag[report.name].close(report, driver.planner)
         self._tell()
+        if self._incidents is not None:
+            self._incidents.close()
 
     def _tell(self) -> None:
         groups = {report.name: report.to_json(driver.planner) for driver, report in self._hosted}
         if self._metrics is not None:
             for driver, report in self._hosted:
                 self._metrics.show(report, driver.planner)
-        self._run_folder.report(application=self._application, groups=groups)
+        told = {}
+        if self._incidents is not None:
+            found = self._incidents.look({report.name: driver.planner for driver, report in self._hosted})
+            if self._metrics is not None:
+                self._metrics.count_incidents(self._incidents.fresh(found))
+            told["incidents"] = [each.to_json() for each in found]
+        self._run_folder.report(application=self._application, groups=groups, **told)
 
     def _say(self) -> None:
         """A line now and then: somebody waits for the end of this."""

@@ -279,17 +279,18 @@ class Planner:
         waiting = [each.standing() for each in self._watched.values() if each.head is not None and each.end > each.head]
         return max((now_ms - each.since_ms(now_ms) for each in waiting), default=0)
 
-    def overdue_ms(self, now_ms: int) -> dict[Spot, int]:
+    def overdue_ms(self, now_ms: int, *, whole: bool = False) -> dict[Spot, int]:
         """How much longer than its policy's age the oldest record of each spot has waited, if one does; may be below 0.
 
-        A backlog that was there when the driver began counts from when it was seen, and anew with each cut of it: its
-        records are as old as they are, what matters is that it goes down. What stands still is not among them.
+        Unless `whole`, a backlog that was there when the driver began counts from when it was seen, and anew with each
+        cut of it: its records are as old as they are, what matters is that it goes down. What stands still is not among
+        them.
         """
         found = {}
         for spot, watched in sorted(self._watched.items()):
             if watched.head is None or watched.stopped or watched.end <= watched.head:
                 continue
-            in_backlog = watched.backlog is not None and watched.head < watched.backlog
+            in_backlog = not whole and watched.backlog is not None and watched.head < watched.backlog
             since_ms = watched.seen_ms if in_backlog else watched.standing().since_ms(now_ms)
             age_ms = self._group.policy.of(spot.topic)[0].max_age_s * 1000
             found[spot] = now_ms - (now_ms if since_ms is None else since_ms) - age_ms

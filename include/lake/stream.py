@@ -16,11 +16,15 @@ from functools import partial
 from pyspark.sql import SparkSession
 
 from include.clock import Clock, SystemClock
-from include.errors import Terminal, Transient
+from include.errors import Restart, Terminal, Transient
+from include.lake.chain import Chain
+from include.lake.chain_key import ChainKey
+from include.lake.cut import Commit
 from include.lake.definition import Kind, LakeGroup, group_named, groups_of_application
-from include.lake.driver import Driver
+from include.lake.driver import Driver, Watcher
 from include.lake.group_metrics import GroupMetrics
 from include.lake.host import Host
+from include.lake.incidents import Incidents, Watchers
 from include.lake.kafka_group import KafkaGroupLog
 from include.lake.lag_offsets import LagOffsets, consumer_group
 from include.lake.report import Report
@@ -36,6 +40,7 @@ from include.settings.connections import Kafka, ObjectStore, Registry
 from include.settings.deployment import Deployment
 from include.settings.environment import state_folder
 from include.store.race_probe import race
+from include.store.s3 import S3Store
 
 __all__ = ["SparkPool", "build", "require_honest", "run_application", "upload"]
 
@@ -110,9 +115,16 @@ def require_honest(settings: ObjectStore, clients: int = _PROBE_WRITERS, rounds:
 
 
 def build(
-    spark: SparkSession, deployment: Deployment, groups: Mapping[str, LakeGroup], clock: Clock
+    spark: SparkSession,
+    deployment: Deployment,
+    groups: Mapping[str, LakeGroup],
+    clock: Clock,
+    incidents: Incidents | None = None,
 ) -> list[tuple[Driver, Report, SparkPool]]:
-    """A driver, its report and its pool for each group. Raises `SettingsError`, or `Terminal` for a store unfit."""
+    """A driver, its report and its pool for each group; `incidents` hears what they hear.
+
+    Raises `SettingsError`, or `Terminal` for a store unfit.
+    """
     kafka, settings = deployment.one("kafka", Kafka), deployment.one("store", ObjectStore)
     registry = deployment.one("registry", Registry) if "registry" in deployment.values else None
     require_honest(settings)
@@ -122,9 +134,17 @@ def build(
         pool = SparkPool(spark, Place.of(group, kafka, registry, settings, deployment.folder))
         report = Report(name)
         log = KafkaGroupLog(kafka.bootstrap, kafka.options)
-        driver = Driver(name, group, log, store_of(settings), pool, clock, report, writer)
+        store = store_of(settings)
+        watcher: Watcher = report
+        if incidents is not None:
+            watcher = Watchers(report, incidents.of(name, group, partial(_cuts, store)))
+        driver = Driver(name, group, log, store, pool, clock, watcher, writer)
         found.append((driver, report, pool))
     return found
+
+
+def _cuts(store: S3Store, chain: ChainKey, since: int) -> Iterable[Commit]:
+    return Chain(store, chain).commits(since, contiguous=False)
 
 
 def run_application(application: str, deployment: Deployment, *, kind: Kind | None = None, flush: bool = False) -> None:
@@ -173,16 +193,22 @@ def _run(
     clock = SystemClock()
     run_folder = RunFolder.from_environment(application, state_folder())
     shown = GroupMetrics(metrics, clock) if metrics else None
+    incidents = Incidents(application, run_folder, clock)
     spark = session(application)
     try:
-        built = build(spark, deployment, groups, clock)
+        built = build(spark, deployment, groups, clock, incidents)
         try:
             with stop_signal() as stop:
                 hosted = [(driver, report) for driver, report, _ in built]
-                way(Host(application, hosted, run_folder, clock, stop.is_set, shown, _lag(deployment, groups, clock)))
+                lag = _lag(deployment, groups, clock)
+                way(Host(application, hosted, run_folder, clock, stop.is_set, shown, lag, incidents))
         finally:
             for *_, pool in built:
                 pool.close()
+    except Terminal as error:
+        if not isinstance(error, Restart):
+            run_folder.give_up(incidents.on_end(error).to_json())
+        raise
     finally:
         spark.stop()
     return [report for _, report, _ in built]

@@ -123,6 +123,7 @@ def test_a_streams_settings_reach_its_operator(bag: DagBag) -> None:
     assert (run.entry, run.arguments) == ("spark_apps/index_documents.py", ["--application", "index_orders"])
     assert run.conf == {"spark.sql.shuffle.partitions": 2}
     assert (run.restarts.most, run.restarts.window_s) == (2, 60)
+    assert run.alerts.to == ["on-call@localhost"]
 
 
 def test_every_program_that_a_dag_names_exists(bag: DagBag) -> None:

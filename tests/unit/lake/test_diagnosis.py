@@ -7,7 +7,7 @@ from botocore.exceptions import ClientError
 from botocore.stub import Stubber
 
 from include.errors import BackPressure, LyrebirdError, Terminal, Transient
-from include.lake.diagnosis import Trouble, diagnose
+from include.lake.diagnosis import Trouble, diagnose, system_of
 from include.store.s3 import S3Store
 
 
@@ -53,3 +53,13 @@ def test_a_store_and_a_log_that_are_away_are_told_apart() -> None:
 def test_what_is_none_of_these_keeps_its_own_advice() -> None:
     assert diagnose(Terminal("an object cannot be read", key="k", fix="Do this.")).fix == "Do this."
     assert diagnose(Terminal("an object cannot be read", key="k")).trouble == "damaged"
+
+
+def test_each_system_that_a_group_rests_on_is_told_apart_and_what_is_none_of_theirs_too() -> None:
+    assert diagnose(Transient("no answer", system="registry")).trouble == "registry away"
+    assert diagnose(Transient("it is full", system="disk")).trouble == "disk full"
+    assert diagnose(Transient("its host went", system="spark")).trouble == "task lost"
+    systems = [system_of(Transient("no answer", system=name)) for name in ("s3", "kafka", "registry", "disk", "spark")]
+    assert systems == ["store", "log", "registry", "disk", None]
+    assert system_of(refused("AccessDenied")) == "store"
+    assert system_of(Terminal("an object cannot be read", key="k")) is None

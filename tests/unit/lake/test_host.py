@@ -9,12 +9,16 @@ import pytest
 
 from include.errors import Terminal, Transient
 from include.lake.cut import Commit, Gap
+from include.lake.driver import Driver
+from include.lake.group_metrics import GroupMetrics
 from include.lake.host import Host
+from include.lake.incidents import Incidents, Watchers
 from include.lake.planner import Range, Remade, Spot
 from include.lake.report import Report
 from include.lake.task import Outcome, Task
+from include.metrics.exporter import Metrics
 from include.metrics.progress import RunFolder
-from tests.lake_world import World
+from tests.lake_world import GROUP, World
 
 
 @pytest.fixture
@@ -119,3 +123,24 @@ def test_a_run_on_a_schedule_and_the_stream_take_over_from_each_other(world: Wor
     # It had not heard of the other's cut, and found it in the chain.
     assert world.stored("events") == [(0, 31), (31, 62)]
     assert [outcome.error for outcome in world.outcomes] == [None] * len(world.outcomes)
+
+
+def test_what_a_person_must_know_is_told_with_the_progress_and_kept_beside_it(world: World, tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path, world.clock)
+    incidents = Incidents("lake", folder, world.clock)
+    watcher = incidents.of("raw", GROUP, lambda _chain, _since: ())
+    world.make("events")
+    world.write("events", 300)
+    world.fails[Spot("events", world.topics()[0].named_id, 0)] = Terminal("truncated")
+    steps = iter(range(100))
+    world.driver = Driver("raw", GROUP, world, world.store, world, world.clock, Watchers(world, watcher), "here")
+    metrics = Metrics("lake")
+    hosted = [(world.driver, Report("raw"))]
+    shown = GroupMetrics(metrics, world.clock)
+    host = Host("lake", hosted, folder, world.clock, lambda: next(steps, None) is None, shown, incidents=incidents)
+    host.serve()
+    (told,) = json.loads((tmp_path / "progress.json").read_text())["incidents"]
+    assert (told["kind"], told["group"]) == ("standing", "raw")
+    assert set(told) == {"id", "kind", "group", "text", "fix"}
+    assert list(folder.kept("incidents.json")["open"]) == [told["id"].rpartition(":")[0]]
+    assert 'lyrebird_incidents_total{application="lake",kind="standing"} 1' in metrics.text()

@@ -1,0 +1,396 @@
+"""Incidents of the lake: each opens once, stays one over restarts, ends, and opens anew the next time."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from include.errors import BackPressure, Fenced, Terminal, Transient
+from include.lake.chain import Chain
+from include.lake.chain_key import ChainKey
+from include.lake.cut import Commit, Gap, StoredFile
+from include.lake.definition import LakeGroup
+from include.lake.driver import Driver
+from include.lake.incident import Incident, LeftStanding, next_command
+from include.lake.incidents import Incidents, Watchers
+from include.lake.planner import Planner, Range, Remade, Spot
+from include.lake.task import Outcome, Task
+from tests.lake_world import GROUP, World
+
+S3 = {"system": "s3", "bucket": "lake", "endpoint": "http://store"}
+KAFKA_AWAY = Transient("Kafka does not answer", system="kafka")
+LOST = Spot("events", "id", 3)
+
+
+class Folder:
+    """A run folder in memory."""
+
+    def __init__(self) -> None:
+        self.files: dict[str, dict[str, Any]] = {}
+
+    def keep(self, name: str, value: dict[str, Any]) -> None:
+        self.files[name] = json.loads(json.dumps(value))
+
+    def kept(self, name: str) -> dict[str, Any]:
+        return self.files.get(name, {})
+
+
+class Scene:
+    """A group that is driven, and looked at once a second."""
+
+    def __init__(self, folder: Path, group: LakeGroup = GROUP) -> None:
+        self.world, self.folder, self.group = World(folder), Folder(), group
+        self.world.make("events", 2)
+        self.restart()
+
+    def restart(self) -> None:
+        world = self.world
+        world.submitted.clear()
+        self.incidents = Incidents("lake", self.folder, world.clock)
+        self.watcher = self.incidents.of("raw", self.group, self.cuts)
+        watchers = Watchers(world, self.watcher)
+        world.driver = Driver("raw", self.group, world, world.store, world, world.clock, watchers, "here")
+
+    def cuts(self, chain: ChainKey, since: int) -> Iterable[Commit]:
+        return Chain(self.world.store, chain).commits(since, contiguous=False)
+
+    def spot(self, partition: int = 0) -> Spot:
+        (info,) = self.world.topics()
+        return Spot("events", info.named_id, partition)
+
+    def run(self, seconds: float) -> list[Incident]:
+        found: list[Incident] = []
+        for _ in range(int(seconds)):
+            self.world.run_for(1)
+            found = self.look()
+        return found
+
+    def look(self) -> list[Incident]:
+        return self.incidents.look({"raw": self.world.driver.planner})
+
+    def hear(self, *commits: Commit, spot: Spot = LOST) -> list[Incident]:
+        task = Task("raw", "raw", Range(spot, commits[0].first, commits[-1].next, "age", ""), 1, 0, 100, "w")
+        self.watcher.on_outcome(Outcome(task, commits[-1].next, commits))
+        return self.look()
+
+
+@pytest.fixture
+def scene(tmp_path: Path) -> Scene:
+    return Scene(tmp_path)
+
+
+def cut(first: int, until: int, *, lost: int = 0, refused: int = 0, key: str = "") -> Commit:
+    key = key or f"raw/events/_quarantine/1_3_{first:020}"
+    files = (StoredFile(key, 9, "0" * 64, refused, first, first, None, None),) if refused else ()
+    gaps = (Gap(first, first + lost, "lost"),) if lost else ()
+    return Commit(first, until, "0" * 32, refused, 0, refused, None, None, gaps, None, "c", {}, files)
+
+
+def only(found: list[Incident]) -> Incident:
+    (one,) = found
+    return one
+
+
+def test_each_lost_range_is_told_once_and_a_restart_changes_nothing(scene: Scene) -> None:
+    first = only(scene.hear(cut(5, 9, lost=2)))
+    assert (first.kind, first.group, first.fix) == (
+        "lost",
+        "raw",
+        "lyrebird lake status --group raw --topic events",
+    )
+    assert first.text == "raw has lost offsets 5 to 6 of events/3: retention was faster than the group"
+    scene.restart()
+    assert [each.id for each in scene.hear(cut(5, 9, lost=2))] == [first.id]
+    assert len(scene.hear(cut(20, 29, lost=1))) == 2
+    scene.world.clock.advance(8 * 86_400)
+    assert scene.look() == []
+
+
+def test_a_topic_that_went_with_its_records_is_a_loss(scene: Scene) -> None:
+    scene.watcher.on_lost(Remade(LOST, 9, 12))
+    one = only(scene.look())
+    assert one.text == "raw has lost offsets 9 to 11 of events/3: the topic was deleted or made anew"
+
+
+def test_what_lies_below_a_chains_begin_is_no_loss(scene: Scene) -> None:
+    before = Commit(0, 9, "0" * 32, 0, 0, 0, None, None, (Gap(0, 5, "before"),), None, "c", {}, ())
+    assert scene.hear(before) == []
+
+
+def test_losses_beyond_twenty_are_told_together(scene: Scene) -> None:
+    for first in range(100, 1_000, 10):
+        found = scene.hear(cut(first, first + 10, lost=3))
+    assert len(found) == 21
+    assert "70 more ranges are lost since " in found[-1].text
+    # At 1, 10 and so on: not 70 mails.
+    assert len({each.id for each in found}) == 21
+
+
+def test_a_loss_that_only_the_chain_knows_is_found_there(scene: Scene) -> None:
+    """The task that met it was lost with its host, and its next one tells nothing of it."""
+    world = scene.world
+    world.write("events", 250)
+    scene.run(3)
+    world.write("events", 450)
+    world.memory.truncate("events", 0, 330)
+    scene.world.driver.step()
+    (task,) = [each for each in world.submitted if each.range.spot.partition == 0]
+    world.submitted.clear()
+    assert world.run(task).commits[0].gaps == (Gap(200, 330, "lost"),)
+    scene.restart()
+    found = scene.run(70)
+    assert [each.text for each in found] == [
+        "raw has lost offsets 200 to 329 of events/0: retention was faster than the group"
+    ]
+
+
+def test_refused_records_are_told_at_once_then_at_ten_times_as_many_then_daily(scene: Scene) -> None:
+    first = only(scene.hear(cut(0, 5, refused=2)))
+    assert (first.kind, first.fix) == ("quarantine", f"lyrebird lake cat raw/events/_quarantine/1_3_{0:020}")
+    assert first.text.startswith("raw: 2 records of events were set aside since 1970-01-01T00:16:40")
+    same = only(scene.hear(cut(5, 9, refused=4)))
+    assert same.id == first.id
+    assert "raw: 6 records" in same.text
+    grown = only(scene.hear(cut(9, 90, refused=14)))
+    assert grown.id != first.id
+    assert "raw: 20 records" in grown.text
+    assert grown.fix.endswith(f"1_3_{9:020}")
+    scene.restart()
+    scene.world.clock.advance(3_600)
+    assert only(scene.hear(cut(90, 99, refused=1))).id == grown.id
+    scene.world.clock.advance(23.5 * 3_600)
+    daily = only(scene.hear(cut(99, 109, refused=1)))
+    assert daily.id not in {first.id, grown.id}
+    scene.world.clock.advance(86_401)
+    assert scene.look() == []
+    assert "raw: 1 records" in only(scene.hear(cut(109, 119, refused=1))).text
+
+
+def test_an_objects_name_is_one_word_of_the_command(scene: Scene) -> None:
+    one = only(scene.hear(cut(0, 5, refused=2, key="raw/it's here/_quarantine/1_3_0")))
+    assert one.fix == """lyrebird lake cat 'raw/it'"'"'s here/_quarantine/1_3_0'"""
+
+
+def test_records_that_wait_longer_than_their_policy_and_a_minute_are_one_incident_until_they_are_stored(
+    scene: Scene,
+) -> None:
+    world = scene.world
+    scene.run(2)
+    world.write("events", 5, 0)
+    world.write("events", 5, 1)
+    for partition in (0, 1):
+        world.fails[scene.spot(partition)] = Transient("a task was lost", system="spark")
+    assert scene.run(119) == []
+    late = only(scene.run(4))
+    assert (late.kind, late.fix) == ("late", "lyrebird lake status --group raw")
+    assert late.text.startswith("raw is late with events/0: 6 offsets wait, the oldest for 12")
+    assert "2 of 2 partitions are late. a task was lost" in late.text
+    scene.restart()
+    assert only(scene.run(120)).id == late.id
+    world.fails.clear()
+    assert only(scene.run(65)).id == late.id
+    assert scene.run(65) == []
+    world.write("events", 5)
+    world.fails[scene.spot()] = Transient("a task was lost", system="spark")
+    assert only(scene.run(130)).id != late.id
+
+
+def test_an_old_backlog_is_late_only_when_it_does_not_go_down(scene: Scene) -> None:
+    world = scene.world
+    world.write("events", 5)
+    world.clock.advance(9_000)
+    world.fails[scene.spot()] = Transient("a task was lost", system="spark")
+    assert scene.run(115) == []
+    assert only(scene.run(10)).kind == "late"
+
+
+def test_a_group_on_a_schedule_is_never_late(tmp_path: Path) -> None:
+    scene = Scene(tmp_path, GROUP.model_copy(update={"run": "schedule"}))
+    scene.world.write("events", 5)
+    scene.world.fails[scene.spot()] = Transient("a task was lost", system="spark")
+    assert scene.run(300) == []
+
+
+@pytest.mark.parametrize(
+    ("error", "kind", "words", "fix"),
+    [
+        (Transient("no answer", **S3), "store", "the object store since", "lyrebird status"),
+        (BackPressure("slow down", **S3), "store", "store busy", "lyrebird lake status"),
+        (KAFKA_AWAY, "log", "Kafka since", "lyrebird status"),
+        (Transient("no answer", system="registry"), "registry", "the schema registry since", "lyrebird status"),
+        (Transient("it is full", system="disk"), "disk", "Make room", "lyrebird lake status"),
+    ],
+)
+def test_a_system_that_does_not_answer_for_a_minute_is_one_incident_until_it_does(
+    scene: Scene, error: Transient, kind: str, words: str, fix: str
+) -> None:
+    world = scene.world
+    world.write("events", 250)
+    world.fails[scene.spot()] = error
+    assert scene.run(59) == []
+    first = only(scene.run(3))
+    assert (first.kind, first.group, first.fix) == (kind, "", fix)
+    assert first.text.startswith("lake waits for ")
+    assert words in first.text
+    # However long it lasts: its delay is no incident of its own.
+    assert [each.id for each in scene.run(200)] == [first.id]
+    scene.restart()
+    assert [each.id for each in scene.run(100)] == [first.id]
+    world.fails.clear()
+    scene.run(62)
+    world.fails[scene.spot()] = error
+    world.write("events", 250)
+    assert [each.id for each in scene.run(30)] == [first.id]
+    world.fails.clear()
+    assert scene.run(130) == []
+    world.write("events", 250)
+    world.fails[scene.spot()] = error
+    assert only(scene.run(63)).id != first.id
+
+
+def test_a_store_that_refuses_says_what_is_wrong_with_it(scene: Scene) -> None:
+    reason = "An error occurred (InvalidAccessKeyId) when calling the PutObject operation: unknown"
+    scene.watcher.on_away(Terminal("the object store refuses this", reason=reason, **S3))
+    scene.world.clock.advance(60)
+    one = only(scene.look())
+    assert one.kind == "store"
+    assert "wrong credentials" in one.text
+    assert "Mend access_key and secret_key of `store` in the deployment files" in one.text
+
+
+def test_a_driver_that_waits_is_told_and_one_that_is_answered_soon_is_not(scene: Scene) -> None:
+    scene.world.dead = True
+    scene.watcher.on_away(KAFKA_AWAY)
+    scene.world.clock.advance(30)
+    scene.watcher.on_back()
+    scene.world.clock.advance(40)
+    assert scene.look() == []
+    scene.watcher.on_away(KAFKA_AWAY)
+    scene.world.clock.advance(61)
+    assert only(scene.look()).kind == "log"
+    scene.watcher.on_back()
+    scene.world.clock.advance(61)
+    assert scene.look() == []
+
+
+def test_what_no_system_is_to_blame_for_is_no_trouble_of_one(scene: Scene) -> None:
+    scene.watcher.on_away(Transient("lost", system="spark"))
+    scene.world.clock.advance(200)
+    assert scene.look() == []
+
+
+def test_partitions_that_stand_still_for_one_cause_are_one_incident_until_all_go_on(scene: Scene) -> None:
+    world = scene.world
+    for partition in (0, 1):
+        world.write("events", 250, partition)
+        world.fails[scene.spot(partition)] = Terminal(
+            "the log was truncated", partition=partition, fix="Run `lyrebird lake audit` on the topic."
+        )
+    first = only(scene.run(5))
+    assert (first.kind, first.fix) == ("standing", "lyrebird lake audit events")
+    assert first.text.startswith("raw stands still at events, partitions 0, 1: the log was truncated (partition=0")
+    scene.restart()
+    assert [each.id for each in scene.run(5)] == [first.id]
+    del world.fails[scene.spot(1)]
+    scene.restart()
+    assert [each.id for each in scene.run(5)] == [first.id]
+    del world.fails[scene.spot(0)]
+    scene.restart()
+    assert scene.run(5) == []
+    world.write("events", 250)
+    world.fails[scene.spot(0)] = Terminal("the log was truncated", partition=0)
+    assert only(scene.run(5)).id != first.id
+
+
+def test_another_cause_at_the_same_topic_is_another_incident(scene: Scene) -> None:
+    for partition, what in enumerate(("the log was truncated", "a commit cannot be read")):
+        scene.world.write("events", 250, partition)
+        scene.world.fails[scene.spot(partition)] = Terminal(what, fix="Go on under a higher `revision`.")
+    found = scene.run(5)
+    assert [each.kind for each in found] == ["standing", "standing"]
+    assert {each.fix for each in found} == {"lyrebird lake status --group raw --topic events"}
+
+
+def test_a_topic_that_is_gone_stands_still_no_more(scene: Scene) -> None:
+    scene.world.write("events", 250)
+    scene.world.fails[scene.spot()] = Terminal("the log was truncated")
+    assert only(scene.run(5)).kind == "standing"
+    scene.world.memory.admin().delete("events")
+    scene.world.make("even-more")
+    assert [each.kind for each in scene.run(10)] == ["lost"]
+
+
+def test_a_store_that_was_in_trouble_where_nothing_waits_any_more_is_not_told_for_ever(scene: Scene) -> None:
+    """Another process has stored what this one could not."""
+    world = scene.world
+    world.write("events", 250)
+    world.fails[scene.spot()] = Transient("no answer", **S3)
+    assert only(scene.run(70)).kind == "store"
+    world.fails.clear()
+    other = World.started(world)
+    other.freeze()
+    while other.left("flush"):
+        other.step("flush")
+    world.fails[scene.spot()] = Transient("no answer", **S3)
+    assert scene.run(200) == []
+
+
+def test_an_end_is_told_with_the_command_of_its_advice(scene: Scene) -> None:
+    fenced = scene.incidents.on_end(Fenced("a newer revision has taken over", topic="events"))
+    assert (fenced.kind, fenced.fix) == ("fenced", "lyrebird lake status")
+    assert fenced.text == "lake was taken over: a newer revision has taken over (topic='events')."
+    scene.world.clock.advance(1)
+    assert scene.incidents.on_end(Fenced("a newer revision has taken over")).id != fenced.id
+    stopped = scene.incidents.on_end(Terminal("the store is unfit", fix="See `lyrebird doctor`."))
+    assert (stopped.kind, stopped.fix) == ("stopped", "lyrebird doctor")
+    assert stopped.text.endswith("See `lyrebird doctor`. Then start it again (under Airflow: clear its task).")
+
+
+def test_a_run_that_ends_for_what_stands_still_ends_with_that_incident(scene: Scene) -> None:
+    ended = LeftStanding("not all of the log is stored")
+    assert scene.incidents.on_end(ended).id.startswith("stopped:lake:")
+    scene.world.write("events", 250)
+    scene.world.fails[scene.spot()] = Terminal("the log was truncated")
+    standing = only(scene.run(5))
+    assert scene.incidents.on_end(ended).id == standing.id
+
+
+def test_commands_are_taken_from_an_advice_or_show_the_place() -> None:
+    assert next_command("Run `lyrebird lake audit` on it.", "raw") == "lyrebird lake status --group raw"
+    assert next_command("Run `lyrebird lake audit` on it.", "raw", "t") == "lyrebird lake audit t"
+    assert next_command("Run `lyrebird lake cat …`.") == "lyrebird lake status"
+
+
+def test_new_incidents_are_counted_once_and_not_again_after_a_restart(scene: Scene) -> None:
+    found = scene.hear(cut(5, 9, lost=2, refused=1))
+    assert sorted(scene.incidents.fresh(found)) == ["lost", "quarantine"]
+    assert scene.incidents.fresh(found) == []
+    scene.restart()
+    assert scene.incidents.fresh(scene.look()) == []
+
+
+def test_how_far_it_has_heard_is_kept_from_the_first_cut_of_a_chain_on_each_minute_and_at_the_end(scene: Scene) -> None:
+    def kept() -> object:
+        found: dict[str, int] = scene.folder.files["incidents.json"]["heard"]
+        return found["raw:id/3"]
+
+    scene.hear(cut(5, 9))
+    assert kept() == 9
+    scene.hear(cut(9, 20))
+    assert kept() == 9
+    scene.world.clock.advance(60)
+    scene.look()
+    assert kept() == 20
+    scene.hear(cut(20, 30))
+    scene.incidents.close()
+    assert kept() == 30
+
+
+def test_incidents_are_told_in_plain_values(scene: Scene) -> None:
+    one = only(scene.hear(cut(5, 9, lost=2)))
+    assert one.to_json() == {"id": one.id, "kind": "lost", "group": "raw", "text": one.text, "fix": one.fix}
+    assert isinstance(scene.world.driver.planner, Planner)
