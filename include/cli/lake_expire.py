@@ -27,10 +27,12 @@ def command(topic: str, generation: int, group: str, topic_id: str, plan: bool, 
     Whoever looked up the pointer before a promotion may still read them: leave such readers time. The writers'
     credentials need no right to delete: those of the section `expiry` are used (as `store`, the same bucket).
     """
+    from include.clock import SystemClock
     from include.lake.backfill.deployed import deleting
     from include.lake.backfill.expiry import expire, plan_expiry
     from include.lake.backfill.followed import only_life
     from include.lake.definition import group_named
+    from include.lake.task import patience
     from include.lake.worker import store_of
     from include.settings.connections import ObjectStore
     from include.settings.deployment import Deployment
@@ -49,6 +51,6 @@ def command(topic: str, generation: int, group: str, topic_id: str, plan: bool, 
     with click.progressbar(
         length=len(found.objects), label="removed", file=sys.stderr, hidden=not sys.stderr.isatty()
     ) as shown:
-        expire(store, store_of(eraser), found, lambda _each: shown.update(1))
+        expire(store, store_of(eraser), found, lambda _each: shown.update(1), patience(SystemClock()))
     told = f"{len(found.objects):,} objects, {found.bytes:,} bytes, are removed"
     click.echo(orjson.dumps(found.to_json() | {"removed": len(found.objects)}).decode() if as_json else told)

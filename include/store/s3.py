@@ -21,8 +21,14 @@ _EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _REFUSED: Final = {"PreconditionFailed", "412"}
 _ABSENT: Final = {"NoSuchKey", "NotFound", "404"}
 _FULL: Final = {"SlowDown", "ServiceUnavailable", "TooManyRequests", "RequestLimitExceeded", "503", "429"}
-# A conditional write beside a delete or another one: undecided, S3 asks to try again.
-_UNDECIDED: Final = {"ConditionalRequestConflict", "OperationAborted", "RequestTimeout"}
+# A conditional write beside a delete or another one: undecided, S3 asks to try again. So do uploads that a lifecycle
+# rule or a server's restart has ended, and bodies that came damaged: the next attempt sends all of it again.
+_UNDECIDED: Final = {
+    *{"ConditionalRequestConflict", "OperationAborted", "RequestTimeout", "NoSuchUpload"},
+    *{"BadDigest", "IncompleteBody", "XAmzContentChecksumMismatch", "XAmzContentSHA256Mismatch"},
+}
+# What a server that keeps objects as files says when a folder is filled while its last object is removed.
+_FOLDER_IN_USE: Final = "ExistingObjectIsDirectory"
 
 
 class S3Store:
@@ -180,7 +186,14 @@ class S3Store:
     def delete(self, key: str) -> None:
         """See `ObjectStore`."""
         with _refusal(absent=True):
-            self._call(self._patient.delete_object, key, Bucket=self.bucket, Key=key)
+            try:
+                self._call(self._patient.delete_object, key, Bucket=self.bucket, Key=key)
+            except Terminal as refused:
+                if _FOLDER_IN_USE not in str(refused.details.get("reason", "")):
+                    raise
+                raise Transient(
+                    "the object store failed", fix="Remove it again.", **{**refused.details, "system": "s3"}
+                ) from refused
 
     def _put(
         self, client: Any, key: str, body: bytes, metadata: Mapping[str, str] | None, **condition: str

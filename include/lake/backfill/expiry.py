@@ -13,12 +13,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple, Protocol
 
 from include.errors import Terminal
+from include.lake.chain import give_up
 from include.lake.chain_key import TopicKey
 from include.lake.object_key import ObjectKey
 from include.lake.pointer import Pointer, change_pointer, read_pointer
+from include.lake.runner import Pause, Runner
 from include.store.object_store import ObjectStore
 
 __all__ = ["Eraser", "Expiry", "Unread", "expire", "plan_expiry"]
@@ -123,9 +126,17 @@ def _objects(store: ObjectStore, topic: TopicKey, generation: int) -> Iterable[U
 
 
 def expire(
-    store: ObjectStore, eraser: Eraser, expiry: Expiry, on_removed: Callable[[Unread], None] = lambda _each: None
+    store: ObjectStore,
+    eraser: Eraser,
+    expiry: Expiry,
+    on_removed: Callable[[Unread], None] = lambda _each: None,
+    pause: Pause = give_up,
 ) -> None:
-    """Carry it out; may be done again after a crash. Raises `Terminal` before it would remove what readers see."""
+    """Carry it out; may be done again after a crash. Raises `Terminal` before it would remove what readers see.
+
+    `pause` decides how long to go on with a store that does not answer, or not now.
+    """
+    runner = Runner(store, pause)
     if not expiry.objects and not expiry.gives_up:
         return
     # 1. Give up.
@@ -133,13 +144,13 @@ def expire(
         change_pointer(store, expiry.topic, lambda now: _given_up(now, expiry))
     # 2. Remove.
     for each in expiry.objects:
-        if read_pointer(store, expiry.topic).reads(each.key):
+        if runner.ask(lambda: read_pointer(store, expiry.topic)).reads(each.key):
             raise Terminal(
                 "an object that readers read is not removed",
                 key=str(each.key),
                 fix="Plan it again, and audit the topic.",
             )
-        eraser.delete(str(each.key))
+        runner.ask(partial(eraser.delete, str(each.key)))
         on_removed(each)
 
 

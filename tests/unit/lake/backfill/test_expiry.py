@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from include.audit.chain import audit_chain
-from include.errors import Terminal
+from include.errors import Terminal, Transient
 from include.lake.backfill.asked import Asked
 from include.lake.backfill.expiry import Expiry, Unread, expire, plan_expiry
 from include.lake.backfill.promotion import promote
@@ -166,3 +166,29 @@ def test_marks_and_other_topics_are_left_alone(world: BackfillWorld) -> None:
     expire(world.store, MemoryStore(), plan_expiry(world.store, world.topic_key(), 2))
     found = plan_expiry(world.store, world.topic_key(), 2)
     assert {str(each.key) for each in found.objects} & set(others) == set()
+
+
+class _Busy:
+    """Refuses each removal at first, as a server does whose folder is filled meanwhile."""
+
+    def __init__(self, store: MemoryStore) -> None:
+        self.store, self.asked = store, list[str]()
+
+    def delete(self, key: str) -> None:
+        self.asked.append(key)
+        if self.asked.count(key) == 1:
+            raise Transient("the object store failed", system="s3")
+        self.store.delete(key)
+
+
+def test_a_removal_that_the_store_puts_off_is_tried_again(world: BackfillWorld) -> None:
+    run = begin(world.store, world.plan(asked()))
+    world.write(run)
+    promote(world.store, run)
+    found = plan_expiry(world.store, world.topic_key(), 1)
+    busy = _Busy(world.store)
+    with pytest.raises(Transient):
+        expire(world.store, busy, found)
+    expire(world.store, busy, found, pause=lambda _attempt, _error: None)
+    assert not plan_expiry(world.store, world.topic_key(), 1).objects
+    assert clean(world)
