@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, Literal, Protocol, TypeVar
 
@@ -127,19 +128,12 @@ class Runner:
         return Seen(info.size_bytes, metadata)
 
     def _send(self, put: PutFile) -> PutOutcome:
-        path, key = Path(put.file.path), put.file.key
-        size = path.stat().st_size
-        if size != put.file.bytes:
-            raise Terminal("a local file is not as it was closed", key=key, path=str(path), bytes=size)
+        path, key, size = Path(put.file.path), put.file.key, put.file.bytes
         if size <= self._sending.part_bytes:
-            body = path.read_bytes()
+            body = b"".join(_parts(path, size, self._sending.part_bytes))
             return self._put(lambda: self._store.put_if_absent(key, body, metadata=put.metadata))
-        return self._put(lambda: self._store.upload(key, self._parts(path), if_absent=True, metadata=put.metadata))
-
-    def _parts(self, path: Path) -> Iterator[bytes]:
-        with path.open("rb") as stream:
-            while part := stream.read(self._sending.part_bytes):
-                yield part
+        parts = partial(_parts, path, size, self._sending.part_bytes)
+        return self._put(lambda: self._store.upload(key, parts(), if_absent=True, metadata=put.metadata))
 
     def _put(self, call: Callable[[], ObjectInfo | None]) -> PutOutcome:
         try:
@@ -153,3 +147,28 @@ class Runner:
     def _wait(self, kind: Literal["read", "write"], error: Transient | BackPressure) -> None:
         self._unanswered[kind] += 1
         self._pause(self._unanswered[kind], error)
+
+
+def _parts(path: Path, size: int, part_bytes: int) -> Iterator[bytes]:
+    """The whole file, or `Transient` before its end: local files may go at any time, and the cut is read again."""
+    found = 0
+    try:
+        with path.open("rb") as stream:
+            while part := stream.read(part_bytes):
+                found += len(part)
+                if found <= size:
+                    yield part
+    except OSError as error:
+        raise _gone(path, error.strerror or str(error)) from error
+    if found != size:
+        raise _gone(path, f"{found} bytes, {size} when it was closed")
+
+
+def _gone(path: Path, reason: str) -> Transient:
+    return Transient(
+        "a local file of the cut is not as it was closed",
+        system="disk",
+        path=str(path),
+        reason=reason,
+        fix="The cut is read again; does something clean its folder up?",
+    )

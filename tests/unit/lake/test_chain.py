@@ -328,15 +328,32 @@ def test_big_files_go_up_in_parts(tmp_path: Path) -> None:
     assert (stored.body, stored.info.metadata) == (body, {"sha256": "x"})
 
 
-def test_a_local_file_that_changed_is_not_sent(tmp_path: Path) -> None:
+@pytest.mark.parametrize("harm", ["gone", "short", "long"])
+@pytest.mark.parametrize("size", [10, PART_BYTES + 10])
+def test_a_local_file_that_changed_is_not_sent_and_its_cut_is_read_again(tmp_path: Path, harm: str, size: int) -> None:
     class Careless(Numbers):
+        harmed = 0
+
         def read(self, wanted: ReadRange) -> LocalCut:
             cut = super().read(wanted)
-            Path(cut.files[0].path).write_bytes(b"")
-            return cut
+            file = cut.files[0]
+            path, body = Path(file.path), b"x" * size
+            path.write_bytes({"gone": body, "short": body[:-1], "long": body + b"x"}[harm] if self.harmed else body)
+            if self.harmed and harm == "gone":
+                path.unlink()
+            self.harmed -= 1
+            digest = hashlib.sha256(body).hexdigest()
+            return cut._replace(files=(file._replace(bytes=size, sha256=digest), *cut.files[1:]))
 
-    with pytest.raises(Terminal, match="not as it was closed"):
-        Chain(MemoryStore(), KEY).advance(plan(5), Careless(tmp_path), lambda _: None)
+    store, reader = MemoryStore(), Careless(tmp_path)
+    reader.harmed = 1
+    chain = Chain(store, KEY, sending=Sending(2, PART_BYTES))
+    with pytest.raises(Transient, match="not as it was closed"):
+        chain.advance(plan(5), reader, lambda _: None)
+    assert [info.key for info in store.list("lake/shop/even")] == []
+    assert chain.advance(plan(5), reader, lambda _: None).next == 5
+    (commit,) = chain.commits()
+    assert commit.files[0].bytes == size
 
 
 def test_sending_has_bounds() -> None:
