@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import socket
 import tempfile
 from dataclasses import dataclass
 from functools import lru_cache
@@ -10,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from include.clock import SystemClock
-from include.errors import LyrebirdError, Terminal
+from include.errors import LyrebirdError, Terminal, Transient
 from include.lake.definition import LakeGroup
 from include.lake.kafka_ranges import KafkaRanges
 from include.lake.log_cuts import Logics
@@ -62,7 +63,8 @@ def store_of(settings: ObjectStore) -> S3Store:
 def work(place: Place, task: Task, run: Run = run_task) -> Outcome:
     """`run` a task here, with local files in a folder that nobody else has and nobody misses.
 
-    An error that is none of ours stops the partition, as trying again gives the same: it is told as `Terminal`.
+    An error that is none of ours stops the partition, as trying again gives the same: it is told as `Terminal`. What
+    this host refuses (room on its disk, open files) may pass, or another host takes the task: `Transient`.
     """
     try:
         shop = _workshop(place)
@@ -70,6 +72,19 @@ def work(place: Place, task: Task, run: Run = run_task) -> Outcome:
             return run(task, Means(shop.store, shop.log, shop.logics(task), Path(folder), SystemClock()))
     except LyrebirdError as error:
         return Outcome(task, None, (), error)
+    except OSError as error:
+        LOGGER.exception("this host refuses a task what it needs")
+        spot = task.range.spot
+        refused = Transient(
+            "the host of a task refuses what it needs",
+            system="host",
+            topic=spot.topic,
+            partition=spot.partition,
+            host=socket.gethostname(),
+            reason=str(error),
+            fix="Is there room on its disk? The range is tried again.",
+        )
+        return Outcome(task, None, (), refused)
     except Exception as error:
         LOGGER.exception("a task failed")
         spot = task.range.spot

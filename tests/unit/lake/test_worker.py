@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from include.errors import Terminal
+from include.errors import Terminal, Transient
 from include.lake import worker
 from include.lake.planner import Range, Spot
 from include.lake.task import Means, Outcome, Task
@@ -36,3 +36,12 @@ def test_an_error_that_is_none_of_ours_names_its_place_and_stops() -> None:
     assert isinstance(outcome.error, Terminal)
     assert "ZeroDivisionError: in a parser" in str(outcome.error)
     assert "topic='events', partition=0, first=5" in str(outcome.error)
+
+
+def test_what_the_host_refuses_may_pass() -> None:
+    def full(_task: Task, _means: Means) -> Outcome:
+        raise OSError(28, "No space left on device")
+
+    outcome = work(Place.of(GROUP, KAFKA, None, STORE, Path("/nowhere")), TASK, full)
+    assert isinstance(outcome.error, Transient)
+    assert "No space left" in str(outcome.error)
