@@ -10,23 +10,22 @@ schedule, as far as their upload policy says that they are due; a run that finds
 is stored once. One run at a time, the next one waits.
 
 **When it fails.** Read the last lines of the task's log: they name the topic, the partition and the next step. What was
-stored is stored; the next try goes on behind it.
+stored is stored; the next try goes on behind it. What a run finds (lost records, refused ones, a partition that stands
+still, a store that has been away for a minute) is mailed when it is found, once, also when the next run finds it again.
 """
 
 from __future__ import annotations
 
-from datetime import timedelta
-
 from airflow.sdk import DAG, CronTriggerTimetable, Param, task
 
-from include.lake.run_params import scheduled
+from include.lake.run_params import UPLOADS, scheduled
 from include.settings.applications import Alerts
 from include.settings.deployment import Deployment
-from include.settings.environment import PROJECT_ROOT
 from supervision.alerts import default_args
+from supervision.budget import RestartBudget
 from supervision.first_tasks import check_upload
 from supervision.refusing import refusing
-from supervision.spark_operators import SparkJobOperator
+from supervision.spark_operators import SparkStreamingOperator
 
 deployment = Deployment.load()
 ALERTS = deployment.one("alerts", Alerts)
@@ -61,11 +60,11 @@ with DAG(
     checked = task(refusing(check_upload), task_id="check", multiple_outputs=True)(
         groups=GROUPS, by_schedule=BY_SCHEDULE
     )
-    SparkJobOperator(
+    SparkStreamingOperator(
         task_id="upload",
-        name="lake_upload",
-        application=str(PROJECT_ROOT / "spark_apps" / "lake_upload.py"),
-        application_args=checked["arguments"],
-        driver_memory="512m",
-        execution_timeout=timedelta(hours=6),
+        application=UPLOADS,
+        entry="spark_apps/lake_upload.py",
+        arguments=checked["arguments"],
+        restarts=RestartBudget(most=1, window_s=600),
+        alerts=ALERTS,
     )

@@ -39,6 +39,7 @@ def command(group_name: str | None, topic: str | None, with_gone: bool, as_json:
     `open` what the files of all that waits would have, as estimated from the last commit.
     """
     from include.lake.kafka_group import KafkaGroupLog
+    from include.lake.run_params import UPLOADS
     from include.lake.status import group_status
     from include.settings.connections import Kafka
     from include.settings.deployment import Deployment
@@ -51,7 +52,7 @@ def command(group_name: str | None, topic: str | None, with_gone: bool, as_json:
     with click.progressbar(groups.items(), label="groups", file=sys.stderr, hidden=not sys.stderr.isatty()) as shown:
         for name, group in shown:
             meant = group if topic is None else group.model_copy(update={"topics": (topic,)})
-            told = _told(state_folder(), group.application, name)
+            told = _told(state_folder(), group.application if group.run == "stream" else UPLOADS, name)
             log = KafkaGroupLog(kafka.bootstrap, kafka.options, timeout_s=_PATIENCE_S)
             status = group_status(name, meant, store, log, clock.now_us() // 1000, told)
             partitions = tuple(
@@ -67,12 +68,17 @@ def command(group_name: str | None, topic: str | None, with_gone: bool, as_json:
 
 
 def _told(state: Path, application: str, name: str) -> dict[str, Any]:
-    """What an application on this host, under a guardian or by hand, reported last of a group; `ended`: why it did."""
+    """What an application on this host, under a guardian or by hand, reported last of a group.
+
+    `ended`: why it did; `incidents`: those of the group, and those of all groups of the application.
+    """
     folders = [state / "run" / each for each in (application, f"by-hand-{application}")]
     newest = max(folders, key=lambda folder: _read(folder / "progress.json").get("at_us", 0))
-    told = _read(newest / "progress.json").get("groups", {}).get(name, {})
-    ended = _read(newest / "gave-up.json")
-    return {**told, "ended": ended} if ended else told
+    progress = _read(newest / "progress.json")
+    told = dict(progress.get("groups", {}).get(name, {}))
+    incidents = [each for each in progress.get("incidents", []) if each.get("group") in ("", name)]
+    more = {"incidents": incidents, "ended": _read(newest / "gave-up.json")}
+    return {**told, **{key: value for key, value in more.items() if value}}
 
 
 def _read(path: Path) -> dict[str, Any]:
@@ -103,7 +109,12 @@ def _lines(status: GroupStatus) -> list[str]:
     if "ended" in status.told:
         ended = status.told["ended"]
         lines += [f"  its application has ended: {ended.get('text', '')}", f"    {ended.get('fix', '')}"]
-    lines += [f"  lost, by its application: {each}" for each in status.told.get("lost", [])]
+    incidents = status.told.get("incidents", [])
+    if not any(incident["kind"] == "lost" for incident in incidents):
+        lines += [f"  lost, by its application: {each}" for each in status.told.get("lost", [])]
+    for incident in incidents:
+        at = iso(int(incident["id"].rpartition(":")[2]))
+        lines += [f"  incident since {at}: {incident['text']}", f"    {incident['fix']}"]
     if status.partitions:
         lines += [f"  {line}" for line in table(_HEAD, [_row(each) for each in status.partitions], _RIGHT).split("\n")]
     elif not status.troubles:

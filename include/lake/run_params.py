@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from include.errors import SettingsError
 from include.settings.deployment import Deployment
 
-__all__ = ["UploadRun", "scheduled"]
+__all__ = ["UPLOADS", "UploadRun", "scheduled"]
+
+UPLOADS: Final = "lake_upload"
+"""The application that such a run is, and so its run folder."""
 
 
 def scheduled(deployment: Deployment) -> tuple[list[str], list[str]]:

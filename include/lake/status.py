@@ -88,7 +88,7 @@ class GroupStatus:
     @property
     def healthy(self) -> bool:
         """Whether nobody has to look at it."""
-        stands = self.troubles or self.told.get("ended")
+        stands = self.troubles or self.told.get("ended") or self.told.get("incidents")
         return not stands and not any(each.state in BAD for each in self.partitions)
 
 
@@ -97,7 +97,8 @@ def group_status(
 ) -> GroupStatus:
     """The status of a group now. What does not answer is among its `troubles`; it raises nothing of theirs.
 
-    `told` is the group's part of its application's progress.json; `ended` in it is why the application gave up.
+    `told` is the group's part of its application's progress.json; in it `incidents` are its open ones, and `ended` is
+    why the application gave up.
     """
     return _Look(group, store, log, now_ms, told or {}).status(name)
 

@@ -28,6 +28,7 @@ from include.lake.incidents import Incidents, Watchers
 from include.lake.kafka_group import KafkaGroupLog
 from include.lake.lag_offsets import LagOffsets, consumer_group
 from include.lake.report import Report
+from include.lake.run_params import UPLOADS
 from include.lake.task import Outcome, Run, Task, run_task
 from include.lake.worker import Place, store_of, work
 from include.log.failure import first_line
@@ -180,7 +181,7 @@ def upload(names: Sequence[str], deployment: Deployment, *, flush: bool = False)
     A group whose stream runs meanwhile may be among them: both carry the same chains on. Raises as `run_application`.
     """
     groups = {name: group_named(deployment, name) for name in names}
-    return _run("lake_upload", deployment, groups, partial(Host.drain, flush=flush))
+    return _run(UPLOADS, deployment, groups, partial(Host.drain, flush=flush))
 
 
 def _run(

@@ -9,6 +9,7 @@ import pytest
 from airflow.dag_processing.dagbag import DagBag
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
+from include.lake.run_params import UPLOADS
 from supervision.first_tasks import check_upload
 from supervision.refusing import refusing
 
@@ -45,7 +46,8 @@ def test_the_upload_gets_its_arguments_from_the_check_and_the_programs_name_is_t
     dag = loaded()
     upload = dag.get_task("upload")
     assert upload.upstream_task_ids == {"check"}
-    assert Path(upload.application) == ROOT / "spark_apps" / "lake_upload.py"
+    assert (upload.entry, upload.application) == ("spark_apps/lake_upload.py", UPLOADS)
+    assert upload.alerts.to == ["on-call@localhost"]
     assert dag.max_active_runs == 1
 
 

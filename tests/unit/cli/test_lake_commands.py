@@ -12,6 +12,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from include.cli import lake, lake_cat, lake_files, lake_policy, lake_status, lake_where
+from include.clock import iso
 from include.errors import SettingsError
 from include.lake.definition import declared_groups
 from include.settings.deployment import Deployment
@@ -198,6 +199,37 @@ def test_status_shows_each_partition_and_what_its_application_reported(run: Run)
     assert "open" in output
     assert "1 min 30 s" in output
     assert "2026-11-21T10:0" in output
+
+
+def test_status_shows_the_open_incidents_of_a_group_and_of_its_whole_application(run: Run) -> None:
+    folder = run.folder / "state" / "run" / "lake_backup"
+    folder.mkdir(parents=True)
+    incidents = [
+        {"id": f"lost:raw:id:0:1:{NOW_US}", "kind": "lost", "group": "raw", "text": "lost 1 to 2", "fix": "look"},
+        {"id": f"store:{NOW_US}", "kind": "store", "group": "", "text": "the store is away", "fix": "wait"},
+        {"id": f"late:other:{NOW_US}", "kind": "late", "group": "other", "text": "late", "fix": "see"},
+    ]
+    told = {"at_us": NOW_US, "groups": {"raw": {"lost": ["1 to 2"]}}, "incidents": incidents}
+    (folder / "progress.json").write_text(json.dumps(told), "utf-8")
+    found = {each["group"]: each for each in run.json("status")["groups"]}
+    assert [each["kind"] for each in found["raw"]["reported"]["incidents"]] == ["lost", "store"]
+    assert (found["raw"]["healthy"], found["dates"]["healthy"]) == (False, True)
+    output = run("status", "--group", "raw").output
+    assert f"  incident since {iso(NOW_US)}: lost 1 to 2\n    look\n" in output
+    assert "the store is away" in output
+    assert "lost, by its application" not in output
+    assert "late" not in output
+
+
+def test_of_a_group_on_a_schedule_status_shows_what_its_runs_reported(run: Run) -> None:
+    deployed = run.folder / "deployment.yaml"
+    deployed.write_text(deployed.read_text("utf-8").replace("prefix: raw", "prefix: raw\n    run: schedule"), "utf-8")
+    folder = run.folder / "state" / "run" / "lake_upload"
+    folder.mkdir(parents=True)
+    lost = {"id": f"lost:raw:id:0:1:{NOW_US}", "kind": "lost", "group": "raw", "text": "lost 1 to 2", "fix": "look"}
+    (folder / "progress.json").write_text(json.dumps({"at_us": NOW_US, "groups": {}, "incidents": [lost]}), "utf-8")
+    assert "lost 1 to 2" in run("status", "--group", "raw").output
+    assert "lost 1 to 2" not in run("status", "--group", "dates").output
 
 
 def test_status_leaves_out_topics_that_are_gone_unless_asked(run: Run) -> None:
