@@ -30,6 +30,7 @@ LOGGER: Final = logging.getLogger("lyrebird.lake")
 _TOPICS_EVERY_S: Final = 5.0
 _EDGES_EVERY_S: Final = 0.5
 _PAUSE_S: Final = 1.0
+_OUTSIDE: Final = {"s3", "kafka", "registry"}
 
 
 class Pool(Protocol):
@@ -110,7 +111,6 @@ class Driver:
 
         Raises:
             Fenced: a newer revision of the group has taken a topic over.
-            Terminal: the log refuses to be asked.
         """
         self.settle()
         if self._clock.monotonic_s() >= self._away_until_s:
@@ -158,12 +158,11 @@ class Driver:
     def _passes(self, error: LyrebirdError) -> bool:
         """Whether to try again after a while.
 
-        A store that refuses (credentials, rights, clocks, a bucket that is gone) is mended from outside, and a stream
-        goes on by itself then; a run on a schedule ends, and the next one tries.
+        What another system refuses (credentials, rights, clocks, a bucket that is gone, a new partition that not all
+        brokers know of) is mended from outside, and a stream goes on by itself then; a run on a schedule ends, and the
+        next one tries.
         """
-        return isinstance(error, (Transient, BackPressure)) or (
-            not self._frozen and error.details.get("system") == "s3"
-        )
+        return isinstance(error, (Transient, BackPressure)) or (not self._frozen and _from_outside(error))
 
     def _look(self, *, first: bool = False) -> None:
         now_s = self._clock.monotonic_s()
@@ -198,7 +197,7 @@ class Driver:
             live = self._taken_over(spot)
             head = self._look_along(live.chain(spot.partition), live.start(spot.partition))
         except Terminal as error:
-            if isinstance(error, Fenced) or error.details.get("system") == "s3":
+            if isinstance(error, Fenced) or _from_outside(error):
                 raise
             self._stop(spot, error)
         else:
@@ -259,3 +258,7 @@ class Driver:
 
     def _now_ms(self) -> int:
         return self._clock.now_us() // 1000
+
+
+def _from_outside(error: LyrebirdError) -> bool:
+    return not isinstance(error, Fenced) and error.details.get("system") in _OUTSIDE

@@ -30,7 +30,11 @@ class KafkaRanges:
         begin, end = (survey.offsets([place], edge).get(place) for edge in _EDGES)
         if begin is None or end is None:
             raise Terminal(
-                "partition does not exist", topic=topic, partition=partition, fix="Was the topic deleted or made anew?"
+                "partition does not exist",
+                system="kafka",
+                topic=topic,
+                partition=partition,
+                fix="Was the topic deleted or made anew?",
             )
         return begin, end
 

@@ -98,6 +98,7 @@ class ConfluentRegistry:
         if not isinstance(found, dict):
             raise Terminal(
                 "the schema registry refuses",
+                system="registry",
                 url=answer.url,
                 status=answer.status,
                 reason=_message(answer),

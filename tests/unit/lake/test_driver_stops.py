@@ -108,10 +108,11 @@ def test_a_topic_that_goes_between_two_looks_stops_nothing(world: Log) -> None:
     assert world.stored("events")[-1][1] == 602
 
 
-def test_a_stream_goes_on_when_a_store_that_refused_it_is_mended_and_a_run_on_a_schedule_ends(world: Log) -> None:
+@pytest.mark.parametrize("system", ["s3", "kafka", "registry"])
+def test_a_stream_goes_on_when_what_refused_it_is_mended_and_a_run_on_a_schedule_ends(world: Log, system: str) -> None:
     two_topics(world)
     spot = world.spot()
-    world.fails[spot] = Terminal("the object store refuses this", system="s3", reason="RequestTimeTooSkewed")
+    world.fails[spot] = Terminal("it refuses this", system=system)
     world.write("events", 300)
     world.run_for(70)
     assert world.outcomes[-1].error is not None
@@ -121,7 +122,7 @@ def test_a_stream_goes_on_when_a_store_that_refused_it_is_mended_and_a_run_on_a_
     del world.fails[spot]
     world.run_for(130)
     assert world.stored("events")[-1][1] == 602
-    world.fails[spot] = Terminal("the object store refuses this", system="s3")
+    world.fails[spot] = Terminal("it refuses this", system=system)
     world.write("events", 300)
     world.driver.freeze()
     world.run_for(3, "flush")
