@@ -8,7 +8,7 @@ from __future__ import annotations
 import fnmatch
 from collections.abc import Callable
 from itertools import permutations
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import AfterValidator, Field, model_validator
 
@@ -43,12 +43,27 @@ Kind = Literal["backup", "partition"]
 """backup: keeps records whole and looks at nothing; partition: parses them and files them by what they say."""
 
 
+# Of the 1,024 bytes of a key topic, partition names, a schema's folder and the file need 860 at most.
+_PREFIX_BYTES: Final = 160
+# Readers skip folders whose names begin so: such a topic would be stored and never seen.
+_HIDDEN: Final = ("_", ".")
+
+
 def _prefix(text: str) -> str:
     try:
         check_parts(text, "t", 0, 0)
     except Terminal as error:
         raise ValueError(str(error)) from None
+    if len(text) > _PREFIX_BYTES:
+        raise ValueError(f"a prefix has {_PREFIX_BYTES} bytes at most, this one {len(text)}")
     return text
+
+
+def _seen(patterns: tuple[str, ...]) -> tuple[str, ...]:
+    hidden = next((each for each in patterns if each.startswith(_HIDDEN)), None)
+    if hidden is not None:
+        raise ValueError(f"{hidden!r}: readers skip folders that begin with _ or ., so topics named so are not stored")
+    return patterns
 
 
 class FormatDefinition(Strict):
@@ -82,7 +97,10 @@ class LakeGroup(Strict):
 
     kind: Kind
     application: str = Field(description="the only application that writes it")
-    topics: tuple[str, ...] = Field(min_length=1, description="patterns (`*`, `?`) of topics, found while it runs")
+    topics: Annotated[tuple[str, ...], AfterValidator(_seen)] = Field(
+        min_length=1,
+        description="patterns (`*`, `?`) of topics, found while it runs; none has names that begin with _ or .",
+    )
     exclude: tuple[str, ...] = Field(default=(), description="patterns of topics that are left out")
     prefix: Annotated[str, AfterValidator(_prefix)] = Field(min_length=1, description="folder in the bucket")
     revision: int = Field(
@@ -108,7 +126,7 @@ class LakeGroup(Strict):
 
     def wants(self, topic: str) -> bool:
         """Whether the topic is one of the group's."""
-        return _any(self.topics, topic) and not _any(self.exclude, topic)
+        return not topic.startswith(_HIDDEN) and _any(self.topics, topic) and not _any(self.exclude, topic)
 
     def rule(self, topic: str) -> Rule | None:
         """The rule that holds for a topic of the group; None where nobody thought of one."""

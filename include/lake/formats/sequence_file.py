@@ -51,7 +51,7 @@ class SequenceFile(Strict):
     """The codec's level (default: the codec's own); not with snappy and lz4."""
     block_bytes: int = Field(default=BLOCK_BYTES, ge=1, le=1 << 30)
     """BLOCK only: bytes of keys and values that end a block."""
-    extension: str = Field(default="", pattern=_EXTENSION)
+    extension: str = Field(default="", pattern=_EXTENSION, max_length=32)
     """What object names end in."""
 
     @model_validator(mode="after")

@@ -5,9 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from pydantic import ValidationError
 
 from include.errors import SettingsError
 from include.lake.definition import declared_groups, format_of, group_named, groups_of_application
+from include.lake.formats.sequence_file import SequenceFile
+from include.lake.object_key import KEY_BYTES, ObjectKey
+from include.lake.parsing.partition_names import MOST_BYTES
 from include.settings.deployment import Deployment
 
 RAW = """\
@@ -67,6 +71,8 @@ def test_a_group_wants_its_topics_and_has_a_rule_for_each(tmp_path: Path) -> Non
         (("prefix: lake/by_date", "prefix: lake/raw/by_date"), "share a folder"),
         (("prefix: lake/by_date", "prefix: lake"), "share a folder"),
         (("prefix: lake/by_date", "prefix: _lake"), "prefix"),
+        (("prefix: lake/by_date", f"prefix: lake/{'y' * 156}"), "160 bytes at most, this one 161"),
+        (("topics: [events]", "topics: [events, _schemas]"), "'_schemas': readers skip"),
         (("{json_lines: {content: payload}}", "{json_lines: {}, text: {}}"), "one format is declared"),
         (("{json_lines: {content: payload}}", "{}"), "one format is declared"),
         (("kind: partition", "kind: backup"), "never looks inside"),
@@ -78,6 +84,23 @@ def test_what_contradicts_itself_is_refused_with_its_place(change: tuple[str, st
     with pytest.raises(SettingsError, match=said) as refused:
         declared_groups(deployed(tmp_path, RAW, BY_DATE.replace(*change)))
     assert "lake.yaml" in str(refused.value)
+
+
+def test_a_pattern_has_no_topics_whose_folders_readers_would_skip(tmp_path: Path) -> None:
+    group = declared_groups(deployed(tmp_path, RAW.replace('["cdc.*", "events"]', '["*"]')))["raw"]
+    names = ("_schemas", ".hidden", "__consumer_offsets", "a_b", "-", "a.b")
+    assert [topic for topic in names if group.wants(topic)] == ["a_b", "-", "a.b"]
+
+
+def test_the_longest_names_that_may_be_declared_and_parsed_make_a_key(tmp_path: Path) -> None:
+    prefix = "/".join(["p" * 80, "q" * 79])
+    group = declared_groups(deployed(tmp_path, RAW.replace("lake/raw", prefix)))["raw"]
+    form = SequenceFile(extension="." + "x" * 31)
+    names = ("n" * 255, "m" * (MOST_BYTES - 256), "schema=4294967295")
+    key = ObjectKey(group.prefix, "t" * 249, names, 10**9 - 1, (1 << 31) - 1, (1 << 63) - 1, form.extension)
+    assert KEY_BYTES - 16 < len(str(key)) <= KEY_BYTES
+    with pytest.raises(ValidationError):
+        SequenceFile(extension="." + "x" * 32)
 
 
 def test_folders_whose_names_begin_alike_lie_apart(tmp_path: Path) -> None:
