@@ -67,7 +67,7 @@ def _several(found: list[tuple[str, Found]], name: str) -> bool:
 
 def _json(name: str, found: Found) -> dict[str, Any]:
     fields = {each.name: getattr(found, each.name) for each in dataclasses.fields(found)}
-    for left_out in ("topic", "partition", "offset", "record"):
+    for left_out in ("topic", "partition", "offset"):
         fields.pop(left_out)
     return {"group": name, "topic_id": found.topic.topic_id, **fields}
 

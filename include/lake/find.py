@@ -16,7 +16,7 @@ from include.lake.message import Message
 from include.lake.pointer import Pointer, read_pointer
 from include.lake.replay import Fate
 from include.lake.stored import chain_head, cut_at
-from include.store.object_store import ObjectStore
+from include.store.object_store import ObjectStore, StoredObject
 
 __all__ = ["Ask", "Found", "State", "find_record", "refusal"]
 
@@ -44,7 +44,6 @@ class Found:
     next: int | None = None
     key: str = ""
     index: int | None = None
-    record: Message | None = None
 
 
 def find_record(
@@ -55,7 +54,7 @@ def find_record(
     declared: FormatDefinition | None = None,
     ask: Ask | None = None,
 ) -> Found:
-    """Where readers find the record; a few requests and the object that may hold it.
+    """Where readers find the record; a few requests and, where offsets are left out in it, the object that may hold it.
 
     `ask` is asked where objects do not tell. Raises the store's errors, and `Terminal` for an object that is damaged.
     """
@@ -103,32 +102,32 @@ def _in_cut(
     declared: FormatDefinition | None,
     ask: Ask | None,
 ) -> Found:
-    def found(state: State, text: str, key: str = "", index: int | None = None, record: Message | None = None) -> Found:
+    def found(state: State, text: str, key: str = "", index: int | None = None) -> Found:
         place = chain.generation, commit.first, commit.next
-        return Found(chain.of, chain.partition, offset, state, text, *place, key, index, record)
+        return Found(chain.of, chain.partition, offset, state, text, *place, key, index)
 
     silent: list[StoredFile] = []
     for file in commit.files:
         if file.first is None or file.last is None or not file.first <= offset <= file.last:
             continue
-        body = store.get(file.key)
-        if body is None:
+        refused = chain.parse_data(file.key, commit.first).refused
+        dense = file.records == _span(file) and not refused
+        # Each offset between its first and its last has a record in it: no need to read it.
+        stored = store.head(file.key) if dense else store.get(file.key)
+        if stored is None:
             fix = f"run `lyrebird lake audit {chain.of.topic}`"
             return found("missing", f"an object of its commit that may have it is not there: {fix}", file.key)
-        contents = open_contents(body.body, file.key, declared)
+        if not isinstance(stored, StoredObject):
+            return found("stored", "", file.key, offset - file.first)
+        contents = open_contents(stored.body, file.key, declared)
         if not contents.offsets:
             silent.append(file)
             continue
         here = next(((at, each) for at, each in enumerate(contents.messages) if each.offset == offset), None)
         if here is not None:
             index, record = here
-            refused = chain.parse_data(file.key, commit.first).refused
             why = f"it was refused: {refusal(record)}" if refused else ""
-            return found("refused" if refused else "stored", why, file.key, index, record)
-    dense = next((each for each in silent if each.records == _span(each)), None)
-    if dense is not None:
-        # Each offset between its first and its last has a record in it.
-        return found("stored", "", dense.key, offset - (dense.first or 0))
+            return found("refused" if refused else "stored", why, file.key, index)
     gap = next((each for each in commit.gaps if each.first <= offset < each.until), None)
     if gap is not None:
         when = (

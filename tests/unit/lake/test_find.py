@@ -40,7 +40,9 @@ def test_a_record_is_found_with_its_index_in_the_object_that_has_it(tmp_path: Pa
     assert [each.index for each in found] == [0, 0, 1, 1, 2, 2, 3, 3, 4, 4]
     assert {each.key for each in found[::2]} == {"dates/events/dt=2026-11-21/1_0_00000000000000000000"}
     assert {each.key for each in found[1::2]} == {"dates/events/dt=2026-11-20/1_0_00000000000000000000"}
-    assert [each.record.value for each in found if each.record] == [event(n, days_ago=n % 2) for n in range(10)]
+    bodies = {each.key: world.store.get(each.key) for each in found}
+    held = {key: list(open_contents(body.body, key).messages) for key, body in bodies.items() if body}
+    assert [held[each.key][each.index or 0].value for each in found] == [event(n, days_ago=n % 2) for n in range(10)]
 
 
 def test_a_refused_record_is_found_in_quarantine_with_the_reason(tmp_path: Path) -> None:
@@ -203,6 +205,18 @@ def test_an_object_in_which_no_offset_is_left_out_tells_the_index_by_itself(tmp_
     world.append([event(n) for n in range(4)])
     world.store_all(group)
     assert [where(world, group, offset).index for offset in range(4)] == [0, 1, 2, 3]
+
+
+def test_an_object_in_which_no_offset_is_left_out_need_not_be_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world, group = Stored(tmp_path), backup_group()
+    world.append([event(n) for n in range(4)])
+    world.store_all(group)
+    monkeypatch.setattr("include.lake.find.open_contents", lambda *_: pytest.fail("it was read"))
+    assert [(found.state, found.index) for found in (where(world, group, offset) for offset in range(4))] == [
+        ("stored", index) for index in range(4)
+    ]
 
 
 def test_a_backup_that_is_behind_tells_nothing_and_says_so(tmp_path: Path) -> None:
