@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final, Literal, NamedTuple
 
-from include.errors import BackPressure, LyrebirdError, Transient
+from include.errors import BackPressure, Fenced, LyrebirdError, Transient
 
 __all__ = ["Diagnosis", "System", "Trouble", "diagnose", "system_of"]
 
@@ -20,36 +20,35 @@ Trouble = Literal[
     "no rights",
     "bucket missing",
     "clock skew",
+    "store refuses",
     "log away",
+    "log refuses",
     "registry away",
+    "registry refuses",
     "disk full",
-    "task lost",
+    "tried again",
     "damaged",
 ]
 """store away, log away, registry away: no answer; store busy: asks to slow down; wrong credentials: it does not know
-the account; no rights: it knows it and refuses; clock skew: this machine's clock is not the store's; disk full: the
-disk of a host takes no more; task lost: with its host; damaged: an object or a setting is not as it must be."""
+the account; no rights: it knows it and refuses; clock skew: this machine's clock is not the store's; … refuses: for
+another cause; disk full: the disk of a host takes no more; tried again: anything else that may pass, a task that was
+lost with its host, say; damaged: an object or a setting is not as it must be."""
 
 # How botocore words a refusal: "An error occurred (<code>) when calling the …".
 _CODE: Final = re.compile(r"An error occurred \(([A-Za-z0-9.]+)\)")
 _CREDENTIALS: Final = {"InvalidAccessKeyId", "SignatureDoesNotMatch", "InvalidClientTokenId", "ExpiredToken"}
 _SKEW: Final = {"RequestTimeTooSkewed", "RequestExpired"}
 _RIGHTS: Final = {"AccessDenied", "403", "AllAccessDisabled", "AccountProblem"}
-_SYSTEMS: Final[Mapping[Trouble, System]] = {
-    "store away": "store",
-    "store busy": "store",
-    "wrong credentials": "store",
-    "no rights": "store",
-    "bucket missing": "store",
-    "clock skew": "store",
-    "log away": "log",
-    "registry away": "registry",
-    "disk full": "disk",
+_SYSTEMS: Final[Mapping[Any, System]] = {"s3": "store", "kafka": "log", "registry": "registry", "disk": "disk"}
+_REFUSES: Final[Mapping[System, Trouble]] = {
+    "store": "store refuses",
+    "log": "log refuses",
+    "registry": "registry refuses",
 }
 _ELSEWHERE: Final[Mapping[Any, tuple[Trouble, str]]] = {
     "registry": ("registry away", "See that the schema registry runs (`lyrebird status`); writers go on when it does."),
     "disk": ("disk full", "Make room there; the cut is read again."),
-    "spark": ("task lost", "Nothing to do: it is planned again."),
+    "kafka": ("log away", "See that Kafka runs (`lyrebird status`); writers go on when it answers."),
 }
 
 
@@ -75,9 +74,9 @@ def diagnose(error: LyrebirdError) -> Diagnosis:
         if at_store:
             fix = "See that it runs (`lyrebird status`); writers go on by themselves when it answers."
             return Diagnosis("store away", text, fix)
-        if elsewhere := _ELSEWHERE.get(error.details.get("system")):
-            return Diagnosis(elsewhere[0], text, elsewhere[1])
-        return Diagnosis("log away", text, "See that Kafka runs (`lyrebird status`); writers go on when it answers.")
+        system = error.details.get("system", "kafka")
+        trouble, fix = _ELSEWHERE.get(system, ("tried again", error.fix or "Nothing to do, unless it lasts."))
+        return Diagnosis(trouble, text, fix)
     if code == "NoSuchBucket":
         return Diagnosis("bucket missing", text, f"Make {place}, or mend `store` in the deployment files.")
     if code in _CREDENTIALS:
@@ -88,9 +87,12 @@ def diagnose(error: LyrebirdError) -> Diagnosis:
         return Diagnosis("clock skew", text, fix)
     if code in _RIGHTS:
         return Diagnosis("no rights", text, f"Grant the account of `store` listing, reading and writing in {place}.")
+    refuses = _REFUSES.get(system_of(error) or "disk")
+    if refuses is not None:
+        return Diagnosis(refuses, text, error.fix or "See its log.")
     return Diagnosis("damaged", text, error.fix or "Run `lyrebird lake audit` on the topic.")
 
 
 def system_of(error: LyrebirdError) -> System | None:
-    """The system that stands in the way; None where it is none of them."""
-    return _SYSTEMS.get(diagnose(error).trouble)
+    """The system that stands in the way; None where it is none of them, or it lets another writer in instead."""
+    return None if isinstance(error, Fenced) else _SYSTEMS.get(error.details.get("system"))

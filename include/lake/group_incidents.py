@@ -143,15 +143,16 @@ class GroupIncidents(Watcher):
         key, now_us = f"late:{self._name}", self._clock.now_us()
         open_ = self._ledger.find(key) is not None
         # What was told is over when nothing is late, also behind a restart that finds it as a backlog.
-        overdue_ms = planner.overdue_ms(now_us // 1000, whole=open_)
+        overdue_ms = {
+            spot: each for spot, each in planner.overdue_ms(now_us // 1000, whole=open_).items() if self._own(spot)
+        }
         worst = max(overdue_ms, key=lambda spot: overdue_ms[spot], default=None)
         most_ms = 0 if worst is None else overdue_ms[worst]
         if most_ms > _NEAR_MS:
             self._calm_us = None
         elif self._calm_us is None:
             self._calm_us = now_us
-        # What is told as a system's trouble is not told as its consequence, too.
-        if worst is not None and most_ms > _OVER_MS and (open_ or not self._troubles.there):
+        if worst is not None and most_ms > _OVER_MS:
             late = sum(each > _OVER_MS for each in overdue_ms.values())
             age_s = self._group.policy.of(worst.topic)[0].max_age_s
             text = (
@@ -162,6 +163,12 @@ class GroupIncidents(Watcher):
             self._ledger.note(key, "late", self._name, text.strip(), next_command("", self._name))
         elif open_ and self._calm_us is not None and now_us - self._calm_us >= _CALM_US:
             self._ledger.end(key)
+
+    def _own(self, spot: Spot) -> bool:
+        """Whether its delay is no mere consequence of a system's trouble, which is told by itself."""
+        if not self._troubles.there:
+            return True
+        return spot in self._failing and not self._troubles.at(self._place(spot))
 
     def _look_at_standing(self, stopped: Mapping[Spot, str], spots: set[Spot]) -> None:
         causes: dict[str, dict[Spot, str]] = {}

@@ -10,11 +10,12 @@ go on (`Terminal`) stands still until the driver is started again, and the other
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from include.lake.cut import Commit, Reason
 from include.lake.definition import LakeGroup
+from include.lake.growth import Growth
 from include.lake.upload_policy import Asked, Standing, decide
 from include.log.ports import TopicInfo
 
@@ -77,7 +78,7 @@ class _Watched:
     seen_ms: int | None = None
     planned_ms: int | None = None
     oldest_ms: int | None = None
-    backlog: int | None = None
+    growth: Growth = field(default_factory=Growth)
     recent_bytes: int = 0
     recent_offsets: int = 0
     busy: bool = False
@@ -148,7 +149,7 @@ class Planner:
                 continue
             # No log of one topic shrinks: this is another one by that name, or was truncated. Whoever reads it tells.
             watched.begin, watched.end = max(begin, watched.begin), max(end, watched.end)
-            watched.backlog = end if watched.backlog is None else watched.backlog
+            watched.growth.note(watched.end, now_ms)
             if watched.head is not None and watched.seen_ms is None and end > watched.head:
                 watched.seen_ms = now_ms
             if watched.head is None or end >= watched.head:
@@ -282,16 +283,16 @@ class Planner:
     def overdue_ms(self, now_ms: int, *, whole: bool = False) -> dict[Spot, int]:
         """How much longer than its policy's age the oldest record of each spot has waited, if one does; may be below 0.
 
-        Unless `whole`, a backlog that was there when the driver began counts from when it was seen, and anew with each
-        cut of it: its records are as old as they are, what matters is that it goes down. What stands still is not among
-        them.
+        It has waited since the log was first seen to have it, whatever timestamps producers give; so a backlog that was
+        there when the driver began counts from then, or with `whole` from the age of its records, too. What stands
+        still is not among them.
         """
         found = {}
         for spot, watched in sorted(self._watched.items()):
             if watched.head is None or watched.stopped or watched.end <= watched.head:
                 continue
-            in_backlog = not whole and watched.backlog is not None and watched.head < watched.backlog
-            since_ms = watched.seen_ms if in_backlog else watched.standing().since_ms(now_ms)
-            age_ms = self._group.policy.of(spot.topic)[0].max_age_s * 1000
-            found[spot] = now_ms - (now_ms if since_ms is None else since_ms) - age_ms
+            since_ms = watched.growth.since_ms(watched.head, now_ms)
+            if whole:
+                since_ms = min(since_ms, watched.standing().since_ms(now_ms))
+            found[spot] = now_ms - since_ms - self._group.policy.of(spot.topic)[0].max_age_s * 1000
         return found

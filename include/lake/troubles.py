@@ -55,6 +55,10 @@ class Troubles:
         """Whether something has failed anywhere and not gone well since, or only just has."""
         return any(places or self._ledger.find(system) is not None for system, places in self._since_us.items())
 
+    def at(self, place: str) -> bool:
+        """Whether something has failed at `place` for one of the systems, and not gone well since."""
+        return any(place in places for places in self._since_us.values())
+
     def look(self) -> None:
         """Open and end incidents by what was heard until now."""
         now_us = self._clock.now_us()

@@ -6,7 +6,7 @@ import pytest
 from botocore.exceptions import ClientError
 from botocore.stub import Stubber
 
-from include.errors import BackPressure, LyrebirdError, Terminal, Transient
+from include.errors import BackPressure, Fenced, LyrebirdError, Terminal, Transient
 from include.lake.diagnosis import Trouble, diagnose, system_of
 from include.store.s3 import S3Store
 
@@ -58,8 +58,12 @@ def test_what_is_none_of_these_keeps_its_own_advice() -> None:
 def test_each_system_that_a_group_rests_on_is_told_apart_and_what_is_none_of_theirs_too() -> None:
     assert diagnose(Transient("no answer", system="registry")).trouble == "registry away"
     assert diagnose(Transient("it is full", system="disk")).trouble == "disk full"
-    assert diagnose(Transient("its host went", system="spark")).trouble == "task lost"
+    assert diagnose(Transient("its host went", system="spark")).trouble == "tried again"
+    assert diagnose(Terminal("no rights on it", system="kafka")).trouble == "log refuses"
+    assert diagnose(Terminal("no such schema", system="registry")).trouble == "registry refuses"
+    assert diagnose(refused("InvalidRequest", 400)).trouble == "store refuses"
     systems = [system_of(Transient("no answer", system=name)) for name in ("s3", "kafka", "registry", "disk", "spark")]
     assert systems == ["store", "log", "registry", "disk", None]
     assert system_of(refused("AccessDenied")) == "store"
     assert system_of(Terminal("an object cannot be read", key="k")) is None
+    assert system_of(Fenced("another one writes", system="kafka")) is None

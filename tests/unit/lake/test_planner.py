@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -176,3 +177,32 @@ def test_each_offset_is_planned_in_order_once_and_all_are_within_the_age(steps: 
     now_ms += 60_000
     due = {each.spot for each in planner.due(now_ms, 9)}
     assert due == {spot for spot, end in ends.items() if end > heads[spot]}
+
+
+def test_a_delay_counts_from_when_the_log_was_seen_to_have_a_record_whatever_its_timestamp() -> None:
+    planner = begun(1)
+    planner.on_edges({A: (0, 0)}, 0)
+    planner.on_edges({A: (0, 10)}, 100_000)
+    planner.on_oldest(A, 1)
+    assert planner.overdue_ms(100_000) == {A: -60_000}
+    assert planner.overdue_ms(200_000) == {A: 40_000}
+    assert planner.overdue_ms(200_000, whole=True) == {A: 139_999}
+    planner.on_done(A, 10)
+    assert planner.overdue_ms(300_000) == {}
+    planner.on_edges({A: (0, 11)}, 400_000)
+    planner.on_failure(A, 0, stop="damaged")
+    assert planner.overdue_ms(900_000) == {}
+
+
+def test_what_is_stored_more_slowly_than_it_comes_is_overdue_by_as_much_as_it_is_behind() -> None:
+    """A cut each ten seconds of half of what came meanwhile, for two hours."""
+    planner = begun(1)
+    for second in range(7_200):
+        planner.on_edges({A: (0, 100 * second)}, 1000 * second)
+        if second % 10 == 0:
+            planner.on_done(A, 50 * second)
+    (overdue_ms,) = planner.overdue_ms(7_200_000).values()
+    # The record at offset 359,500 came after 3,595 s.
+    assert overdue_ms == pytest.approx((7_200 - 3_595 - 60) * 1000, rel=0.02)
+    planner.on_done(A, 719_900)
+    assert planner.overdue_ms(7_200_000) == {}
