@@ -6,6 +6,7 @@ Looks and never writes, so that whoever may only read can ask. Calls block; the 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 from typing import Final, NamedTuple
 
 import orjson
@@ -22,6 +23,8 @@ __all__ = ["BegunCut", "chain_head", "cut_at", "stored_partitions", "stored_topi
 
 _STEP: Final = 4096
 _WIDER: Final = 16
+# Keys that a store lists at once.
+_PAGE: Final = 1000
 
 
 class BegunCut(NamedTuple):
@@ -70,21 +73,50 @@ def _hint(store: ObjectStore, chain: ChainKey) -> int | None:
 
 
 def cut_at(store: ObjectStore, chain: ChainKey, offset: int) -> BegunCut | None:
-    """The last cut of the chain that begins at `offset` or before it; a few listings, however long the chain is."""
-    step = _STEP
-    while True:
+    """The last cut of the chain that begins at `offset` or before it.
+
+    Some listings of a page each, however long the chain is and however far behind its end the offset lies.
+    """
+    step, low = _STEP, offset + 1
+    while low > 0:
         low = max(0, offset - step)
-        found: BegunCut | None = None
-        for info in store.list(f"{chain}/", start_after=f"{chain}/{digits(low - 1)}.z" if low else ""):
-            first, kind = parse_cut_key(info.key, chain)
-            if first > offset:
-                break
-            # A commit sorts before its intent.
-            if kind == "commit" or found is None or found.first != first:
-                found = BegunCut(first, kind == "commit")
-        if found is not None or low == 0:
+        found, last = _page(store, chain, low, offset)
+        if last:
             return found
+        if found is not None:
+            return _last_between(store, chain, found, offset)
         step *= _WIDER
+    return None
+
+
+def _last_between(store: ObjectStore, chain: ChainKey, known: BegunCut, offset: int) -> BegunCut:
+    """The last cut at `offset` or before it, by halves, where `known` is one of those."""
+    high = offset
+    while known.first < high:
+        middle = (known.first + high + 1) // 2
+        found, last = _page(store, chain, middle, offset)
+        if found is None:
+            high = middle - 1
+        else:
+            known = found
+            if last:
+                break
+    return known
+
+
+def _page(store: ObjectStore, chain: ChainKey, low: int, high: int) -> tuple[BegunCut | None, bool]:
+    """The last cut of the first page of those in [low, high], and whether it is surely the last of all of them."""
+    found: BegunCut | None = None
+    listed = store.list(f"{chain}/", start_after=f"{chain}/{digits(low - 1)}.z" if low else "")
+    page = list(islice(listed, _PAGE))
+    for info in page:
+        first, kind = parse_cut_key(info.key, chain)
+        if first > high:
+            return found, found is not None
+        # A commit sorts before its intent.
+        if kind == "commit" or found is None or found.first != first:
+            found = BegunCut(first, kind == "commit")
+    return found, found is not None and len(page) < _PAGE
 
 
 def _folders(store: ObjectStore, folder: str) -> Iterator[str]:

@@ -70,6 +70,31 @@ def test_a_cut_is_found_by_few_listings_in_a_long_chain() -> None:
     assert store.listings - before < 10
 
 
+@given(
+    firsts=st.sets(st.integers(0, 3000) | st.integers(0, 10**9), min_size=1, max_size=40),
+    offset=st.integers(0, 3100) | st.integers(0, 10**10),
+    page=st.integers(1, 9),
+    begun=st.booleans(),
+)
+def test_pages_of_any_size_show_the_same_cut(firsts: set[int], offset: int, page: int, begun: bool) -> None:
+    ascending = sorted(firsts)
+    store = stored(ascending)
+    at = bisect.bisect_right(ascending, offset) - 1
+    expected = BegunCut(ascending[at], committed=not (begun and at == len(ascending) - 1)) if at >= 0 else None
+    if begun:
+        store.delete(CHAIN.commit(ascending[-1]))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("include.lake.stored._PAGE", page)
+        assert cut_at(store, CHAIN, offset) == expected
+
+
+def test_an_offset_far_behind_a_long_chain_takes_few_pages() -> None:
+    store = stored(list(range(0, 4_000_000, 1000)))
+    assert cut_at(store, CHAIN, 10**15) == BegunCut(3_999_000, committed=True)
+    assert store.listings < 60
+    assert store.keys <= 1000 * 20
+
+
 def test_an_intent_alone_is_a_cut_that_is_not_committed() -> None:
     store = stored([0, 10])
     store.put(CHAIN.intent(20), b"{}")
