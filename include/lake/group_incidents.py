@@ -110,11 +110,11 @@ class GroupIncidents(Watcher):
             self._ledger.note(key, "lost", self._name, text, fix, until_us=self._clock.now_us() + _WEEK_US)
             return
         self._grow(
-            f"lost:{self._name}:more", "lost", 1, "{count} more ranges are lost since {since}, the last: " + lost, fix
+            f"lost:{self._name}:more", "lost", 1, "more ranges are lost, {count} since {since}, the last: " + lost, fix
         )
 
     def _set_aside(self, topic: str, records: int, key: str) -> None:
-        text = "{count} records of " + topic + " were set aside since {since}: the parser or the format refuses them"
+        text = f"records of {topic} are set aside, " + "{count} since {since}: the parser or the format refuses them"
         fix = f"lyrebird lake cat {shlex.quote(key)}"
         self._grow(f"quarantine:{self._name}:{topic}", "quarantine", records, text, fix)
 
@@ -156,8 +156,8 @@ class GroupIncidents(Watcher):
             late = sum(each > _OVER_MS for each in overdue_ms.values())
             age_s = self._group.policy.of(worst.topic)[0].max_age_s
             text = (
-                f"{self._name} is late with {worst.topic}/{worst.partition}: {waiting.get(worst, 0)} offsets wait, the "
-                f"oldest for {age_s + most_ms // 1000} s, and the policy allows {age_s} s; "
+                f"{self._name} is late with {worst.topic}/{worst.partition}: offsets that wait: "
+                f"{waiting.get(worst, 0)}, the oldest for {age_s + most_ms // 1000} s, and the policy allows {age_s} s; "
                 f"{late} of {len(waiting)} partitions are late. {self._failing.get(worst, '')}"
             )
             self._ledger.note(key, "late", self._name, text.strip(), next_command("", self._name))

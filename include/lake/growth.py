@@ -1,4 +1,4 @@
-"""How the end of a log has moved, so that what waits in it tells how long it has, whatever timestamps producers give."""
+"""How the end of a log has moved: it tells how long what waits there has, whatever timestamps producers give."""
 
 from __future__ import annotations
 

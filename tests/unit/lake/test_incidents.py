@@ -125,7 +125,7 @@ def test_losses_beyond_twenty_are_told_together(scene: Scene) -> None:
     for first in range(100, 1_000, 10):
         found = scene.hear(cut(first, first + 10, lost=3))
     assert len(found) == 21
-    assert "70 more ranges are lost since " in found[-1].text
+    assert "raw: more ranges are lost, 70 since " in found[-1].text
     # At 1, 10 and so on: not 70 mails.
     assert len({each.id for each in found}) == 21
 
@@ -151,13 +151,13 @@ def test_a_loss_that_only_the_chain_knows_is_found_there(scene: Scene) -> None:
 def test_refused_records_are_told_at_once_then_at_ten_times_as_many_then_daily(scene: Scene) -> None:
     first = only(scene.hear(cut(0, 5, refused=2)))
     assert (first.kind, first.fix) == ("quarantine", f"lyrebird lake cat raw/events/_quarantine/1_3_{0:020}")
-    assert first.text.startswith("raw: 2 records of events were set aside since 1970-01-01T00:16:40")
+    assert first.text.startswith("raw: records of events are set aside, 2 since 1970-01-01T00:16:40")
     same = only(scene.hear(cut(5, 9, refused=4)))
     assert same.id == first.id
-    assert "raw: 6 records" in same.text
+    assert "set aside, 6 since" in same.text
     grown = only(scene.hear(cut(9, 90, refused=14)))
     assert grown.id != first.id
-    assert "raw: 20 records" in grown.text
+    assert "set aside, 20 since" in grown.text
     assert grown.fix.endswith(f"1_3_{9:020}")
     scene.restart()
     scene.world.clock.advance(3_600)
@@ -167,7 +167,7 @@ def test_refused_records_are_told_at_once_then_at_ten_times_as_many_then_daily(s
     assert daily.id not in {first.id, grown.id}
     scene.world.clock.advance(86_401)
     assert scene.look() == []
-    assert "raw: 1 records" in only(scene.hear(cut(109, 119, refused=1))).text
+    assert "set aside, 1 since" in only(scene.hear(cut(109, 119, refused=1))).text
 
 
 def test_an_objects_name_is_one_word_of_the_command(scene: Scene) -> None:
@@ -187,7 +187,7 @@ def test_records_that_wait_longer_than_their_policy_and_a_minute_are_one_inciden
     assert scene.run(119) == []
     late = only(scene.run(4))
     assert (late.kind, late.fix) == ("late", "lyrebird lake status --group raw")
-    assert late.text.startswith("raw is late with events/0: 6 offsets wait, the oldest for 12")
+    assert late.text.startswith("raw is late with events/0: offsets that wait: 6, the oldest for 12")
     assert "2 of 2 partitions are late. a task was lost" in late.text
     scene.restart()
     assert only(scene.run(120)).id == late.id
