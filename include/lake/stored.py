@@ -108,15 +108,16 @@ def _page(store: ObjectStore, chain: ChainKey, low: int, high: int) -> tuple[Beg
     """The last cut of the first page of those in [low, high], and whether it is surely the last of all of them."""
     found: BegunCut | None = None
     listed = store.list(f"{chain}/", start_after=f"{chain}/{digits(low - 1)}.z" if low else "")
-    page = list(islice(listed, _PAGE))
-    for info in page:
+    taken = 0
+    for info in islice(listed, _PAGE):
         first, kind = parse_cut_key(info.key, chain)
         if first > high:
             return found, found is not None
+        taken += 1
         # A commit sorts before its intent.
         if kind == "commit" or found is None or found.first != first:
             found = BegunCut(first, kind == "commit")
-    return found, found is not None and len(page) < _PAGE
+    return found, found is not None and taken < _PAGE
 
 
 def _folders(store: ObjectStore, folder: str) -> Iterator[str]:
