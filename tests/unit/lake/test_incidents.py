@@ -188,7 +188,7 @@ def test_records_that_wait_longer_than_their_policy_and_a_minute_are_one_inciden
     late = only(scene.run(4))
     assert (late.kind, late.fix) == ("late", "lyrebird lake status --group raw")
     assert late.text.startswith("raw is late with events/0: offsets that wait: 6, the oldest for 12")
-    assert "2 of 2 partitions are late. a task was lost" in late.text
+    assert "late are 2 of 2 partitions. a task was lost" in late.text
     scene.restart()
     assert only(scene.run(120)).id == late.id
     world.fails.clear()
