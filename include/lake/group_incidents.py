@@ -157,7 +157,7 @@ class GroupIncidents(Watcher):
             age_s = self._group.policy.of(worst.topic)[0].max_age_s
             text = (
                 f"{self._name} is late with {worst.topic}/{worst.partition}: offsets that wait: "
-                f"{waiting.get(worst, 0)}, the oldest for {age_s + most_ms // 1000} s where the policy allows {age_s} s; "
+                f"{waiting.get(worst, 0)}, the oldest for {age_s + most_ms // 1000} s where the policy allows {age_s}; "
                 f"late are {late} of {len(waiting)} partitions. {self._failing.get(worst, '')}"
             )
             self._ledger.note(key, "late", self._name, text.strip(), next_command("", self._name))
