@@ -92,9 +92,10 @@ class CutFiles:
 
     def _write(self, names: Names, messages: list[Message]) -> list[tuple[int, str]]:
         """Offsets that the format cannot hold, with the reason."""
-        refuses = self._kept.refuses
-        refused = [(message.offset, why) for message in messages if (why := refuses(message))]
-        if refused:
+        refused: list[tuple[int, str]] = []
+        reasons = list(map(self._kept.refuses, messages))
+        if any(reasons):
+            refused = [(message.offset, why) for message, why in zip(messages, reasons, strict=True) if why]
             out = {offset for offset, _ in refused}
             messages = [message for message in messages if message.offset not in out]
         for below, alike in self._apart(messages).items():
@@ -103,10 +104,12 @@ class CutFiles:
 
     def _apart(self, messages: list[Message]) -> dict[Names, list[Message]]:
         """Those that may share a file."""
-        names = self._kept.names
+        every = list(map(self._kept.names, messages))
+        if len(set(every)) == 1:
+            return {every[0]: messages}
         found: dict[Names, list[Message]] = {}
-        for message in messages:
-            found.setdefault(names(message), []).append(message)
+        for names, message in zip(every, messages, strict=True):
+            found.setdefault(names, []).append(message)
         return found
 
     def _file(self, names: Names, form: Format) -> _File:

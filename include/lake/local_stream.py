@@ -7,6 +7,7 @@ synced, a crash loses them all, and the cut is read again.
 from __future__ import annotations
 
 import io
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, BinaryIO, Final, TypeVar
@@ -49,12 +50,17 @@ class LocalStream(io.RawIOBase):
         file = self._file
         if file is not None:
             return self._do(lambda: file.write(data))
-        buffer = self._buffer
-        buffer += data
-        self._size += len(data)
-        if len(buffer) >= BUFFER_BYTES:
+        buffer, size = self._buffer, len(data)
+        if size >= BUFFER_BYTES:
+            # As it is: to copy it costs as much as to write it.
             self._append()
-        return len(data)
+            self._do(lambda: self._write_out(data))
+        else:
+            buffer += data
+            if len(buffer) >= BUFFER_BYTES:
+                self._append()
+        self._size += size
+        return size
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
         """From now on a handle is open, until `close`."""
@@ -97,12 +103,18 @@ class LocalStream(io.RawIOBase):
 
     def _append(self) -> None:
         if self._buffer:
-            self._do(self._write_out)
-            self._buffer = bytearray()
+            self._do(lambda: self._write_out(self._buffer))
+            self._buffer.clear()
 
-    def _write_out(self) -> None:
-        with self._path.open("ab") as file:
-            file.write(self._buffer)
+    def _write_out(self, data: Any) -> None:
+        with memoryview(data) as left:
+            handle = os.open(self._path, os.O_WRONLY | os.O_APPEND)
+            try:
+                done = os.write(handle, left)
+                while done < len(left):
+                    done += os.write(handle, left[done:])
+            finally:
+                os.close(handle)
 
     def _do(self, call: Callable[[], T]) -> T:
         try:

@@ -25,10 +25,18 @@ _KINDS: Final[tuple[TimestampType, ...]] = (0, 1, 2)
 _NULL_VALUE: Final = 1
 _KEY_THERE: Final = 2
 _TAILS: Final = [[bytes((5, kind, 6, flags)) for flags in range(4)] for kind in range(3)]
+_ENDS: Final = [[b"\x04\x90" + tail for tail in tails] for tails in _TAILS]
 _SHORTEST: Final = 25
 # What a key begins with, by the first byte of its offset; a timestamp takes eight bytes since 1970-02-20.
 _HEADS: Final = {0xCE: Struct(">HBIHQBB"), 0xCF: Struct(">HBQHQBB")}
-_USUAL_TAILS: Final = {b"\x04\x90" + _TAILS[kind][flags]: (kind, flags) for kind in _KINDS for flags in range(4)}
+_USUAL_TAILS: Final = {_ENDS[kind][flags]: (kind, flags) for kind in _KINDS for flags in range(4)}
+# How most keys begin, with their length in front: offsets from, to, the first byte of one, all up to the record's key.
+_STARTS: Final = (
+    (0x10000, 0xFFFFFFFF, 0xCE, Struct(">IHBIHQH")),
+    (0x100000000, 0xFFFFFFFFFFFFFFFF, 0xCF, Struct(">IHBQHQH")),
+)
+_LEAST_LONG: Final = 0x100000000
+_BYTES: Final = [bytes((size,)) for size in range(0x100)]
 _NAMES: Final = {1, 2, 3, 4, 5, 6}
 # Any text has bytes this way and any such bytes are one text, surrogates included.
 _UTF8: Final = ("utf-8", "surrogatepass")
@@ -45,6 +53,23 @@ def _packed_headers(headers: _Headers) -> bytes:
     for name, value in headers:
         parts += (b"\x92", packed_text(name.encode(*_UTF8)), b"\xc0" if value is None else packed_bytes(value))
     return b"".join(parts)
+
+
+def _whole(message: Message) -> bytes:
+    """The map of any message, behind its length."""
+    offset, key, value, headers, timestamp_ms, kind = message
+    packed = b"".join(
+        (
+            b"\x86\x01",
+            packed_int(offset),
+            b"\x03",
+            packed_int(timestamp_ms),
+            b"\x02\xc0\x04" if key is None else b"\x02" + packed_bytes(key) + b"\x04",
+            _packed_headers(headers) if headers else b"\x90",
+            _TAILS[kind][(value is None) + (0 if key is None else _KEY_THERE)],
+        )
+    )
+    return _LENGTH.pack(len(packed)) + packed
 
 
 def _headers(found: Any) -> _Headers:
@@ -116,21 +141,28 @@ class VerbatimKey:
 
     def keys(self, messages: Sequence[Message]) -> list[bytes]:
         """The maps, each behind its length."""
+        if not messages:
+            return []
+        least, most, mark, start = _STARTS[messages[-1].offset >= _LEAST_LONG]
+        begin, ends, sizes = start.pack, _ENDS, _BYTES
+        # All but the length, which does not count itself, and but the key with its own.
+        size_null = start.size - 4 + 6
+        size_key = size_null + 1
         found: list[bytes] = []
-        add, length, integer = found.append, _LENGTH.pack, packed_int
-        for offset, key, value, headers, timestamp_ms, kind in messages:
-            packed = b"".join(
-                (
-                    b"\x86\x01",
-                    integer(offset),
-                    b"\x03",
-                    integer(timestamp_ms),
-                    b"\x02\xc0\x04" if key is None else b"\x02" + packed_bytes(key) + b"\x04",
-                    _packed_headers(headers) if headers else b"\x90",
-                    _TAILS[kind][(value is None) + (0 if key is None else _KEY_THERE)],
-                )
-            )
-            add(length(len(packed)) + packed)
+        add = found.append
+        for message in messages:
+            offset, key, value, headers, timestamp_ms, kind = message
+            if headers or timestamp_ms < _LEAST_LONG or not least <= offset <= most:
+                add(_whole(message))
+            elif key is None:
+                tail = ends[kind][value is None]
+                add(begin(size_null, 0x8601, mark, offset, 0x03CF, timestamp_ms, 0x02C0) + tail)
+            elif (size := len(key)) < 0x100:
+                tail = ends[kind][(value is None) + _KEY_THERE]
+                head = begin(size_key + size, 0x8601, mark, offset, 0x03CF, timestamp_ms, 0x02C4)
+                add(head + sizes[size] + key + tail)
+            else:
+                add(_whole(message))
         return found
 
     def values(self, messages: Sequence[Message]) -> list[bytes]:

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from include.lake.formats.key_layout import OffsetKey
 from include.lake.formats.message_pack_key import MessagePackKey, packed_int, packed_text, unpacked_map
-from include.lake.formats.verbatim import VerbatimKey, _entries, _usual
+from include.lake.formats.verbatim import VerbatimKey, _entries, _usual, _whole
 from include.lake.message import Message
 
 OFFSETS = st.integers(0, 2**63 - 1) | st.sampled_from([0, 127, 128, 255, 256, 65535, 65536, 2**32 - 1, 2**32])
-TIMESTAMPS = st.integers(-(2**63), 2**63 - 1) | st.sampled_from([-1, 0, 1700000000000])
+TIMESTAMPS = st.integers(-(2**63), 2**63 - 1) | st.sampled_from([-1, 0, 2**32 - 1, 2**32, 1700000000000])
 BYTES = st.binary(max_size=20) | st.sampled_from([b"", bytes(255), bytes(256)])
 TEXTS = st.text(st.characters(), max_size=8) | st.sampled_from(["x" * 31, "x" * 32, "x" * 256, "\ud800"])
 HEADERS = st.lists(st.tuples(TEXTS, st.none() | BYTES), max_size=4).map(tuple)
@@ -153,6 +153,12 @@ def test_the_fast_way_and_the_whole_way_agree(message: Message) -> None:
         and message.timestamp_ms > 0xFFFFFFFF
         and (message.key is None or len(message.key) < 256)
     )
+
+
+@settings(max_examples=60)
+@given(st.lists(MESSAGES, max_size=6))
+def test_the_keys_of_many_are_those_of_each(messages: list[Message]) -> None:
+    assert VerbatimKey().keys(messages) == [_whole(message) for message in messages]
 
 
 @settings(max_examples=60)
