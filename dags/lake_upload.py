@@ -3,8 +3,9 @@
 **Purpose.** Stores what Kafka has now of groups of the lake on object storage, exactly once, and ends: for groups that
 are declared with `run: schedule`, and for whoever wants all of it there at once (*Flush*).
 
-**When it runs.** At every full hour, and whenever a person starts it. Without a choice it takes the groups on a
-schedule, as far as their upload policy says that they are due; a run that finds none is skipped.
+**When it runs.** At the times that the groups' `schedule` declares (every full hour where it does not), and whenever a
+person starts it. It takes the groups whose time has come since its last run, started by a person without a choice all
+groups on a schedule, as far as their upload policy says that they are due; a run that finds none is skipped.
 
 **Must not run beside.** Nothing: a group's own stream may run meanwhile, both carry the same chains on, and each record
 is stored once. One run at a time, the next one waits.
@@ -16,7 +17,7 @@ still, a store that has been away for a minute) is mailed when it is found, once
 
 from __future__ import annotations
 
-from airflow.sdk import DAG, CronTriggerTimetable, Param, task
+from airflow.sdk import DAG, MultipleCronTriggerTimetable, Param, task
 
 from include.lake.run_params import UPLOADS, scheduled
 from include.settings.applications import Alerts
@@ -34,7 +35,7 @@ GROUPS, BY_SCHEDULE = scheduled(deployment)
 with DAG(
     dag_id="lake_upload",
     # Nothing on a schedule: only a person starts it.
-    schedule=CronTriggerTimetable("0 * * * *", timezone="UTC", run_immediately=False) if BY_SCHEDULE else None,
+    schedule=MultipleCronTriggerTimetable(*sorted(set(BY_SCHEDULE.values())), timezone="UTC") if BY_SCHEDULE else None,
     catchup=False,
     max_active_runs=1,
     is_paused_upon_creation=False,

@@ -13,6 +13,7 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import AfterValidator, Field, model_validator
 
 from include.errors import SettingsError, Terminal
+from include.lake.cron import HOURLY, Cron
 from include.lake.finalising.declared import Finalising
 from include.lake.formats.avro_container import AvroContainer, AvroContainerOptions
 from include.lake.formats.delimited_text import DelimitedText, DelimitedTextOptions
@@ -66,6 +67,11 @@ def _seen(patterns: tuple[str, ...]) -> tuple[str, ...]:
     return patterns
 
 
+def _cron(text: str) -> str:
+    Cron.parse(text)
+    return text
+
+
 class FormatDefinition(Strict):
     """Exactly one of them, with its options."""
 
@@ -108,6 +114,9 @@ class LakeGroup(Strict):
     )
     offset_step: int = Field(default=1_000_000, ge=1, description="backup only: a folder for so many offsets")
     run: Literal["stream", "schedule"] = Field(default="stream", description="always, or when the DAG lake_upload runs")
+    schedule: Annotated[str, AfterValidator(_cron)] = Field(
+        default=HOURLY, description="of a group with run: schedule: cron (UTC) of when it is stored"
+    )
     policy: UploadPolicies = Field(default_factory=UploadPolicies)
     finalise: Finalising = Field(default_factory=Finalising, description="partition groups only: when a date is over")
     rules: tuple[Rule, ...] = Field(min_length=1)
@@ -120,6 +129,8 @@ class LakeGroup(Strict):
                 raise ValueError(f"rules[{number}] of a {self.kind} group {wanted}")
         if self.kind == "partition" and "offset_step" in self.model_fields_set:
             raise ValueError("offset_step belongs to a backup; a partition group has names by its parsers")
+        if self.run == "stream" and "schedule" in self.model_fields_set:
+            raise ValueError("schedule belongs to a group with `run: schedule`; this one runs always")
         if self.kind == "backup" and "finalise" in self.model_fields_set:
             raise ValueError("finalise belongs to a partition group; a backup has no dates")
         return self

@@ -2,24 +2,42 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from include.errors import SettingsError
+from include.lake.cron import HOURLY, Cron
 from include.settings.deployment import Deployment
 
-__all__ = ["UPLOADS", "UploadRun", "scheduled"]
+__all__ = ["UPLOADS", "UploadRun", "due", "scheduled"]
 
 UPLOADS: Final = "lake_upload"
 """The application that such a run is, and so its run folder."""
 
 
-def scheduled(deployment: Deployment) -> tuple[list[str], list[str]]:
-    """The names of all groups of the lake, and of those that are declared as scheduled; no model is needed."""
+def scheduled(deployment: Deployment) -> tuple[list[str], dict[str, str]]:
+    """The names of all groups of the lake, and the schedule (cron) of each that has one; no model is needed.
+
+    Raises `SettingsError` for what is no schedule.
+    """
     groups = deployment.values.get("lake") or {}
-    runs = {str(name): group.get("run") if isinstance(group, dict) else None for name, group in groups.items()}
-    return sorted(runs), sorted(name for name, run in runs.items() if run == "schedule")
+    found = {}
+    for name, group in sorted(groups.items()):
+        if isinstance(group, dict) and group.get("run") == "schedule":
+            found[str(name)] = str(group.get("schedule", HOURLY))
+            try:
+                Cron.parse(found[str(name)])
+            except ValueError as error:
+                raise deployment.error(("lake", name, "schedule"), str(error), got=group["schedule"]) from error
+    return sorted(map(str, groups)), found
+
+
+def due(by_schedule: Mapping[str, str], last: dt.datetime | None, now: dt.datetime) -> list[str]:
+    """Those whose time came since the `last` run that went well, up to this one; without one, whose time is now."""
+    since = last or now - dt.timedelta(minutes=1)
+    return [name for name, cron in by_schedule.items() if Cron.parse(cron).came(since, now)]
 
 
 @dataclass(frozen=True)

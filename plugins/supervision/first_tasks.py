@@ -14,7 +14,7 @@ from airflow.sdk.exceptions import AirflowSkipException
 from include.audit.run_params import SearchAuditRun, refuse_findings
 from include.errors import Terminal, Transient
 from include.lake.backfill.run_params import BackfillRun
-from include.lake.run_params import UploadRun
+from include.lake.run_params import UploadRun, due
 from include.settings.environment import PROJECT_ROOT, state_folder
 from include.source.run_params import SnapshotRun, capture_application, refuse_unless_snapshotted
 from supervision.launch import application_environment
@@ -109,14 +109,23 @@ def judge_audit(report: str) -> int:
 
 
 def check_upload(
-    groups: Sequence[str], by_schedule: Sequence[str], params: Mapping[str, Any] | None = None
+    groups: Sequence[str],
+    by_schedule: Mapping[str, str],
+    params: Mapping[str, Any] | None = None,
+    dag_run: Any = None,
+    logical_date: Any = None,
+    prev_data_interval_end_success: Any = None,
 ) -> dict[str, Any]:
-    """The upload's arguments.
+    """The upload's arguments: of a run that Airflow has scheduled, groups whose time has come; `by_schedule`: cron.
 
     Raises:
         AirflowSkipException: no group was named, and none is on a schedule.
     """
-    asked = UploadRun.from_params(params or {}, groups, by_schedule)
+    scheduled = list(by_schedule)
+    if getattr(dag_run, "run_type", "") == "scheduled" and logical_date is not None:
+        # Not of this minute alone: a run that takes long lets others be left out.
+        scheduled = due(by_schedule, prev_data_interval_end_success or None, logical_date)
+    asked = UploadRun.from_params(params or {}, groups, scheduled)
     if asked is None:
         raise AirflowSkipException("no group of the lake is on a schedule: set `run: schedule`, or name one")
     return {"arguments": asked.arguments()}
