@@ -184,7 +184,7 @@ class Driver:
             self._ask_age(spot)
 
     def _check_current(self) -> None:
-        """Raise `Fenced` when another revision has taken over. A topic at a time: it takes all of them at its start."""
+        """Raise `Fenced` when a newer revision has taken over. A topic at a time: it takes all of them at its start."""
         there = {(spot.topic, spot.topic_id) for spot in self.planner.spots}
         self._live = {place: live for place, live in self._live.items() if place in there}
         if self._live:

@@ -70,11 +70,11 @@ def take_over(store: ObjectStore, topic: TopicKey, revision: int, partitions: in
 
 
 def require_current(store: ObjectStore, live: Live) -> None:
-    """Raise `Fenced` when another revision has taken the topic over since: nobody reads what this one writes."""
+    """Raise `Fenced` when a newer revision has taken the topic over since: nobody reads what this one writes."""
     now = read_pointer(store, live.topic).live
     if now is not None and now.generation != live.generation:
         raise Fenced(
-            "another revision of the group has taken this topic over",
+            "a newer revision of the group writes this topic",
             topic=live.topic.topic,
             generation=live.generation,
             now=now.generation,

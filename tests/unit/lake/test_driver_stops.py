@@ -152,7 +152,7 @@ def test_a_running_revision_is_fenced_when_a_newer_one_takes_over(world: Log) ->
     world.driver = world.started(GROUP.model_copy(update={"revision": 2}))
     world.driver.step()
     world.clock.advance(6)
-    with pytest.raises(Fenced, match="another revision"):
+    with pytest.raises(Fenced, match="newer revision"):
         old.step()
     world.run_for(70)
     assert world.stored("events", generation=2) == [(200, 301)]
