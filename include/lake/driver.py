@@ -18,7 +18,7 @@ from include.lake.generations import Live, require_current, take_over
 from include.lake.planner import SHRUNK_MS, Planner, Remade, Spot
 from include.lake.protocol import Head
 from include.lake.standing import check_log
-from include.lake.task import Outcome, Task, patience
+from include.lake.task import Outcome, Task
 from include.lake.upload_policy import Asked
 from include.log.ports import TopicInfo
 from include.store.object_store import ObjectStore
@@ -236,7 +236,8 @@ class Driver:
         return self._live[place]
 
     def _look_along(self, chain: ChainKey, start: int) -> Head:
-        return Chain(self._store, chain, start=start, pause=patience(self._clock)).head()
+        # Without patience: the next step looks again, and reports in between.
+        return Chain(self._store, chain, start=start).head()
 
     def _begin(self, asked: Asked) -> None:
         room = self._pool.slots - self.planner.busy

@@ -47,6 +47,8 @@ __all__ = ["SparkPool", "build", "require_honest", "run_application", "upload"]
 
 _PROBE_WRITERS = 8
 _PROBE_ROUNDS = 40
+# A driver that waits for a store that hangs reports nothing, and its guardian takes that for a stall.
+_DRIVER_WAITS_S = 10.0
 
 
 class SparkPool:
@@ -135,7 +137,7 @@ def build(
         pool = SparkPool(spark, Place.of(group, kafka, registry, settings, deployment.folder))
         report = Report(name)
         log = KafkaGroupLog(kafka.bootstrap, kafka.options)
-        store = store_of(settings)
+        store = store_of(settings, timeout_s=_DRIVER_WAITS_S)
         watcher: Watcher = report
         if incidents is not None:
             watcher = Watchers(report, incidents.of(name, group, partial(_cuts, store)))

@@ -133,6 +133,20 @@ def test_a_log_that_is_away_is_told_and_asked_again(world: World) -> None:
     assert world.stored("events") == [(0, 200)]
 
 
+def test_a_store_that_does_not_answer_holds_no_step_up(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else it would report nothing for so long that its guardian took it for a stall."""
+
+    def away(*_: object, **__: object) -> None:
+        raise Transient("no answer", system="s3")
+
+    world.make("events")
+    monkeypatch.setattr(world.store, "list", away)
+    began_s = world.clock.monotonic_s()
+    world.driver.step()
+    assert world.clock.monotonic_s() == began_s
+    assert [str(error) for error in world.away] == ["no answer (system='s3')"]
+
+
 def test_random_writes_restarts_and_failures_leave_each_offset_in_one_cut(world: World) -> None:
     chance = random.Random(5)
     world.make("events", 3)
