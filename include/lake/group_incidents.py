@@ -5,7 +5,8 @@
   each day while more come. Ends a day after the last one.
 * late: opens when what waits is older than its policy's age and a minute, one for the group, naming the worst
   partition. Ends when none has been over its policy by half a minute for a minute. Groups on a schedule have none.
-* standing: opens when partitions must not go on, one for all of a topic with the same cause. Ends when they went on.
+* standing: opens when partitions have not gone on for ten seconds and must not, one for all of a topic with the same
+  cause. Ends when they went on.
 """
 
 from __future__ import annotations
@@ -33,6 +34,8 @@ __all__ = ["GroupIncidents"]
 _OVER_MS: Final = 60_000
 _NEAR_MS: Final = 30_000
 _CALM_US: Final = 60_000_000
+# A topic that is deleted while it is stored stands still, too, until the next look at the topics.
+_STOOD_US: Final = 10_000_000
 _DAY_US: Final = 86_400_000_000
 _WEEK_US: Final = 7 * _DAY_US
 _MOST_LOST: Final = 20
@@ -49,6 +52,7 @@ class GroupIncidents(Watcher):
         self._troubles, self._untold = troubles, untold
         self._calm_us: int | None = None
         self._failing: dict[Spot, str] = {}
+        self._stood_us: dict[Spot, int] = {}
 
     def on_outcome(self, outcome: Outcome) -> None:
         """See `Watcher`."""
@@ -172,7 +176,11 @@ class GroupIncidents(Watcher):
 
     def _look_at_standing(self, stopped: Mapping[Spot, str], spots: set[Spot]) -> None:
         causes: dict[str, dict[Spot, str]] = {}
+        now_us = self._clock.now_us()
+        self._stood_us = {spot: self._stood_us.get(spot, now_us) for spot in stopped}
         for spot, reason in stopped.items():
+            if now_us - self._stood_us[spot] < _STOOD_US:
+                continue
             causes.setdefault(self._cause(spot, reason), {})[spot] = reason
         for key, reasons in causes.items():
             before = (self._ledger.find(key) or {}).get("partitions", [])

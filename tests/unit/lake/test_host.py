@@ -132,7 +132,7 @@ def test_what_a_person_must_know_is_told_with_the_progress_and_kept_beside_it(wo
     world.make("events")
     world.write("events", 300)
     world.fails[Spot("events", world.topics()[0].named_id, 0)] = Terminal("truncated")
-    steps = iter(range(100))
+    steps = iter(range(400))
     world.driver = Driver("raw", GROUP, world, world.store, world, world.clock, Watchers(world, watcher), "here")
     metrics = Metrics("lake")
     hosted = [(world.driver, Report("raw"))]

@@ -290,35 +290,44 @@ def test_partitions_that_stand_still_for_one_cause_are_one_incident_until_all_go
         world.fails[scene.spot(partition)] = Terminal(
             "the log was truncated", partition=partition, fix="Run `lyrebird lake audit` on the topic."
         )
-    first = only(scene.run(5))
+    first = only(scene.run(15))
     assert (first.kind, first.fix) == ("standing", "lyrebird lake audit events")
     assert first.text.startswith("raw stands still at events, partitions 0, 1: the log was truncated (partition=0")
     scene.restart()
-    assert [each.id for each in scene.run(5)] == [first.id]
+    assert [each.id for each in scene.run(15)] == [first.id]
     del world.fails[scene.spot(1)]
     scene.restart()
-    assert [each.id for each in scene.run(5)] == [first.id]
+    assert [each.id for each in scene.run(15)] == [first.id]
     del world.fails[scene.spot(0)]
     scene.restart()
-    assert scene.run(5) == []
+    assert scene.run(15) == []
     world.write("events", 250)
     world.fails[scene.spot(0)] = Terminal("the log was truncated", partition=0)
-    assert only(scene.run(5)).id != first.id
+    assert only(scene.run(15)).id != first.id
 
 
 def test_another_cause_at_the_same_topic_is_another_incident(scene: Scene) -> None:
     for partition, what in enumerate(("the log was truncated", "a commit cannot be read")):
         scene.world.write("events", 250, partition)
         scene.world.fails[scene.spot(partition)] = Terminal(what, fix="Go on under a higher `revision`.")
-    found = scene.run(5)
+    found = scene.run(15)
     assert [each.kind for each in found] == ["standing", "standing"]
     assert {each.fix for each in found} == {"lyrebird lake status --group raw --topic events"}
+
+
+def test_a_topic_that_is_deleted_while_it_is_stored_is_no_incident_but_its_loss(scene: Scene) -> None:
+    scene.world.write("events", 250)
+    scene.world.fails[scene.spot()] = Terminal("the topic was deleted or made anew while it was being stored")
+    assert scene.run(5) == []
+    scene.world.memory.admin().delete("events")
+    kinds = {each.kind for _ in range(15) for each in scene.run(1)}
+    assert kinds == {"lost"}
 
 
 def test_a_topic_that_is_gone_stands_still_no_more(scene: Scene) -> None:
     scene.world.write("events", 250)
     scene.world.fails[scene.spot()] = Terminal("the log was truncated")
-    assert only(scene.run(5)).kind == "standing"
+    assert only(scene.run(15)).kind == "standing"
     scene.world.memory.admin().delete("events")
     scene.world.make("even-more")
     assert [each.kind for each in scene.run(10)] == ["lost"]
@@ -355,7 +364,7 @@ def test_a_run_that_ends_for_what_stands_still_ends_with_that_incident(scene: Sc
     assert scene.incidents.on_end(ended).id.startswith("stopped:lake:")
     scene.world.write("events", 250)
     scene.world.fails[scene.spot()] = Terminal("the log was truncated")
-    standing = only(scene.run(5))
+    standing = only(scene.run(15))
     assert scene.incidents.on_end(ended).id == standing.id
 
 
