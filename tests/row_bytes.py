@@ -120,7 +120,7 @@ def _fixed(random: Random, each: Field) -> bytes:
         )
     if kind == "datetime_hires":
         raw = ((((year * 13 + month) * 32 + day) * 24 + hour) * 60 + minute) * 60 + second
-        return (raw * 10**each.a + part).to_bytes(size, "big")
+        return int(raw * 10**each.a + part).to_bytes(size, "big")
     if kind == "timestamp_hires":
         return random.randbytes(4) + part.to_bytes(size - 4, "big")
     if kind == "time":
@@ -131,7 +131,7 @@ def _fixed(random: Random, each: Field) -> bytes:
         clock = hour * 10_000 + minute * 100 + second
         return random.choice((clock, -clock)).to_bytes(3, "little", signed=True)
     if kind == "time_hires":
-        return (random.randrange(6_040_800) * 10**each.a + part).to_bytes(size, "big")
+        return int(random.randrange(6_040_800) * 10**each.a + part).to_bytes(size, "big")
     if kind == "timestamp":
         return random.randbytes(4) + fraction
     return _number(random, each)

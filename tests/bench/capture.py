@@ -81,14 +81,11 @@ def _write(server: Any, rows: int, transactions: int) -> dict[str, Log]:
         cursor.execute(CREATE)
         cursor.execute("SET GLOBAL max_binlog_size = 1073741824, sync_binlog = 0, innodb_flush_log_at_trx_commit = 0")
         logs = {}
-        for name, work in (
-            ("rows", lambda: fill(connection, rows)),
-            ("transactions", lambda: single_rows(connection, transactions)),
-        ):
+        for name, work, count in (("rows", fill, rows), ("transactions", single_rows, transactions)):
             cursor.execute("FLUSH BINARY LOGS")
             cursor.execute("SHOW MASTER STATUS")
             file = cursor.fetchone()[0]
-            work()
+            work(connection, count)
             cursor.execute("SHOW MASTER STATUS")
             logs[name] = Log(server.data / file, int(cursor.fetchone()[1]))
         cursor.execute("FLUSH BINARY LOGS")

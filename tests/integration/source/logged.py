@@ -40,7 +40,7 @@ class Wire:
         self._socket.sendall(struct.pack("<I", len(command))[:3] + b"\0" + command)
 
     def recv(self, size: int) -> bytes:
-        return self._socket.recv(size)
+        return bytes(self._socket.recv(size))
 
     def settimeout(self, seconds: float | None) -> None:
         self._socket.settimeout(seconds)
