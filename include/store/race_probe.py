@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Final, Literal, get_args
 
-from include.errors import BackPressure, Transient
+from include.errors import BackPressure, Terminal, Transient
 from include.store.object_store import ObjectInfo, ObjectStore
 
 __all__ = ["Race", "RaceVerdict", "race"]
@@ -38,19 +38,34 @@ class RaceVerdict:
 def race(stores: Sequence[ObjectStore], name: str, *, rounds: int = 40) -> RaceVerdict:
     """Race a writer for each of `stores` (all of one bucket) on fresh keys under `_probe/<name>/`, removed after.
 
-    `_probe/kept`, an empty object, stays. `name` must be new with each call. Raises what the store raises, except that
-    a writer whose outcome is unknown (`Transient`, `BackPressure`) counts as neither winner nor loser.
+    They stay where the account may not delete: a lifecycle rule of the bucket takes them then. `_probe/kept`, an empty
+    object, stays always. `name` must be new with each call. Raises what the store raises, except that a writer whose
+    outcome is unknown (`Transient`, `BackPressure`) counts as neither winner nor loser.
     """
     # Where keys are files, a server removes a folder with its last one: not under others that race beside this.
     stores[0].put_if_absent(_KEPT, b"")
     broken: list[str] = []
+    removes = True
     with ThreadPoolExecutor(len(stores)) as pool:
         for kind in get_args(Race):
             for number in range(rounds):
-                problem = _round(pool, stores, kind, f"_probe/{name}/{kind}/{number:04d}")
+                key = f"_probe/{name}/{kind}/{number:04d}"
+                try:
+                    problem = _round(pool, stores, kind, key)
+                finally:
+                    removes = removes and _removed(stores[0], key)
                 if problem:
                     broken.append(f"{kind}, round {number}: {problem}")
     return RaceVerdict(len(stores), rounds, tuple(broken))
+
+
+def _removed(store: ObjectStore, key: str) -> bool:
+    """False where the store refuses it: those who write need no right to delete."""
+    try:
+        store.delete(key)
+    except Terminal:
+        return False
+    return True
 
 
 def _round(pool: ThreadPoolExecutor, stores: Sequence[ObjectStore], kind: Race, key: str) -> str:
@@ -70,11 +85,8 @@ def _round(pool: ThreadPoolExecutor, stores: Sequence[ObjectStore], kind: Race, 
         except (Transient, BackPressure):
             return None
 
-    try:
-        outcomes = list(pool.map(write, range(len(stores))))
-        found = stores[0].get(key)
-    finally:
-        stores[0].delete(key)
+    outcomes = list(pool.map(write, range(len(stores))))
+    found = stores[0].get(key)
     winners = [writer for writer, won in enumerate(outcomes) if won]
     if len(winners) > 1:
         return f"{len(winners)} winners"
