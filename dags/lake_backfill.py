@@ -93,9 +93,15 @@ with DAG(
         "source": Param(
             "raw",
             type="string",
-            enum=["raw", "kafka"],
+            enum=["raw", "kafka", "secor"],
             title="Source",
-            description="raw: objects of the backup group; kafka: the log, while it has the records.",
+            description="raw: objects of the backup group; kafka: the log, while it has them; secor: its archive.",
+        ),
+        "raw": Param(
+            None,
+            type=["null", "string"],
+            title="Raw copy",
+            description="The backup group (empty: the only one with the topic), or the folder of Secor's archive.",
         ),
         "group": Param(
             None,

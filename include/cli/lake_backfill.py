@@ -29,13 +29,13 @@ run_option = click.option("--run", required=True, help="The run's name, as `lake
 @click.option("--as-of", default="", help="The parser as it was declared at a time: 2026-11-21T00:00Z.")
 @click.option(
     "--source",
-    type=click.Choice(["raw", "kafka"]),
+    type=click.Choice(["raw", "kafka", "secor"]),
     default="raw",
     show_default=True,
-    help="Records of the raw copy, or of Kafka while it has them.",
+    help="Records of the raw copy, of Kafka while it has them, or of an archive that Secor wrote.",
 )
 @click.option("--group", default="", help="The partition group. Default: the only one with the topic.")
-@click.option("--raw", default="", help="The backup group. Default: the only one with the topic.")
+@click.option("--raw", default="", help="The backup group. Default: the only one with the topic. Or Secor's folder.")
 @life_option
 @click.option("--run", default="", help=_PLANS_RUN)
 @click.option("--plan", is_flag=True, help="Say what would be made again from what, and write nothing.")

@@ -14,8 +14,8 @@ from include.lake.parsing.zones import zone
 
 __all__ = ["Asked", "Days", "Offsets", "Origin", "parse_offsets", "span_ms"]
 
-Origin = Literal["raw", "kafka"]
-"""raw: the objects of a backup group; kafka: the log, while it has the records."""
+Origin = Literal["raw", "kafka", "secor"]
+"""raw: the objects of a backup group; kafka: the log, while it has the records; secor: an archive that Secor wrote."""
 
 Offsets = Mapping[int, tuple[int, int]]
 """By Kafka partition [from, until)."""
@@ -49,7 +49,7 @@ class Asked:
     """One request. Exactly one of `days` and `offsets` is given; at most one of `version` and `as_of`.
 
     Without `version` and `as_of` the parser is what the deployment declares now. `raw` is the backup group's name where
-    records come from it, else "".
+    records come from it, the archive's folder in the bucket where they come from Secor, else "".
     """
 
     group: str

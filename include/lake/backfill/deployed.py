@@ -64,7 +64,7 @@ class Deployed:
         group = self.groups[asked.group]
         means = Means(self.deployment.folder, ConfluentRegistry(self.registry.url) if self.registry else None)
         log = KafkaRanges(self.kafka.bootstrap, self.kafka.options) if asked.origin == "kafka" else None
-        raw_prefix = self.groups[asked.raw].prefix if asked.raw else ""
+        raw_prefix = self.groups[asked.raw].prefix if asked.origin == "raw" else asked.raw
         return make_plan(self.bucket, asked, group, means, raw_prefix=raw_prefix, log=log, topic_id=request.topic_id)
 
     def place(self, asked: Asked) -> Place:

@@ -146,7 +146,8 @@ class BackfillPlan:
     def lines(self) -> list[str]:
         """For a person."""
         asked = self.asked
-        source = f"raw objects of group {asked.raw}" if self.raw else "Kafka"
+        sources = {"raw": f"raw objects of group {asked.raw}", "secor": f"Secor's archive below {asked.raw}"}
+        source = sources.get(asked.origin, "Kafka")
         lines = [
             f"backfill of {asked.topic} in group {asked.group}: {asked.what}, parser {asked.parser}, from {source}"
         ]

@@ -15,6 +15,7 @@ from include.lake.backfill.asked import Asked, span_ms
 from include.lake.backfill.configuration import fingerprint, narrowed, zones_of
 from include.lake.backfill.followed import Followed, live_cuts, only_life, partitions_of, read_instead
 from include.lake.backfill.plan import BackfillPlan, PlannedCut, Source
+from include.lake.backfill.secor_ranges import archived
 from include.lake.chain import give_up
 from include.lake.chain_key import ChainKey, TopicKey
 from include.lake.cut import Commit
@@ -54,9 +55,11 @@ def make_plan(
 ) -> BackfillPlan:
     """The plan of what is asked for in a partition group.
 
-    `raw_prefix` is the backup group's folder, or `log` the log, by the request's origin. Raises `Terminal` where there
-    is nothing to do, where the source does not have all records that the cuts had, and where the parser asked for
-    would cut elsewhere; `SettingsError` for a request that fits no group.
+    `raw_prefix` is the folder of the backup group or of Secor's archive, or `log` the log, by the request's origin.
+    What an archive misses shows when cuts are compared, as nothing tells how many records it should have.
+
+    Raises `Terminal` where there is nothing to do, where the source does not have all records that the cuts had, and
+    where the parser asked for would cut elsewhere; `SettingsError` for a request that fits no group.
     """
     store = bucket.store
     wanted = narrowed(group, asked)
@@ -74,9 +77,9 @@ def make_plan(
     _check_borders(logics_of(asked.group, wanted, asked.topic, means), chosen)
     raw: TopicKey | None = None
     sources: list[Source] = []
-    if asked.origin == "raw":
+    if asked.origin != "kafka":
         raw = TopicKey(raw_prefix, topic.topic, topic.topic_id)
-        sources = _sources(bucket, raw, chosen)
+        sources = (_sources if asked.origin == "raw" else _archived)(bucket, raw, chosen)
     elif log is not None:
         _check_log(log, topic, chosen)
     cuts = tuple(_planned(partition, live, read) for partition, live, read in chosen)
@@ -192,6 +195,25 @@ def _sources(bucket: Bucket, raw: TopicKey, chosen: Sequence[_Chosen]) -> list[S
             fix="Wait until the backup has them, leave them out by --offsets, or take them from Kafka: --source kafka.",
         )
     return sources
+
+
+def _archived(bucket: Bucket, raw: TopicKey, chosen: Sequence[_Chosen]) -> list[Source]:
+    """The objects of Secor's archive that may have something of these cuts; `Terminal` where it has nothing."""
+    archive = archived(bucket.store, raw.prefix, raw.topic)
+    found = {
+        source
+        for partition, live, _ in chosen
+        for source in archive.sources(partition, live.commit.first, live.commit.next)
+    }
+    if not found:
+        raise Terminal(
+            "Secor's archive has nothing of this",
+            topic=raw.topic,
+            prefix=raw.prefix,
+            partitions=archive.partitions,
+            fix="Name its folder as Secor's secor.s3.path has it: --raw.",
+        )
+    return sorted(found)
 
 
 def _stored(bucket: Bucket, raw: TopicKey, pointer: Pointer, partition: int, first: int, until: int) -> list[Commit]:

@@ -22,8 +22,8 @@ class Request:
     """Texts as commands have them; what is "" or None is left out.
 
     `since` and `until` are days (both included; one day without `until`), `as_of` a time with its zone, `group` the
-    partition group and `raw` the backup group (default: the only one that has the topic), `run` the run's name
-    (default: the plan's own).
+    partition group and `raw` the backup group (default: the only one that has the topic; from Secor the folder of its
+    archive), `run` the run's name (default: the plan's own).
     """
 
     topic: str
@@ -51,8 +51,15 @@ class Request:
             version=self.version,
             as_of=_time(self.as_of) if self.as_of else None,
             origin=self.source,
-            raw=group_of(groups, self.topic, "backup", self.raw, "--raw") if self.source == "raw" else "",
+            raw=self._raw(groups),
         )
+
+    def _raw(self, groups: Mapping[str, LakeGroup]) -> str:
+        if self.source == "raw":
+            return group_of(groups, self.topic, "backup", self.raw, "--raw")
+        if self.source == "secor" and not self.raw:
+            raise SettingsError("where is Secor's archive?", fix="Name its folder in the bucket: --raw.")
+        return self.raw.strip("/") if self.source == "secor" else ""
 
     def arguments(self) -> list[str]:
         """Of a command or a program that takes a request: the same one."""

@@ -15,6 +15,7 @@ from include.errors import BackPressure, LyrebirdError, Terminal, Transient
 from include.lake.adoption import joined_gaps
 from include.lake.backfill.plan import BackfillPlan, PlannedCut
 from include.lake.backfill.raw_ranges import RawRanges
+from include.lake.backfill.secor_ranges import SecorRanges
 from include.lake.chain import Chain
 from include.lake.chain_key import TopicKey
 from include.lake.cut import Commit
@@ -38,10 +39,11 @@ _MOST_TRIES: Final = 10
 
 @dataclass(frozen=True, slots=True)
 class Rewrite(Task):
-    """Cuts that follow on each other. `raw` is the backup's folder, None where records come from Kafka."""
+    """Cuts that follow on each other. `raw` is the folder of the backup or (`secor`) the archive, None for Kafka."""
 
     cuts: tuple[tuple[int, int], ...] = ()
     raw: str | None = None
+    secor: bool = False
 
 
 def tasks_of(
@@ -79,6 +81,7 @@ def _task(plan: BackfillPlan, run: list[PlannedCut], generation: int, writer: st
         writer=writer,
         cuts=tuple((cut.first, cut.next) for cut in run),
         raw=plan.raw.prefix if plan.raw else None,
+        secor=plan.asked.origin == "secor",
     )
 
 
@@ -100,7 +103,7 @@ def _make_cuts(task: Rewrite, means: Means, on_commit: OnCommit) -> None:
     spot, pause = task.range.spot, patience(means.clock)
     target = Chain(means.store, task.chain, pause=pause)
     reader: LogCuts | None = None
-    source: RawRanges | None = None
+    source: RawRanges | SecorRanges | None = None
     for first, until in task.cuts:
         commit = target.commit(first)
         if commit is None:
@@ -108,7 +111,10 @@ def _make_cuts(task: Rewrite, means: Means, on_commit: OnCommit) -> None:
                 # Not before it is needed: a run that goes on has little left to read.
                 if task.raw is not None:
                     raw = TopicKey(task.raw, spot.topic, spot.topic_id)
-                    source = RawRanges(means.store, raw, spot.partition, first, task.range.until, pause)
+                    if task.secor:
+                        source = SecorRanges(means.store, raw, spot.partition, task.range.until, pause)
+                    else:
+                        source = RawRanges(means.store, raw, spot.partition, first, task.range.until, pause)
                 reader = LogCuts(source or means.log, task.chain, means.logics, means.folder / "cut", task.max_bytes)
             plan = Plan(until, "backfill", task.range.policy, task.writer, exact=True)
             try:
@@ -128,10 +134,10 @@ def _make_cuts(task: Rewrite, means: Means, on_commit: OnCommit) -> None:
 
 @dataclass(frozen=True)
 class _Replay:
-    """`CutReader` over a raw copy, which knows what Kafka had lost when it was made."""
+    """`CutReader` over a raw copy or an archive, which knows what Kafka had lost, or it does not reach."""
 
     cuts: LogCuts
-    source: RawRanges
+    source: RawRanges | SecorRanges
 
     def read(self, wanted: ReadRange) -> LocalCut:
         """See `CutReader`."""

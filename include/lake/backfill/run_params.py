@@ -78,6 +78,7 @@ class BackfillRun:
             as_of=str(params.get("as_of") or ""),
             source=chosen,
             group=group,
+            raw=str(params.get("raw") or ""),
             run=_name(run_id),
         )
         return cls(request, bool(params.get("dry_run")), bool(params.get("accept_differences")))
