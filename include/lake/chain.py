@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bisect
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
 import orjson
@@ -24,6 +25,8 @@ SUMMARY_COMMITS: Final = 1000
 
 # A page of a listing holds 1,000 keys, two of each cut.
 _HINT_COMMITS: Final = 400
+_AT_ONCE: Final = 8
+_MOST_AHEAD: Final = 256
 
 
 def give_up(_attempt: int, error: Transient | BackPressure) -> None:
@@ -123,11 +126,7 @@ class Chain:
         self._runner.ask(lambda: self._store.put_if_absent(self.key.summary(commits[0].first), body))
 
     def _write_summary(self, firsts: list[int]) -> None:
-        found = [self.commit(first) for first in firsts]
-        if None in found:
-            first = firsts[found.index(None)]
-            raise self._hole(first, first)
-        self.put_summary([commit for commit in found if commit])
+        self.put_summary(list(self._each(firsts)))
 
     def _commits(self, since: int) -> Iterator[Commit]:
         """All that may end after `since`, and perhaps some before."""
@@ -136,15 +135,26 @@ class Chain:
         cursor = kept[0] - 1 if kept and kept[0] <= since else -1
         for summary in [*kept, None]:
             firsts = self._firsts(cursor, summary)
-            for first in firsts[max(0, bisect.bisect_right(firsts, since) - 1) :]:
-                commit = self.commit(first)
-                if commit is None:
-                    raise self._hole(first, first)
-                yield commit
+            yield from self._each(firsts[max(0, bisect.bisect_right(firsts, since) - 1) :])
             if summary is not None:
                 found = self._summary(summary)
                 yield from found
                 cursor = found[-1].first
+
+    def _each(self, firsts: Sequence[int]) -> Iterator[Commit]:
+        """Their commits, more and more of them asked for ahead: whoever wants the first few waits for no others."""
+        begin, ahead = 0, 1
+        while some := firsts[begin : begin + ahead]:
+            if len(some) == 1:
+                found = [self.commit(some[0])]
+            else:
+                with ThreadPoolExecutor(min(_AT_ONCE, len(some))) as pool:
+                    found = list(pool.map(self.commit, some))
+            for first, commit in zip(some, found, strict=True):
+                if commit is None:
+                    raise self._hole(first, first)
+                yield commit
+            begin, ahead = begin + ahead, min(2 * ahead, _MOST_AHEAD)
 
     def _firsts(self, after: int, before: int | None) -> list[int]:
         """Of the commits with after < first < before, by listing."""

@@ -368,3 +368,19 @@ def test_a_run_that_only_looks_reads_no_log() -> None:
 
     with pytest.raises(Terminal, match="only looks"):
         Runner(MemoryStore(), chain_module.give_up).run(steps())
+
+
+def test_commits_are_asked_for_ahead_more_and_more_and_come_in_order(tmp_path: Path) -> None:
+    store = Moody()
+    chain = Chain(store, KEY)
+    chain.advance(plan(90), Numbers(tmp_path, most=1), lambda _: None)
+    store.calls.clear()
+    commits = Chain(store, KEY).commits()
+    assert next(commits).first == 0
+    assert store.calls.count("get") == 1
+    assert [commit.first for commit in commits] == list(range(1, 90))
+    assert store.calls.count("get") == 90
+    store.delete(KEY.commit(70))
+    store.delete(KEY.intent(70))
+    with pytest.raises(Terminal, match="a hole in the chain"):
+        list(Chain(store, KEY).commits())
