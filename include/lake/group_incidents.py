@@ -152,7 +152,8 @@ class GroupIncidents(Watcher):
         }
         worst = max(overdue_ms, key=lambda spot: overdue_ms[spot], default=None)
         most_ms = 0 if worst is None else overdue_ms[worst]
-        if most_ms > _NEAR_MS:
+        if most_ms > _NEAR_MS or self._troubles.there:
+            # What stands in a system's way says nothing of its own delay: that is neither over nor anew.
             self._calm_us = None
         elif self._calm_us is None:
             self._calm_us = now_us

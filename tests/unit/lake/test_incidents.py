@@ -199,6 +199,18 @@ def test_records_that_wait_longer_than_their_policy_and_a_minute_are_one_inciden
     assert only(scene.run(130)).id != late.id
 
 
+def test_a_delay_that_a_systems_trouble_covers_is_still_the_same_afterwards(scene: Scene) -> None:
+    world = scene.world
+    scene.run(2)
+    world.write("events", 5)
+    world.fails[scene.spot()] = Transient("a task was lost", system="spark")
+    late = only(scene.run(130))
+    world.fails[scene.spot()] = KAFKA_AWAY
+    assert [each.kind for each in scene.run(200)] == ["late", "log"]
+    world.fails[scene.spot()] = Transient("a task was lost", system="spark")
+    assert late.id in {each.id for each in scene.run(200)}
+
+
 def test_an_old_backlog_is_late_only_when_it_does_not_go_down(scene: Scene) -> None:
     world = scene.world
     world.write("events", 5)
