@@ -17,7 +17,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Literal
+from typing import Final, Literal
 
 from pydantic import Field
 
@@ -28,6 +28,9 @@ __all__ = ["Asked", "Decision", "Due", "Standing", "TopicPolicy", "UploadPolicie
 Due = Literal["size", "age", "flush", "ending"]
 """Why a cut is made: those reasons of an intent that a policy has."""
 
+# Whoever reads an object holds it in memory.
+_MOST_BYTES: Final = 5 << 30
+
 Asked = Literal["", "flush", "ending"]
 """flush: somebody asked for all there is; ending: the run ends and leaves nothing behind."""
 
@@ -35,7 +38,9 @@ Asked = Literal["", "flush", "ending"]
 class UploadPolicy(Strict):
     """What holds for one topic. Bytes are those of the files, as they are stored."""
 
-    max_bytes: int = Field(default=200_000_000, ge=1)
+    max_bytes: int = Field(
+        default=200_000_000, ge=1, le=_MOST_BYTES, description="who reads an object holds it in memory"
+    )
     max_age_s: int = Field(default=3600, ge=1)
     max_records: int = Field(default=2_000_000, ge=1, description="of offsets in a cut, whatever their size")
     record_bytes: int = Field(default=1024, ge=1, description="what an offset is taken to need until commits tell")
@@ -50,7 +55,7 @@ class TopicPolicy(Strict):
     """Other values for the topics of a pattern (`*`, `?`); what is left out stays as the group has it."""
 
     topics: str = Field(min_length=1)
-    max_bytes: int | None = Field(default=None, ge=1)
+    max_bytes: int | None = Field(default=None, ge=1, le=_MOST_BYTES)
     max_age_s: int | None = Field(default=None, ge=1)
     max_records: int | None = Field(default=None, ge=1)
     record_bytes: int | None = Field(default=None, ge=1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
@@ -167,3 +168,10 @@ def test_explanations_say_what_holds_what_waits_and_what_follows() -> None:
     ]
     assert explain(POLICY, replace(BUSY, known_bytes=7), NOW)[1].endswith("about 7 bytes (as they were read)")
     assert explain(POLICY, replace(BUSY, end=5), NOW)[1:] == ["nothing waits: all up to offset 5 is committed"]
+
+
+def test_no_cut_is_bigger_than_a_reader_can_hold() -> None:
+    for kind in (UploadPolicy, partial(TopicPolicy, topics="*")):
+        assert kind(max_bytes=5 << 30).max_bytes == 5 << 30
+        with pytest.raises(ValidationError):
+            kind(max_bytes=(5 << 30) + 1)
