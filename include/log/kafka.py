@@ -19,7 +19,7 @@ from confluent_kafka.admin import AdminClient
 from include.clock import Clock, SystemClock
 from include.errors import Terminal, Transient
 from include.log.kafka_admin import KafkaAdmin
-from include.log.kafka_errors import AT_END, NOT_HELD, Connection, Options
+from include.log.kafka_errors import AT_END, LEADERLESS, NOT_HELD, Connection, Options
 from include.log.kafka_writer import KafkaWriter
 from include.log.ports import Record
 
@@ -27,15 +27,6 @@ __all__ = ["KafkaAdmin", "KafkaReader", "KafkaWriter"]
 
 _POLL_S: Final = 0.1
 _BATCH: Final = 1000
-# Of a topic that was made just now, or while a broker that has come back finds its way to the newest metadata.
-_LEADERLESS: Final = frozenset(
-    {
-        KafkaError.NOT_LEADER_FOR_PARTITION,
-        KafkaError.LEADER_NOT_AVAILABLE,
-        KafkaError.UNKNOWN_LEADER_EPOCH,
-        KafkaError.FENCED_LEADER_EPOCH,
-    }
-)
 _COMMITTED: Final = IsolationLevel.READ_COMMITTED
 _ALL: Final = IsolationLevel.READ_UNCOMMITTED
 _EARLIEST: Final[Any] = admin.OffsetSpec.earliest()  # type: ignore[attr-defined, no-untyped-call]
@@ -177,10 +168,14 @@ class KafkaReader:
                         asked, isolation_level=isolation, request_timeout=self._timeout_s
                     )
                     found = {at: future.result(self._timeout_s + 1).offset for at, future in futures.items()}
+                # While a broker comes back the client may answer with -1001, without an error.
+                if all(offset >= 0 for offset in found.values()):
                     return {(at.topic, at.partition): offset for at, offset in found.items()}
+                if self._clock.monotonic_s() > until_s:
+                    raise self._connection.unreachable(what, **details)
             except Transient as error:
                 cause = error.__cause__
-                moves = isinstance(cause, KafkaException) and cause.args[0].code() in _LEADERLESS
+                moves = isinstance(cause, KafkaException) and cause.args[0].code() in LEADERLESS
                 if not moves or self._clock.monotonic_s() > until_s:
                     raise
             self._clock.sleep(0.05)

@@ -14,7 +14,7 @@ from confluent_kafka import KafkaError, KafkaException
 
 from include.errors import Fenced, LyrebirdError, Restart, Terminal, Transient
 
-__all__ = ["AT_END", "NOT_HELD", "PURGED", "UNKNOWN_TOPIC", "Connection", "Options"]
+__all__ = ["AT_END", "LEADERLESS", "NOT_HELD", "PURGED", "UNKNOWN_TOPIC", "Connection", "Options"]
 
 Options = Mapping[str, str | int | bool]
 """Configuration of librdkafka by its own names (`security.protocol`, …); it wins over ours."""
@@ -31,6 +31,15 @@ _FENCED: Final = {
 AT_END: Final = KafkaError._PARTITION_EOF
 PURGED: Final = {KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT}
 NOT_HELD: Final = {KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE}
+# Of a topic that was made just now, or while a broker that has come back finds its way to the newest metadata.
+LEADERLESS: Final = frozenset(
+    {
+        KafkaError.NOT_LEADER_FOR_PARTITION,
+        KafkaError.LEADER_NOT_AVAILABLE,
+        KafkaError.UNKNOWN_LEADER_EPOCH,
+        KafkaError.FENCED_LEADER_EPOCH,
+    }
+)
 UNKNOWN_TOPIC: Final = {KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION}
 _DENIED: Final = {
     KafkaError.TOPIC_AUTHORIZATION_FAILED,

@@ -12,7 +12,8 @@ from typing import Any, Final, Literal, Protocol
 from confluent_kafka import IsolationLevel, KafkaException, TopicCollection, TopicPartition, admin
 from confluent_kafka.admin import AdminClient
 
-from include.log.kafka_errors import UNKNOWN_TOPIC, Connection, Options
+from include.errors import Transient
+from include.log.kafka_errors import LEADERLESS, UNKNOWN_TOPIC, Connection, Options
 from include.log.plan import Partition
 from include.log.ports import LogReader, TopicAdmin, TopicInfo
 
@@ -62,6 +63,17 @@ class KafkaSurvey:
         """See `Survey`."""
         if not partitions:
             return {}
+        try:
+            return self._offsets(partitions, edge)
+        except Transient as error:
+            cause = error.__cause__
+            if not isinstance(cause, KafkaException) or cause.args[0].code() not in LEADERLESS:
+                raise
+        # The client goes on asking the leader that it knows until it hears of another one.
+        self.topics({topic for topic, _ in partitions})
+        return self._offsets(partitions, edge)
+
+    def _offsets(self, partitions: Collection[Partition], edge: Edge) -> dict[Partition, int]:
         asked = {TopicPartition(topic, p): _SPECS[edge] for topic, p in partitions}
         with self._connection.asking("list offsets"):
             # Only with this isolation level is "latest" the last stable offset.
@@ -71,8 +83,12 @@ class KafkaSurvey:
         found: dict[Partition, int] = {}
         for at, future in futures.items():
             answer = self._answer(future, "list offsets", topic=at.topic, partition=at.partition)
-            if answer is not None:
-                found[at.topic, at.partition] = answer.offset
+            if answer is None:
+                continue
+            if answer.offset < 0:
+                # While a broker comes back the client may answer so, without an error.
+                raise self._connection.unreachable("list offsets", topic=at.topic, partition=at.partition)
+            found[at.topic, at.partition] = answer.offset
         return found
 
     def _answer(self, future: Any, what: str, **place: Any) -> Any:
