@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -24,11 +25,12 @@ from include.local.shop.generator import Shop
 from include.local.shop.truth import truth
 from include.local.stack import Stack
 from include.settings.deployment import Deployment
+from include.settings.environment import deployment_folder
 
 
 @dataclass
 class Platform:
-    """The running platform, and what a test does with it."""
+    """The running platform, and what a test does with it. Its deployment files are a copy that tests may add to."""
 
     state: Path
     stack: Stack
@@ -36,6 +38,7 @@ class Platform:
     airflow: Airflow
     index: OrdersIndex
     shop_server: ShopServer
+    deployment: Path
     seed: int = field(default=100)
 
     def run_folder(self, application: str) -> dict[str, Any]:
@@ -126,6 +129,8 @@ def platform(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Platform]:
     stack = Stack(state=state, free_ports=True)
     saved = dict(os.environ)
     try:
+        deployment = shutil.copytree(deployment_folder(), state / "deployment")
+        os.environ["LYREBIRD_DEPLOYMENT"] = str(deployment)
         env = stack.up()
         os.environ.update({name: value for name, value in env.items() if name.startswith("LYREBIRD_")})
         os.environ["LYREBIRD_STATE"] = str(state)
@@ -136,7 +141,8 @@ def platform(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Platform]:
         airflow = Airflow(
             env["LYREBIRD_AIRFLOW"], env["LYREBIRD_AIRFLOW_USER"], env["LYREBIRD_AIRFLOW_PASSWORD"], SystemClock()
         )
-        found = Platform(state, stack, env, airflow, OrdersIndex(env["LYREBIRD_ELASTICSEARCH"]), shop_server)
+        index = OrdersIndex(env["LYREBIRD_ELASTICSEARCH"])
+        found = Platform(state, stack, env, airflow, index, shop_server, deployment)
         snapshot = pipeline.start(airflow, [ORDER_SEARCH])
         assert snapshot is not None
         pipeline.await_snapshot(airflow, snapshot)
