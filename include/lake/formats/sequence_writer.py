@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import hashlib
 from abc import ABC, abstractmethod
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
-from itertools import count, repeat
+from itertools import accumulate, chain, count
+from operator import add
 from struct import Struct
 from typing import BinaryIO, Final
 
@@ -135,29 +137,33 @@ class RecordWriter(_Body):
 
     def write(self, messages: Sequence[Message]) -> None:
         """Add messages; every `SYNC_INTERVAL` what has gathered goes to the stream."""
-        length, lengths = _LENGTH.pack, _LENGTHS.pack
-        values = self._layout.values(messages)
-        prefixes: Iterator[bytes] | Sequence[bytes]
+        keys, values = self._layout.keys(messages), self._layout.values(messages)
+        prefixes = list(map(_LENGTH.pack, map(len, values)))
         if self._compress:
-            compress = self._compress
-            prefixes, values = repeat(b""), [compress(length(len(value)) + value) for value in values]
-        else:
-            prefixes = [length(len(value)) for value in values]
-        position, due = self._position, self._due
-        parts = self._parts
-        for key, prefix, value in zip(self._layout.keys(messages), prefixes, values, strict=False):
-            if position >= due:
-                parts += (ESCAPE, self._sync)
-                self._marks.append(position + 4)
-                position += 4 + SYNC_BYTES
-                due = position + SYNC_INTERVAL
-                self._put(b"".join(parts))
-                parts.clear()
-            key_bytes = len(key)
-            size = key_bytes + len(prefix) + len(value)
-            parts += (lengths(size, key_bytes), key, prefix, value)
-            position += 8 + size
-        self._position, self._due = position, due
+            values = list(map(self._compress, map(add, prefixes, values)))
+            prefixes = [b""] * len(values)
+        inside = 0 if self._compress else 4
+        key_bytes = list(map(len, keys))
+        sizes = [size + inside + more for size, more in zip(key_bytes, map(len, values), strict=True)]
+        heads = list(map(_LENGTHS.pack, sizes, key_bytes))
+        # Where each record begins, and the last one ends, if no marker came in between.
+        places = list(accumulate([8 + size for size in sizes], initial=self._position))
+        markers, done, parts = 0, 0, self._parts
+        while True:
+            until = bisect_left(places, self._due - markers, done, len(keys))
+            parts += chain.from_iterable(
+                zip(heads[done:until], keys[done:until], prefixes[done:until], values[done:until], strict=True)
+            )
+            if until == len(keys):
+                break
+            parts += (ESCAPE, self._sync)
+            self._marks.append(places[until] + markers + 4)
+            markers += 4 + SYNC_BYTES
+            self._due = places[until] + markers + SYNC_INTERVAL
+            self._put(b"".join(parts))
+            parts.clear()
+            done = until
+        self._position = places[-1] + markers
         self._records += len(messages)
 
     def _flush(self) -> None:

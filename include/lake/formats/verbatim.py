@@ -30,13 +30,13 @@ _SHORTEST: Final = 25
 # What a key begins with, by the first byte of its offset; a timestamp takes eight bytes since 1970-02-20.
 _HEADS: Final = {0xCE: Struct(">HBIHQBB"), 0xCF: Struct(">HBQHQBB")}
 _USUAL_TAILS: Final = {_ENDS[kind][flags]: (kind, flags) for kind in _KINDS for flags in range(4)}
-# How most keys begin, with their length in front: offsets from, to, the first byte of one, all up to the record's key.
+# How most keys begin, with their length in front: offsets from, to, the first byte of one, all up to the record's key
+# or, as the last one has it, up to that key's bytes.
 _STARTS: Final = (
-    (0x10000, 0xFFFFFFFF, 0xCE, Struct(">IHBIHQH")),
-    (0x100000000, 0xFFFFFFFFFFFFFFFF, 0xCF, Struct(">IHBQHQH")),
+    (0x10000, 0xFFFFFFFF, 0xCE, Struct(">IHBIHQH"), Struct(">IHBIHQHB")),
+    (0x100000000, 0xFFFFFFFFFFFFFFFF, 0xCF, Struct(">IHBQHQH"), Struct(">IHBQHQHB")),
 )
 _LEAST_LONG: Final = 0x100000000
-_BYTES: Final = [bytes((size,)) for size in range(0x100)]
 _NAMES: Final = {1, 2, 3, 4, 5, 6}
 # Any text has bytes this way and any such bytes are one text, surrogates included.
 _UTF8: Final = ("utf-8", "surrogatepass")
@@ -143,11 +143,10 @@ class VerbatimKey:
         """The maps, each behind its length."""
         if not messages:
             return []
-        least, most, mark, start = _STARTS[messages[-1].offset >= _LEAST_LONG]
-        begin, ends, sizes = start.pack, _ENDS, _BYTES
-        # All but the length, which does not count itself, and but the key with its own.
-        size_null = start.size - 4 + 6
-        size_key = size_null + 1
+        least, most, mark, null, named = _STARTS[messages[-1].offset >= _LEAST_LONG]
+        begin_null, begin_named, ends = null.pack, named.pack, _ENDS
+        # The length does not count itself.
+        size_null, size_named = null.size - 4 + len(ends[0][0]), named.size - 4 + len(ends[0][0])
         found: list[bytes] = []
         add = found.append
         for message in messages:
@@ -155,12 +154,11 @@ class VerbatimKey:
             if headers or timestamp_ms < _LEAST_LONG or not least <= offset <= most:
                 add(_whole(message))
             elif key is None:
-                tail = ends[kind][value is None]
-                add(begin(size_null, 0x8601, mark, offset, 0x03CF, timestamp_ms, 0x02C0) + tail)
+                head = begin_null(size_null, 0x8601, mark, offset, 0x03CF, timestamp_ms, 0x02C0)
+                add(head + ends[kind][value is None])
             elif (size := len(key)) < 0x100:
-                tail = ends[kind][(value is None) + _KEY_THERE]
-                head = begin(size_key + size, 0x8601, mark, offset, 0x03CF, timestamp_ms, 0x02C4)
-                add(head + sizes[size] + key + tail)
+                head = begin_named(size_named + size, 0x8601, mark, offset, 0x03CF, timestamp_ms, 0x02C4, size)
+                add(head + key + ends[kind][(value is None) + _KEY_THERE])
             else:
                 add(_whole(message))
         return found
