@@ -9,14 +9,15 @@ go on (`Terminal`) stands still until the driver is started again, and the other
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Final, NamedTuple
 
 from include.lake.cut import Commit, Reason
 from include.lake.definition import LakeGroup
 from include.lake.growth import Growth
-from include.lake.upload_policy import Asked, Standing, decide
+from include.lake.upload_policy import Asked, Standing, UploadPolicy, decide
 from include.log.ports import TopicInfo
 
 __all__ = ["SHRUNK_MS", "Planner", "Range", "Remade", "Spot"]
@@ -104,6 +105,7 @@ class Planner:
     def __init__(self, group: LakeGroup) -> None:
         self._group = group
         self._watched: dict[Spot, _Watched] = {}
+        self._policy: Callable[[str], UploadPolicy] = cache(lambda topic: group.policy.of(topic)[0])
 
     def on_topics(self, found: Iterable[TopicInfo]) -> list[Remade]:
         """All topics that the log has now; gives what was lost with those that are gone."""
@@ -200,7 +202,7 @@ class Planner:
                 continue
             if now_ms < watched.wait_until_ms:
                 continue
-            policy, _ = self._group.policy.of(spot.topic)
+            policy = self._policy(spot.topic)
             decision = decide(policy, watched.standing(), now_ms, asked)
             if decision.reason is not None:
                 due = Range(spot, watched.head, decision.end, decision.reason, policy.words, watched.last)
@@ -218,7 +220,7 @@ class Planner:
         return any(
             watched.busy
             or not watched.sure
-            or decide(self._group.policy.of(spot.topic)[0], watched.standing(), now_ms, asked).reason is not None
+            or decide(self._policy(spot.topic), watched.standing(), now_ms, asked).reason is not None
             for spot, watched in self._watched.items()
             if not watched.stopped
         )
@@ -294,5 +296,5 @@ class Planner:
             since_ms = watched.growth.since_ms(watched.head, now_ms)
             if whole:
                 since_ms = min(since_ms, watched.standing().since_ms(now_ms))
-            found[spot] = now_ms - since_ms - self._group.policy.of(spot.topic)[0].max_age_s * 1000
+            found[spot] = now_ms - since_ms - self._policy(spot.topic).max_age_s * 1000
         return found
