@@ -90,6 +90,9 @@ class GroupIncidents(Watcher):
             # Nothing of it is left to be stored: whoever did that, nothing stands in its way.
             del self._failing[spot]
             self._troubles.on_good(self._place(spot))
+        if spots and not planner.headless():
+            # Behind a restart perhaps nothing waits that could show it: log and store were asked about all of them.
+            self._troubles.on_good(f"{self._name}:heads")
         self._look_at_standing(planner.stopped, spots)
         if self._group.run == "stream":
             self._look_at_delay(planner, waiting)

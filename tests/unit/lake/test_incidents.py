@@ -264,6 +264,15 @@ def test_a_system_that_does_not_answer_for_a_minute_is_one_incident_until_it_doe
     assert only(scene.run(63)).id != first.id
 
 
+def test_a_store_that_was_mended_over_a_restart_is_well_again_also_where_nothing_waits(scene: Scene) -> None:
+    scene.watcher.on_away(Transient("no answer", **S3))
+    scene.world.clock.advance(70)
+    store = only(scene.look())
+    scene.restart()
+    assert [each.id for each in scene.run(30)] == [store.id]
+    assert scene.run(40) == []
+
+
 def test_a_store_that_refuses_says_what_is_wrong_with_it(scene: Scene) -> None:
     reason = "An error occurred (InvalidAccessKeyId) when calling the PutObject operation: unknown"
     scene.watcher.on_away(Terminal("the object store refuses this", reason=reason, **S3))
