@@ -14,7 +14,7 @@ SEED ?= 1
 BYTES := $(addprefix tests/prove/,test_fuzz.py test_plain.py test_cat.py test_capture_crashes.py)
 SERVERS := $(filter-out $(BYTES) tests/prove/test_lake%,$(wildcard tests/prove/test_*.py))
 
-.PHONY: help setup demo up down status test test-unit test-dags test-services test-e2e prove-capture prove-bytes prove-servers prove-lake check format lock bench bench-capture clean
+.PHONY: help setup demo up down status test test-unit test-dags test-services test-e2e prove-capture prove-bytes prove-servers prove-lake check format lock bench bench-capture bench-lake clean
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -87,6 +87,9 @@ lock: setup ## compile requirements.in to requirements.txt
 
 bench-capture: setup ## binlog to Avro beside other tools; server to Kafka, snapshots, what the database feels, memory, starts (fails below the bounds)
 	@failed=0; for each in capture replication snapshot feel huge start; do $(BIN)/python -m tests.bench.$$each || failed=1; done; exit $$failed
+
+bench-lake: setup ## Kafka to committed objects: what a core stores, requests, memory (fails below the bounds)
+	@failed=0; for each in lake; do $(BIN)/python -m tests.bench.$$each || failed=1; done; exit $$failed
 
 bench: setup ## latency from commit to searchable: 2,000 orders at 20/s through the whole platform
 	$(MAKE) demo ONCE=1 ORDERS=2000 RATE=20

@@ -17,7 +17,7 @@ from tests.bench.binlog_table import CREATE, DATABASE, fill_table
 from tests.integration.source.world import World, opened
 from tests.servers import Server, running
 
-__all__ = ["Place", "add_rows", "add_table", "on_cores", "placed"]
+__all__ = ["Place", "add_rows", "add_table", "halves", "on_cores", "placed", "served"]
 
 _SEED_ROWS = 20_000
 # The broker of the one-machine stack spares memory and compiles little; this one is set up as where it has a host.
@@ -50,29 +50,40 @@ def on_cores(cores: frozenset[int]) -> Iterator[None]:
         os.sched_setaffinity(0, before)
 
 
-@contextmanager
-def placed(apart: bool, options: Sequence[str] = (), folder: str | None = None) -> Iterator[Place]:
-    """A server, Kafka, registry, a source of the database `bench`. `apart`: server and others share no core."""
+def halves(apart: bool) -> tuple[frozenset[int], frozenset[int]]:
+    """Cores of the one side and of the other; all of them for both unless they are to be `apart`, or there is one."""
     every = sorted(os.sched_getaffinity(0))
     half = (len(every) + 1) // 2
     first = frozenset(every[:half] if apart else every)
-    rest = frozenset(every[half:] if apart else every) or first
+    return first, frozenset(every[half:] if apart else every) or first
+
+
+@contextmanager
+def served(services: Sequence[str], state: Path, cores: frozenset[int]) -> Iterator[dict[str, str]]:
+    """The services' addresses, while they run on these cores."""
+    stack = Stack(state=state, free_ports=True)
+    large = partialmethod(Site.server_environment, _JAVA_OPTIONS=_BROKER)
+    with on_cores(cores), patch.object(Site, "server_environment", large):
+        env = stack.up(services)
+    try:
+        yield env
+    finally:
+        stack.down()
+
+
+@contextmanager
+def placed(apart: bool, options: Sequence[str] = (), folder: str | None = None) -> Iterator[Place]:
+    """A server, Kafka, registry, a source of the database `bench`. `apart`: server and others share no core."""
+    first, rest = halves(apart)
     with tempfile.TemporaryDirectory(dir=folder) as name:
         base = Path(name)
-        stack = Stack(state=base / "stack", free_ports=True)
-        small = Site.server_environment
-        large = partialmethod(small, _JAVA_OPTIONS=_BROKER)
-        with on_cores(rest), patch.object(Site, "server_environment", large):
-            env = stack.up(["kafka", "registry"])
-        try:
+        with served(["kafka", "registry"], base / "stack", rest) as env:
             for each in ("db", "world"):
                 (base / each).mkdir()
             with on_cores(first), running("mariadb-11.4", base / "db", options) as server:
                 os.sched_setaffinity(0, rest)
                 with opened(DATABASE, base / "world", server, env["LYREBIRD_KAFKA"], env["LYREBIRD_REGISTRY"]) as world:
                     yield Place(world, server, first, rest)
-        finally:
-            stack.down()
 
 
 def add_table(place: Place, table: str) -> None:
