@@ -19,7 +19,7 @@ from types import TracebackType
 from typing import Any, Self
 from zoneinfo import ZoneInfo
 
-from confluent_kafka import Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from include.store.object_store import ObjectStore
@@ -110,37 +110,47 @@ def write_groups(folder: Path, groups: Mapping[str, Any]) -> None:
 class Traffic:
     """The topic's only producer. As a context it sends clicks of now in the background.
 
-    Sends transactions; each fifth is aborted and sent again. Each fortieth message is no JSON.
+    Sends transactions; each fifth is aborted. Each fortieth message is no JSON. No value comes twice.
     """
 
     def __init__(self, bootstrap: str, topic: str) -> None:
-        self._topic = topic
+        self._bootstrap, self._topic = bootstrap, topic
         self._producer: Any = Producer({"bootstrap.servers": bootstrap, "transactional.id": f"{topic}-traffic"})
-        self._producer.init_transactions(30)
-        self._lock = threading.Lock()
-        self._sent: dict[Place, bytes] = {}
+        self._producer.init_transactions(60)
+        self._kept: dict[Place, bytes] = {}
+        self._next = dict.fromkeys(range(PARTITIONS), 0)
         self._number = self._transactions = 0
         self._over = threading.Event()
         self._failure: BaseException | None = None
         self._thread = threading.Thread(target=self._run, daemon=True)
 
     def sent(self) -> dict[Place, bytes]:
-        """What was committed so far."""
-        with self._lock:
-            return dict(self._sent)
+        """What the topic has for its readers so far, also what was dropped since the last call."""
+        settings = {"group.id": "none", "isolation.level": "read_committed", "auto.offset.reset": "error"}
+        consumer: Any = Consumer({"bootstrap.servers": self._bootstrap, "enable.partition.eof": True, **settings})
+        consumer.assign([TopicPartition(self._topic, partition, at) for partition, at in self._next.items()])
+        reading = set(self._next)
+        while reading:
+            message = consumer.poll(30)
+            assert message is not None, "Kafka does not answer"
+            if message.error():
+                assert message.error().code() == KafkaError._PARTITION_EOF, message.error()
+                reading.discard(message.partition())
+                self._next[message.partition()] = message.offset()
+            elif message.partition() in reading:
+                self._kept[message.partition(), message.offset()] = message.value()
+        consumer.close()
+        return dict(self._kept)
 
     def send(self, times_ms: Iterable[int]) -> None:
         """A transaction of clicks that happened then."""
-        clicks = [(at_ms, self._value(at_ms)) for at_ms in times_ms]
+        times = list(times_ms)
         self._transactions += 1
         if self._transactions % _ABORTED_EVERY == 0:
-            self._transact(clicks)
-            self._producer.abort_transaction(30)
-        delivered = self._transact(clicks)
-        self._producer.commit_transaction(30)
-        assert len(delivered) == len(clicks)
-        with self._lock:
-            self._sent |= delivered
+            self._transact(times)
+            self._producer.abort_transaction(60)
+        self._transact(times)
+        self._producer.commit_transaction(60)
 
     def _value(self, at_ms: int) -> bytes:
         self._number += 1
@@ -150,20 +160,11 @@ class Traffic:
         click = {"n": self._number, "at": local.isoformat(timespec="milliseconds"), "page": f"/p/{self._number % 97}"}
         return json.dumps(click).encode()
 
-    def _transact(self, clicks: Sequence[tuple[int, bytes]]) -> dict[Place, bytes]:
-        delivered: dict[Place, bytes] = {}
-
-        def on_delivery(error: Any, message: Any) -> None:
-            assert error is None, error
-            delivered[message.partition(), message.offset()] = message.value()
-
+    def _transact(self, times_ms: Sequence[int]) -> None:
         self._producer.begin_transaction()
-        for place, (at_ms, value) in enumerate(clicks):
-            self._producer.produce(
-                self._topic, value, partition=place % PARTITIONS, timestamp=at_ms, on_delivery=on_delivery
-            )
-        self._producer.flush(30)
-        return delivered
+        for place, at_ms in enumerate(times_ms):
+            self._producer.produce(self._topic, self._value(at_ms), partition=place % PARTITIONS, timestamp=at_ms)
+        self._producer.flush(60)
 
     def __enter__(self) -> Self:
         self._thread.start()
