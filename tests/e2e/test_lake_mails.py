@@ -253,4 +253,4 @@ def test_what_the_lake_meets_is_mailed_once_each_with_the_command_to_run_next(wo
     assert "mails-stuck" in run_next(mail).stdout
     # Each of them once: `mail` refuses a second one.
     for words in (("quarantine", "mails:"), ("quarantine", "mails_hourly"), ("standing",), ("lost",), ("store",)):
-        assert world.mail("INCIDENT", *words) is not None
+        assert world.mail(f"INCIDENT {words[0]}", *words[1:]) is not None

@@ -198,7 +198,9 @@ def test_a_capture_that_is_taken_over_or_has_lost_its_binlog_stops_with_one_mail
         stderr=subprocess.DEVNULL,
     )
     try:
-        mail = eventually("mail about the take-over", lambda: _mail(platform, "FAILED", "was taken over"), WITHIN_S)
+        mail = eventually(
+            "mail about the take-over", lambda: _mail(platform, "FAILED source_replicate", "was taken over"), WITHIN_S
+        )
         assert platform.airflow.wait("source_replicate", run, 30) == "failed"
         assert other.poll() is None
         assert _seconds_after_the_try(platform, mail, "source_replicate", run, "capture", 1) < WITHIN_S
@@ -217,7 +219,9 @@ def test_a_capture_that_is_taken_over_or_has_lost_its_binlog_stops_with_one_mail
     )
     eventually("the old binlogs are gone", lambda: _purged(platform), 30)
     _start_again(platform, run)
-    mail = eventually("mail about the stop", lambda: _mail(platform, "FAILED", "has stopped"), WITHIN_S)
+    mail = eventually(
+        "mail about the stop", lambda: _mail(platform, "FAILED source_replicate", "has stopped"), WITHIN_S
+    )
     assert platform.airflow.wait("source_replicate", run, 30) == "failed"
     assert _seconds_after_the_try(platform, mail, "source_replicate", run, "capture", 2) < WITHIN_S
     # What the mail says to run next mends it.
@@ -249,8 +253,8 @@ def test_no_incident_was_mailed_twice(platform: Any) -> None:
         ("INCIDENT aside",),
         ("INCIDENT orphans",),
         ("INCIDENT purge",),
-        ("FAILED", "was taken over"),
-        ("FAILED", "has stopped"),
+        ("FAILED source_replicate", "was taken over"),
+        ("FAILED source_replicate", "has stopped"),
     ):
         assert len([subject for subject in subjects if all(word in subject for word in words)]) == 1, subjects
     assert not [subject for subject in subjects if "INCIDENT fenced" in subject or "INCIDENT stopped" in subject]
