@@ -145,10 +145,10 @@ class Chain:
         """Their commits, more and more of them asked for ahead: whoever wants the first few waits for no others."""
         begin, ahead = 0, 1
         while some := firsts[begin : begin + ahead]:
-            if len(some) == 1:
-                found = [self.commit(some[0])]
+            if len(some) < _AT_ONCE:
+                found = list(map(self.commit, some))
             else:
-                with ThreadPoolExecutor(min(_AT_ONCE, len(some))) as pool:
+                with ThreadPoolExecutor(_AT_ONCE) as pool:
                     found = list(pool.map(self.commit, some))
             for first, commit in zip(some, found, strict=True):
                 if commit is None:
