@@ -1,15 +1,23 @@
-"""Roll-outs of groups of the lake, to the end of those that they replace."""
+"""Roll-outs of groups of the lake, to the end of those that they replace; and topics that Kafka compacts."""
 
 from __future__ import annotations
 
+import json
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource
 
+from include.audit.chain import Options, audit_chain
+from include.clock import SystemClock
+from include.lake.definition import declared_groups
+from include.settings.deployment import Deployment
 from tests.integration.lake.traffic import Traffic, wait_until
-from tests.integration.lake.world import World, opened
+from tests.integration.lake.world import World, opened, same
 
 
 @pytest.fixture
@@ -33,3 +41,57 @@ def test_an_older_revision_that_runs_on_is_fenced(world: World) -> None:
     wait_until(lambda: not world.behind(second), "all is stored")
     assert new.stop() == 0, new.log()
     assert world.is_whole(topic) >= len(traffic.acknowledged[topic])
+
+
+def compact(kafka: str, topic: str) -> None:
+    """From now on Kafka keeps the newest record of each key."""
+    change = ConfigEntry("cleanup.policy", "compact", incremental_operation=AlterConfigOpType.SET)
+    resource = ConfigResource(ConfigResource.Type.TOPIC, topic, incremental_configs=[change])
+    client = AdminClient({"bootstrap.servers": kafka})
+    client.incremental_alter_configs([resource])[resource].result(30)
+
+
+def test_compaction_leaves_offsets_without_records_and_nothing_is_lost(world: World) -> None:
+    often = {"segment.ms": "500", "min.cleanable.dirty.ratio": "0.01", "max.compaction.lag.ms": "1000"}
+    topic = world.topic("keyed", 1, **often)
+    dated = world.groups.pop("by_date")
+    producer: Any = Producer({"bootstrap.servers": world.kafka, "linger.ms": 0})
+
+    def write(count: int) -> None:
+        for number in range(count):
+            value = None if number % 17 == 16 else json.dumps({"at": 1_700_000_000, "n": number}).encode()
+            producer.produce(topic, value, b"k%d" % (number % 20), partition=0)
+            if number % 50 == 0:
+                producer.flush(10)
+        assert producer.flush(10) == 0
+
+    write(2000)
+    whole = world.committed(topic)
+    assert len(whole) == 2000
+    world.drain(world.declare())
+    same(world.records("raw", world.objects("raw", topic)), whole, "raw")
+    compact(world.kafka, topic)
+
+    def compacted() -> bool:
+        time.sleep(1)
+        write(1)
+        return len(world.committed(topic)) < 500
+
+    wait_until(compacted, "Kafka compacts the topic", 120)
+    left = world.committed(topic)
+    # A group that begins now finds the rest, and one that goes on has all that ever was.
+    dated["rules"][0]["versions"][0]["parser"]["tombstones"] = "drop"
+    world.groups["by_date"] = dated
+    deployed = world.declare()
+    world.drain(deployed)
+    later = world.committed(topic)
+    kept = world.records("by_date", world.objects("by_date", topic))
+    assert {place for place, each in later.items() if each.value is not None} <= kept.keys()
+    assert kept.items() <= {**left, **later}.items()
+    raw = world.records("raw", world.objects("raw", topic))
+    assert {**whole, **left, **later}.items() <= raw.items()
+    groups = declared_groups(Deployment.load(deployed, {}))
+    report = audit_chain(
+        world.store, groups, topic, SystemClock().now_us(), Options("bytes", compacted=lambda _topic: True)
+    )
+    assert report.findings == ()
