@@ -253,6 +253,8 @@ def _is_conflict(outage: Exception) -> bool:
 
 def _placed(cursor: Cursor, order: OrderInFlight) -> int | None:
     """The first row of the order, if the try that drew its number was committed."""
+    # A cut connection's commit may still be under way: it holds its number's row until it has ended, so wait for that.
+    cursor.execute("SELECT user_id FROM order_numbers WHERE order_id = %s LOCK IN SHARE MODE", (order.order_id,))
     cursor.execute("SELECT id FROM orders WHERE order_id = %s AND previous_id IS NULL", (order.order_id,))
     found = cursor.fetchone()
     return int(found[0]) if found else None
