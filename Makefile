@@ -59,7 +59,7 @@ test-services: setup ## contract, integration and Spark tests on real servers
 	$(BIN)/pytest -q -n 2 --dist loadfile tests/contract tests/integration tests/spark
 
 test-e2e: setup ## the whole stack, with things killed
-	$(BIN)/pytest -q -p no:randomly tests/e2e
+	$(BIN)/pytest -q -p no:randomly $(filter-out tests/e2e/test_lake%,$(wildcard tests/e2e/test_*.py))
 
 prove-capture: prove-bytes prove-servers ## capture, whole, in about an hour: prove-bytes, then prove-servers
 
@@ -71,6 +71,7 @@ prove-servers: setup ## real servers, fetched: random values, kills, snapshots, 
 
 prove-lake: setup ## the lake: its protocol over 10,000 schedules and more, SequenceFiles both ways with Hadoop's, backfills under Airflow
 	LYREBIRD_PROVE=1 $(BIN)/pytest -q $(wildcard tests/prove/test_lake*.py)
+	$(BIN)/pytest -q -p no:randomly $(wildcard tests/e2e/test_lake*.py)
 
 check: setup ## ruff, format, mypy strict, import-linter
 	$(BIN)/ruff check .
