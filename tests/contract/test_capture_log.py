@@ -61,12 +61,19 @@ class World:
     def output(self, number: int, value: bytes | None = b"v") -> Output:
         return Output(self.topic, b"k%d" % number, value, number, number % 2)
 
-    def values(self, topic: str) -> list[tuple[int, bytes | None]]:
-        """(version, value) of all committed records, in the order of versions."""
-        reader = self.ports.reader
-        begin, ends = reader.begin_offsets(topic), reader.end_offsets(topic)
-        found = [r for p, end in ends.items() for r in reader.read(topic, p, begin[p], end)]
-        return sorted((from_headers(r.headers), r.value) for r in found)
+    def values(self, topic: str, await_records: int = 0) -> list[tuple[int, bytes | None]]:
+        """(version, value) of all committed records, in the order of versions.
+
+        Kafka answers a commit a moment before readers see it: `await_records` are waited for, ten seconds at most.
+        """
+        reader, clock = self.ports.reader, SystemClock()
+        end_s = clock.monotonic_s() + 10
+        while True:
+            begin, ends = reader.begin_offsets(topic), reader.end_offsets(topic)
+            found = [r for p, end in ends.items() for r in reader.read(topic, p, begin[p], end)]
+            if len(found) >= await_records or clock.monotonic_s() >= end_s:
+                return sorted((from_headers(r.headers), r.value) for r in found)
+            clock.sleep(0.1)
 
     def view(self) -> ResolvedView:
         view, reader, topic = ResolvedView(), self.ports.reader, source_resolved(self.name)
@@ -149,7 +156,7 @@ def test_a_group_is_seen_whole_and_tells_where_it_ended(world: World) -> None:
     log.commit(group(5, world.output(4, b"last"), state=state))
     expected = ResumePoint(position(5), replace(state, version=5))
     assert world.capture().open() == expected
-    assert world.values(world.topic) == [(1, b"v"), (2, b"v"), (3, None), (4, b"last")]
+    assert world.values(world.topic, 4) == [(1, b"v"), (2, b"v"), (3, None), (4, b"last")]
     ends = world.view().ends()
     assert ends is not None
     stored = world.ports.reader.end_offsets(world.topic)
@@ -170,7 +177,7 @@ def test_what_was_written_and_not_committed_is_gone_with_the_one_who_wrote_it(wo
     assert (point.position, point.state.version) == (position(2), 2)
     again.commit(group(4, world.output(3, b"once")))
     assert world.capture().open() == ResumePoint(position(4), CaptureState(version=4))
-    assert world.values(world.topic) == [(1, b"v"), (3, b"once")]
+    assert world.values(world.topic, 2) == [(1, b"v"), (3, b"once")]
 
 
 def test_whoever_opens_it_fences_the_one_before(world: World) -> None:
@@ -185,7 +192,7 @@ def test_whoever_opens_it_fences_the_one_before(world: World) -> None:
     second.commit(group(3, world.output(2, b"of the second")))
     third = world.capture()
     assert third.open() == ResumePoint(position(3), CaptureState(version=3))
-    assert world.values(world.topic) == [(2, b"of the second")]
+    assert world.values(world.topic, 1) == [(2, b"of the second")]
 
 
 def test_one_that_looks_fences_nobody(world: World) -> None:
@@ -314,7 +321,7 @@ def test_a_record_as_large_as_the_topic_is_said_to_take_is_taken(world: World, c
     value = random.randbytes(capture.largest(world.topic) - len(world.output(1).key))
     capture.commit(group(2, world.output(1, value)))
     assert world.capture().open() == ResumePoint(position(2), CaptureState(version=2))
-    assert world.values(world.topic) == [(1, value)]
+    assert world.values(world.topic, 1) == [(1, value)]
 
 
 def test_a_topic_that_was_made_anew_takes_what_follows(world: World) -> None:
@@ -327,7 +334,7 @@ def test_a_topic_that_was_made_anew_takes_what_follows(world: World) -> None:
     log.commit(group(8, world.output(7, b"new")))
     log.commit(group(10, world.output(9, b"newer")))
     assert world.capture().open() == ResumePoint(position(10), CaptureState(version=10))
-    assert world.values(world.topic) == [(7, b"new"), (9, b"newer")]
+    assert world.values(world.topic, 2) == [(7, b"new"), (9, b"newer")]
 
 
 def test_no_topic_is_made_anew_while_something_is_written(world: World) -> None:
@@ -358,13 +365,13 @@ def test_a_commit_that_some_partitions_did_not_hear_of_is_told_to_them_before_ca
     dying.open()
     dying.commit(group(4, broken.output(3), broken.output(4)))
     dying.close()
-    assert broken.values(broken.topic) == [(1, b"v"), (2, b"v"), (3, b"v")]
+    assert broken.values(broken.topic, 3) == [(1, b"v"), (2, b"v"), (3, b"v")]
     log = broken.capture()
     found = log.open()
     assert found is not None
     assert found.state.version == 4
     log.commit(group(5, broken.output(5)))
-    assert broken.values(broken.topic) == [(number, b"v") for number in range(1, 6)]
+    assert broken.values(broken.topic, 5) == [(number, b"v") for number in range(1, 6)]
 
 
 def test_rows_that_a_resolved_record_speaks_for_are_committed_with_it(broken: World) -> None:
@@ -372,11 +379,11 @@ def test_rows_that_a_resolved_record_speaks_for_are_committed_with_it(broken: Wo
     dying.open()
     dying.commit(group(4, broken.output(3), broken.output(4)))
     dying.close()
-    assert broken.values(broken.topic) == [(1, b"v"), (2, b"v")]
+    assert broken.values(broken.topic, 2) == [(1, b"v"), (2, b"v")]
     found = broken.capture().open()
     assert found is not None
     assert found.state.version == 4
-    assert broken.values(broken.topic) == [(number, b"v") for number in range(1, 5)]
+    assert broken.values(broken.topic, 4) == [(number, b"v") for number in range(1, 5)]
 
 
 def test_a_group_that_nobody_saw_a_part_of_is_aborted_and_may_be_written_again(broken: World) -> None:
@@ -389,7 +396,7 @@ def test_a_group_that_nobody_saw_a_part_of_is_aborted_and_may_be_written_again(b
     assert found is not None
     assert found.state.version == 2
     log.commit(group(4, broken.output(3), broken.output(4)))
-    assert broken.values(broken.topic) == [(number, b"v") for number in range(1, 5)]
+    assert broken.values(broken.topic, 4) == [(number, b"v") for number in range(1, 5)]
 
 
 def test_an_open_transaction_of_somebody_else_in_a_sources_topic_is_named(broken: World) -> None:
