@@ -56,7 +56,7 @@ test-dags: setup ## Airflow: DAGs, supervision
 	$(BIN)/pytest -q tests/dags
 
 test-services: setup ## contract, integration and Spark tests on real servers
-	$(BIN)/pytest -q -n 2 --dist loadfile tests/contract tests/integration tests/spark
+	$(BIN)/pytest -q tests/contract tests/integration tests/spark
 
 test-e2e: setup ## the whole stack, with things killed
 	$(BIN)/pytest -q -p no:randomly $(filter-out tests/e2e/test_lake%,$(wildcard tests/e2e/test_*.py))
