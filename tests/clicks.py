@@ -11,18 +11,17 @@ import json
 import re
 import subprocess
 import sys
-import threading
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 from zoneinfo import ZoneInfo
 
 from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from include.store.object_store import ObjectStore
+from tests.background import Background
 
 __all__ = [
     "DAY_MS",
@@ -107,22 +106,20 @@ def write_groups(folder: Path, groups: Mapping[str, Any]) -> None:
     made.replace(folder / "clicks.yaml")
 
 
-class Traffic:
+class Traffic(Background):
     """The topic's only producer. As a context it sends clicks of now in the background.
 
     Sends transactions; each fifth is aborted. Each fortieth message is no JSON. No value comes twice.
     """
 
     def __init__(self, bootstrap: str, topic: str) -> None:
+        super().__init__()
         self._bootstrap, self._topic = bootstrap, topic
         self._producer: Any = Producer({"bootstrap.servers": bootstrap, "transactional.id": f"{topic}-traffic"})
         self._producer.init_transactions(60)
         self._kept: dict[Place, bytes] = {}
         self._next = dict.fromkeys(range(PARTITIONS), 0)
         self._number = self._transactions = 0
-        self._over = threading.Event()
-        self._failure: BaseException | None = None
-        self._thread = threading.Thread(target=self._run, daemon=True)
 
     def sent(self) -> dict[Place, bytes]:
         """What the topic has for its readers so far, also what was dropped since the last call."""
@@ -166,25 +163,10 @@ class Traffic:
             self._producer.produce(self._topic, self._value(at_ms), partition=place % PARTITIONS, timestamp=at_ms)
         self._producer.flush(60)
 
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self, _kind: type[BaseException] | None, error: BaseException | None, _trace: TracebackType | None
-    ) -> None:
-        self._over.set()
-        self._thread.join()
-        if self._failure is not None and error is None:
-            raise self._failure
-
-    def _run(self) -> None:
-        try:
-            while not self._over.wait(0.2):
-                now_ms = int(dt.datetime.now(dt.UTC).timestamp() * 1000)
-                self.send(now_ms + place for place in range(10))
-        except BaseException as error:  # noqa: BLE001 - handed to the test's own thread
-            self._failure = error
+    def work(self) -> None:
+        while not self.over.wait(0.2):
+            now_ms = int(dt.datetime.now(dt.UTC).timestamp() * 1000)
+            self.send(now_ms + place for place in range(10))
 
 
 def ends_of(sent: Mapping[Place, bytes]) -> dict[int, int]:

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import datetime as dt
 import hashlib
-import threading
 import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 from include.clock import SystemClock
 from include.lake.definition import group_named
@@ -25,38 +22,9 @@ from include.metrics.progress import RunFolder
 from include.settings.connections import Kafka, ObjectStore
 from include.settings.deployment import Deployment
 from include.store.s3 import S3Store
+from tests.background import Background
 
 __all__ = ["Live", "Reader"]
-
-
-class _Background:
-    """Work in a thread for as long as a `with` lasts; what it raises is raised at the end."""
-
-    def __init__(self) -> None:
-        self.over = threading.Event()
-        self.failure: BaseException | None = None
-        self._thread = threading.Thread(target=self._guarded, daemon=True)
-
-    def work(self) -> None:
-        raise NotImplementedError
-
-    def _guarded(self) -> None:
-        try:
-            self.work()
-        except BaseException as error:  # noqa: BLE001 - handed to the test's own thread
-            self.failure = error
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self, _kind: type[BaseException] | None, error: BaseException | None, _trace: TracebackType | None
-    ) -> None:
-        self.over.set()
-        self._thread.join()
-        if self.failure is not None and error is None:
-            raise self.failure
 
 
 class _Threads:
@@ -81,7 +49,7 @@ class _Threads:
         self._threads.shutdown()
 
 
-class Live(_Background):
+class Live(Background):
     """Groups of a deployment as it is now, stored until the end of a `with`."""
 
     def __init__(self, deployment: Deployment, names: Sequence[str], folder: Path) -> None:
@@ -106,7 +74,7 @@ class Live(_Background):
                 pool.close()
 
 
-class Reader(_Background):
+class Reader(Background):
     """Asks again and again which objects readers of a topic read, as `lyrebird lake files` does, and reads them all.
 
     Fails when a record is in two of them, one is gone that was there before, or an object is not what was listed.
