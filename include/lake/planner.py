@@ -10,14 +10,13 @@ go on (`Terminal`) stands still until the driver is started again, and the other
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
 from functools import cache
 from typing import Final, NamedTuple
 
 from include.lake.cut import Commit, Reason
 from include.lake.definition import LakeGroup
-from include.lake.growth import Growth
-from include.lake.upload_policy import Asked, Standing, UploadPolicy, decide
+from include.lake.upload_policy import Asked, UploadPolicy, decide
+from include.lake.watched import Watched
 from include.log.ports import TopicInfo
 
 __all__ = ["SHRUNK_MS", "Planner", "Range", "Remade", "Spot"]
@@ -61,64 +60,33 @@ class Remade(NamedTuple):
     end: int
 
 
-@dataclass(slots=True)
-class _Watched:
-    """What is known of a spot. Times are the driver's, in milliseconds.
-
-    `head` is where its chain ends or, unless that is `sure`, where it ended when it was last known. `shrunk_ms`: since
-    when the log has ended before it, at `shrunk_end`.
-    """
-
-    head: int | None = None
-    sure: bool = False
-    last: int | None = None
-    shrunk_ms: int | None = None
-    shrunk_end: int = 0
-    begin: int = 0
-    end: int = 0
-    seen_ms: int | None = None
-    planned_ms: int | None = None
-    oldest_ms: int | None = None
-    growth: Growth = field(default_factory=Growth)
-    recent_bytes: int = 0
-    recent_offsets: int = 0
-    busy: bool = False
-    failures: int = 0
-    wait_until_ms: int = 0
-    stopped: str = ""
-
-    def standing(self) -> Standing:
-        return Standing(
-            head=self.head or 0,
-            end=self.end,
-            recent_bytes=self.recent_bytes,
-            recent_offsets=self.recent_offsets,
-            oldest_ms=self.oldest_ms,
-            seen_ms=self.seen_ms,
-            planned_ms=self.planned_ms,
-        )
-
-
 class Planner:
     """The plan of one group. Not for use from several threads."""
 
     def __init__(self, group: LakeGroup) -> None:
         self._group = group
-        self._watched: dict[Spot, _Watched] = {}
+        self._watched: dict[Spot, Watched] = {}
+        # Gone from the log while a task is at them, which may still bring their chains further.
+        self._leaving: dict[Spot, Watched] = {}
         self._policy: Callable[[str], UploadPolicy] = cache(lambda topic: group.policy.of(topic)[0])
 
     def on_topics(self, found: Iterable[TopicInfo]) -> list[Remade]:
-        """All topics that the log has now; gives what was lost with those that are gone."""
+        """All topics that the log has now; gives what was lost with those that are gone, once no task is at them."""
         infos = {info.name: info for info in found if self._group.wants(info.name)}
-        lost = []
         for spot in [spot for spot in self._watched if self._gone(spot, infos)]:
-            watched = self._watched.pop(spot)
-            if watched.head is not None and watched.end > watched.head:
-                lost.append(Remade(spot, watched.head, watched.end))
-        for info in infos.values():
-            for partition in range(info.partitions):
-                self._watched.setdefault(Spot(info.name, info.named_id, partition), _Watched())
-        return lost
+            self._leaving[spot] = self._watched.pop(spot)
+        for spot in [Spot(each.name, each.named_id, p) for each in infos.values() for p in range(each.partitions)]:
+            # A broker that has not heard of a topic yet may have told that it is gone.
+            known = self._watched.get(spot) or self._leaving.pop(spot, None) or Watched()
+            known.doubted = False
+            self._watched[spot] = known
+        ended = {spot: each for spot, each in self._leaving.items() if not each.busy}
+        self._leaving = {spot: each for spot, each in self._leaving.items() if each.busy}
+        return [
+            Remade(spot, each.head, each.end)
+            for spot, each in ended.items()
+            if each.head is not None and each.end > each.head
+        ]
 
     @staticmethod
     def _gone(spot: Spot, infos: Mapping[str, TopicInfo]) -> bool:
@@ -150,9 +118,11 @@ class Planner:
             if watched is None:
                 continue
             # No log of one topic shrinks: this is another one by that name, or was truncated. Whoever reads it tells.
-            watched.begin, watched.end = max(begin, watched.begin), max(end, watched.end)
+            watched.doubted |= end < watched.end
+            if not watched.doubted:
+                watched.begin, watched.end = max(begin, watched.begin), end
             watched.growth.note(watched.end, now_ms)
-            if watched.head is not None and watched.seen_ms is None and end > watched.head:
+            if watched.head is not None and watched.seen_ms is None and watched.end > watched.head:
                 watched.seen_ms = now_ms
             if watched.head is None or end >= watched.head:
                 watched.shrunk_ms = None
@@ -227,6 +197,9 @@ class Planner:
 
     def on_commit(self, spot: Spot, commit: Commit) -> None:
         """A cut of the spot is whole."""
+        leaving = self._leaving.get(spot)
+        if leaving is not None:
+            leaving.head = commit.next
         watched = self._watched.get(spot)
         if watched is None:
             return
@@ -239,7 +212,7 @@ class Planner:
 
     def on_done(self, spot: Spot, head: int) -> None:
         """A task has ended with the chain's head there."""
-        watched = self._watched.get(spot)
+        watched = self._watched.get(spot) or self._leaving.get(spot)
         if watched is None:
             return
         moved = head != watched.head
@@ -250,7 +223,7 @@ class Planner:
 
     def on_failure(self, spot: Spot, now_ms: int, *, stop: str = "") -> None:
         """A task has failed: it is tried again after a pause, or with `stop`, the reason, no more."""
-        watched = self._watched.get(spot)
+        watched = self._watched.get(spot) or self._leaving.get(spot)
         if watched is None:
             return
         watched.busy, watched.stopped = False, stop
@@ -267,7 +240,7 @@ class Planner:
     @property
     def busy(self) -> int:
         """How many are worked at."""
-        return sum(watched.busy for watched in self._watched.values())
+        return sum(watched.busy for known in (self._watched, self._leaving) for watched in known.values())
 
     def waiting(self) -> dict[Spot, int]:
         """Offsets that wait, of each spot whose head is or was known."""

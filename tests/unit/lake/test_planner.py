@@ -142,6 +142,39 @@ def test_new_partitions_and_topics_are_taken_up_and_a_topic_made_anew_tells_what
     assert planner.spots == [Spot("events", "new", 0)]
 
 
+def test_what_a_task_still_stores_of_a_topic_that_is_gone_is_not_told_as_lost() -> None:
+    planner = begun(2)
+    planner.on_edges({A: (0, 10), B: (0, 10)}, 0)
+    planner.due(0, 9, "flush")
+    gone = [TopicInfo("events", "new", 1)]
+    assert planner.on_topics(gone) == []
+    assert planner.busy == 2
+    planner.on_done(A, 10)
+    planner.on_commit(B, commit(0, 6, 5))
+    planner.on_failure(B, 0, stop="the topic was made anew")
+    assert planner.busy == 0
+    assert planner.on_topics(gone) == [Remade(B, 6, 10)]
+    assert planner.on_topics(gone) == []
+    assert planner.spots == [Spot("events", "new", 0)]
+
+
+def test_records_of_a_topic_made_anew_are_none_that_the_one_before_lost() -> None:
+    planner = begun(1)
+    planner.on_edges({A: (0, 10)}, 0)
+    planner.on_edges({A: (0, 3)}, 500)
+    planner.on_edges({A: (0, 1_000)}, 1_000)
+    assert planner.on_topics([TopicInfo("events", "new", 1)]) == [Remade(A, 0, 10)]
+
+
+def test_a_log_that_fell_back_and_is_the_same_topic_is_followed_again() -> None:
+    planner = begun(1)
+    planner.on_edges({A: (0, 10)}, 0)
+    planner.on_edges({A: (0, 3)}, 500)
+    planner.on_topics([TopicInfo("events", "id", 1)])
+    planner.on_edges({A: (0, 12)}, 1_000)
+    assert planner.waiting() == {A: 12}
+
+
 @given(
     st.lists(
         st.tuples(st.integers(0, 1), st.sampled_from(["write", "wait", "run", "fail"]), st.integers(1, 3_000)),

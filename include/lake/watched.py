@@ -1,0 +1,51 @@
+"""What the driver of a group knows of one Kafka partition of one life of a topic."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from include.lake.growth import Growth
+from include.lake.upload_policy import Standing
+
+__all__ = ["Watched"]
+
+
+@dataclass(slots=True)
+class Watched:
+    """Times are the driver's, in milliseconds.
+
+    `head` is where its chain ends or, unless that is `sure`, where it ended when it was last known. `shrunk_ms`: since
+    when the log has ended before it, at `shrunk_end`. `doubted`: it may be another topic's by this name, whose edges
+    are none of this one's.
+    """
+
+    head: int | None = None
+    sure: bool = False
+    last: int | None = None
+    shrunk_ms: int | None = None
+    shrunk_end: int = 0
+    doubted: bool = False
+    begin: int = 0
+    end: int = 0
+    seen_ms: int | None = None
+    planned_ms: int | None = None
+    oldest_ms: int | None = None
+    growth: Growth = field(default_factory=Growth)
+    recent_bytes: int = 0
+    recent_offsets: int = 0
+    busy: bool = False
+    failures: int = 0
+    wait_until_ms: int = 0
+    stopped: str = ""
+
+    def standing(self) -> Standing:
+        """What the upload policy decides by."""
+        return Standing(
+            head=self.head or 0,
+            end=self.end,
+            recent_bytes=self.recent_bytes,
+            recent_offsets=self.recent_offsets,
+            oldest_ms=self.oldest_ms,
+            seen_ms=self.seen_ms,
+            planned_ms=self.planned_ms,
+        )
