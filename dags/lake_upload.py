@@ -12,7 +12,8 @@ is stored once. One run at a time, the next one waits.
 
 **When it fails.** Read the last lines of the task's log: they name the topic, the partition and the next step. What was
 stored is stored; the next try goes on behind it. What a run finds (lost records, refused ones, a partition that stands
-still, a store that has been away for a minute) is mailed when it is found, once, also when the next run finds it again.
+still, a store that has been away for a minute) is mailed when it is found, once, also when the next run finds it again:
+such a run fails as the one before it, and sends no mail.
 """
 
 from __future__ import annotations

@@ -11,8 +11,9 @@ from __future__ import annotations
 import sys
 from functools import partial
 
+from include.lake.ending import ending_told
 from include.lake.stream import run_application
 from include.log.application import main
 
 if __name__ == "__main__":
-    sys.exit(main(__doc__ or "", partial(run_application, kind="backup")))
+    sys.exit(main(__doc__ or "", partial(run_application, kind="backup"), ending_told))

@@ -12,6 +12,8 @@ import argparse
 import sys
 
 from include.errors import Fenced, LyrebirdError
+from include.lake.ending import ending_told
+from include.lake.run_params import UPLOADS
 from include.lake.stream import upload
 from include.log.application import log_to_stderr
 from include.settings.deployment import Deployment
@@ -25,7 +27,8 @@ def main() -> int:
     arguments = parser.parse_args()
     log_to_stderr()
     try:
-        reports = upload(arguments.names, Deployment.load(), flush=arguments.flush)
+        with ending_told(UPLOADS, again=True):
+            reports = upload(arguments.names, Deployment.load(), flush=arguments.flush)
     except LyrebirdError as error:
         sys.stderr.write(f"error: {error}\n")
         return 3 if isinstance(error, Fenced) else 1

@@ -5,8 +5,8 @@
   each day while more come. Ends a day after the last one.
 * late: opens when what waits is older than its policy's age and a minute, one for the group, naming the worst
   partition. Ends when none has been over its policy by half a minute for a minute. Groups on a schedule have none.
-* standing: opens when partitions have not gone on for ten seconds and must not, one for all of a topic with the same
-  cause. Ends when they went on.
+* standing: opens when partitions have not gone on for ten seconds and must not, or when a run on a schedule ends so,
+  one for all of a topic with the same cause. Ends when they went on.
 """
 
 from __future__ import annotations
@@ -80,8 +80,8 @@ class GroupIncidents(Watcher):
         """See `Watcher`."""
         self._troubles.on_good(self._name)
 
-    def look(self, planner: Planner) -> None:
-        """Open and end incidents by what the planner knows now."""
+    def look(self, planner: Planner, *, ends: bool = False) -> None:
+        """Open and end incidents by what the planner knows now; `ends`: it is the last look, of a run on a schedule."""
         for spot, commit in self._untold.found():
             self._on_cut(spot, commit)
         spots = set(planner.spots)
@@ -93,7 +93,7 @@ class GroupIncidents(Watcher):
         if spots and not planner.headless():
             # Behind a restart perhaps nothing waits that could show it: log and store were asked about all of them.
             self._troubles.on_good(f"{self._name}:heads")
-        self._look_at_standing(planner.stopped, spots)
+        self._look_at_standing(planner.stopped, spots, 0 if ends else _STOOD_US)
         if self._group.run == "stream":
             self._look_at_delay(planner, waiting)
         self._end_old()
@@ -178,21 +178,22 @@ class GroupIncidents(Watcher):
             return True
         return spot in self._failing and not self._troubles.at(self._place(spot))
 
-    def _look_at_standing(self, stopped: Mapping[Spot, str], spots: set[Spot]) -> None:
+    def _look_at_standing(self, stopped: Mapping[Spot, str], spots: set[Spot], least_us: int) -> None:
         causes: dict[str, dict[Spot, str]] = {}
         now_us = self._clock.now_us()
         self._stood_us = {spot: self._stood_us.get(spot, now_us) for spot in stopped}
         for spot, reason in stopped.items():
-            if now_us - self._stood_us[spot] < _STOOD_US:
+            if now_us - self._stood_us[spot] < least_us:
                 continue
             causes.setdefault(self._cause(spot, reason), {})[spot] = reason
+        then = "Then start its application again." if self._group.run == "stream" else "Then the next run goes on."
         for key, reasons in causes.items():
             before = (self._ledger.find(key) or {}).get("partitions", [])
             first = min(reasons)
             partitions = sorted({*before, *(spot.partition for spot in reasons)})
             text = (
                 f"{self._name} stands still at {first.topic}, partitions {', '.join(map(str, partitions))}: "
-                f"{reasons[first].rstrip('.')}. Then start its application again."
+                f"{reasons[first].rstrip('.')}. {then}"
             )
             fix = next_command(reasons[first], self._name, first.topic)
             self._ledger.note(key, "standing", self._name, text, fix, partitions=partitions)

@@ -66,15 +66,20 @@ class Host:
         for driver, _ in self._hosted:
             driver.freeze()
         asked: Asked = "flush" if flush else ""
-        while any(driver.left(asked) for driver, _ in self._hosted) and not self._stopped():
+        whole = False
+        while not (self._stopped() or (whole := not any(driver.left(asked) for driver, _ in self._hosted))):
             self._step(asked)
             self._say()
-        self._end()
-        stopped = [each for driver, _ in self._hosted for each in driver.planner.stopped.items()]
+        self._settle()
+        stopped = [(report.name, *each) for driver, report in self._hosted for each in driver.planner.stopped.items()]
+        if whole and not stopped and self._incidents is not None:
+            self._incidents.on_well()
+        self._end(ends=True)
         if stopped:
-            (spot, reason), *_ = stopped
+            (name, spot, reason), *_ = stopped
             raise LeftStanding(
                 "not all of the log is stored",
+                group=name,
                 topic=spot.topic,
                 partition=spot.partition,
                 reason=reason,
@@ -97,26 +102,30 @@ class Host:
             self._tell()
         self._clock.sleep(_STEP_S)
 
-    def _end(self) -> None:
+    def _settle(self) -> None:
         while any(driver.planner.busy for driver, _ in self._hosted):
             for driver, _ in self._hosted:
                 driver.settle()
             self._clock.sleep(_STEP_S)
+
+    def _end(self, *, ends: bool = False) -> None:
+        self._settle()
         for driver, report in self._hosted:
             if report.name in self._lag:
                 self._lag[report.name].close(report, driver.planner)
-        self._tell()
+        self._tell(ends=ends)
         if self._incidents is not None:
             self._incidents.close()
 
-    def _tell(self) -> None:
+    def _tell(self, *, ends: bool = False) -> None:
         groups = {report.name: report.to_json(driver.planner) for driver, report in self._hosted}
         if self._metrics is not None:
             for driver, report in self._hosted:
                 self._metrics.show(report, driver.planner)
         told = {}
         if self._incidents is not None:
-            found = self._incidents.look({report.name: driver.planner for driver, report in self._hosted})
+            planners = {report.name: driver.planner for driver, report in self._hosted}
+            found = self._incidents.look(planners, ends=ends)
             if self._metrics is not None:
                 self._metrics.count_incidents(self._incidents.fresh(found))
             told["incidents"] = [each.to_json() for each in found]

@@ -21,6 +21,7 @@ that a restart does not mend. The last two end the process."""
 _COMMAND: Final = re.compile(r"`(lyrebird [^`]+)`")
 _AUDIT: Final = "lyrebird lake audit"
 _THEN: Final = " Then start it again (under Airflow: clear its task)."
+_NEXT_RUN: Final = " Then the next run goes on."
 
 
 class LeftStanding(Terminal):
@@ -56,9 +57,9 @@ def next_command(text: str, group: str = "", topic: str = "") -> str:
     return " ".join(["lyrebird lake status", *(f"{name} {value}" for name, value in options.items() if value)])
 
 
-def end_incident(application: str, error: LyrebirdError, at_us: int) -> Incident:
-    """What an application ends with, where starting it again would help nobody."""
+def end_incident(application: str, error: LyrebirdError, at_us: int, *, again: bool = False) -> Incident:
+    """What an application ends with, where starting it again would help nobody; `again`: it runs on a schedule."""
     kind: IncidentKind = "fenced" if isinstance(error, Fenced) else "stopped"
-    how, then = ("was taken over", "") if kind == "fenced" else ("has stopped", _THEN)
+    how, then = ("was taken over", "") if kind == "fenced" else ("has stopped", _NEXT_RUN if again else _THEN)
     text = f"{application} {how}: {str(error).rstrip('.')}.{then}"
     return Incident(f"{kind}:{application}:{at_us}", kind, "", text, next_command(error.fix))

@@ -1,13 +1,13 @@
 """The open incidents of an application of the lake: mailed once each by whoever supervises it.
 
 Ids are kept in the run folder, so that a restart gives none a new one. What ends the application has an id for each
-end.
+end; where it is run on a schedule, one for all runs that end alike, until one goes well.
 """
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 
 from include.clock import Clock
 from include.errors import LyrebirdError, Terminal
@@ -68,10 +68,10 @@ class Incidents:
         self._groups[name] = found
         return found
 
-    def look(self, planners: Mapping[str, Planner]) -> list[Incident]:
-        """All that are open now; they are kept when it returns."""
+    def look(self, planners: Mapping[str, Planner], *, ends: bool = False) -> list[Incident]:
+        """All that are open now; they are kept when it returns. `ends`: what stands still now stays so."""
         for name, planner in planners.items():
-            self._groups[name].look(planner)
+            self._groups[name].look(planner, ends=ends)
         self._troubles.look()
         self._ledger.save()
         return self._ledger.all()
@@ -82,12 +82,37 @@ class Incidents:
         self._known |= {each.id for each in found}
         return kinds
 
-    def on_end(self, error: Terminal) -> Incident:
-        """Why the application ends, where a restart would meet the same. What is told already keeps its id."""
-        ended = end_incident(self._application, error, self._clock.now_us())
-        standing = [each for each in self._ledger.all() if each.kind == "standing"]
-        return replace(ended, id=standing[0].id) if isinstance(error, LeftStanding) and standing else ended
+    def on_end(self, error: Terminal, *, again: bool = False) -> Incident:
+        """Why the application ends, where a restart would meet the same. What is told already keeps its id.
+
+        `again`: it is run on a schedule, so that its next runs may end alike.
+        """
+        if isinstance(error, LeftStanding):
+            group = error.details.get("group")
+            for each in self._ledger.all():
+                if each.kind == "standing" and group in (None, each.group):
+                    return each
+        ended = end_incident(self._application, error, self._clock.now_us(), again=again)
+        if not again:
+            return ended
+        key = f"{ended.kind}:{self._application}:{_alike(error)}"
+        self._ledger.note(key, ended.kind, "", ended.text, ended.fix)
+        self._ledger.save()
+        (noted,) = (each for each in self._ledger.all() if each.id.rpartition(":")[0] == key)
+        return noted
+
+    def on_well(self) -> None:
+        """A run on a schedule has done all that it had to: whatever ended those before is over."""
+        for kind in ("fenced", "stopped"):
+            for key in self._ledger.keys(f"{kind}:{self._application}:"):
+                self._ledger.end(key)
 
     def close(self) -> None:
         """Keep all; the application ends."""
         self._ledger.save(whole=True)
+
+
+def _alike(error: Terminal) -> str:
+    """The same for ends that are one incident: without what differs from run to run, as offsets and reasons do."""
+    where = [str(error.details.get(name)) for name in ("file", "path", "topic") if name in error.details]
+    return hashlib.sha256("\0".join([error.message, *where]).encode()).hexdigest()[:8]

@@ -16,7 +16,7 @@ from functools import partial
 from pyspark.sql import SparkSession
 
 from include.clock import Clock, SystemClock
-from include.errors import Restart, Terminal, Transient
+from include.errors import Terminal, Transient
 from include.lake.chain import Chain
 from include.lake.chain_key import ChainKey
 from include.lake.cut import Commit
@@ -208,10 +208,6 @@ def _run(
         finally:
             for *_, pool in built:
                 pool.close()
-    except Terminal as error:
-        if not isinstance(error, Restart):
-            run_folder.give_up(incidents.on_end(error).to_json())
-        raise
     finally:
         spark.stop()
     return [report for _, report, _ in built]

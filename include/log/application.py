@@ -6,6 +6,7 @@ import argparse
 import logging
 import sys
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import Final
 
 from include.errors import Fenced, LyrebirdError
@@ -16,8 +17,14 @@ __all__ = ["log_to_stderr", "main"]
 _TALKATIVE: Final = ("py4j", "httpx", "elastic_transport")
 
 
-def main(description: str, run: Callable[[str, Deployment], object]) -> int:
+def main(
+    description: str,
+    run: Callable[[str, Deployment], object],
+    around: Callable[[str], AbstractContextManager[object]] = nullcontext,
+) -> int:
     """Take `--application`, load the deployment files, and `run(application, deployment)` until it is stopped.
+
+    Both stand in `around(application)`, which sees what ends them.
 
     Returns the process's exit code: 0 after a stop request, 3 when another process has taken over, 1 after any other
     error of ours, which is then one line on stderr.
@@ -27,7 +34,8 @@ def main(description: str, run: Callable[[str, Deployment], object]) -> int:
     arguments = parser.parse_args()
     log_to_stderr()
     try:
-        run(arguments.application, Deployment.load())
+        with around(arguments.application):
+            run(arguments.application, Deployment.load())
     except LyrebirdError as error:
         sys.stderr.write(f"error: {error}\n")
         return 3 if isinstance(error, Fenced) else 1

@@ -1,21 +1,25 @@
 """Mails about failures, retries and incidents, to be read at 3 a.m.: what, why, what to run next, where the log is.
 
+What a task ends with at one run after another is mailed once, when it is known by its id (`GaveUp.told`).
 They go through the connection `smtp_default`. There is no outbox: when the mail server is away beyond the hook's
-tries, the mail is lost and the task's log says so; of an incident it is sent again.
+tries, the mail is lost and the task's log says so; of an incident it is sent again, at the next run if need be.
 """
 
 from __future__ import annotations
 
+import logging
 from datetime import timedelta
-from typing import Any
+from typing import Any, Final
 
 from airflow.providers.smtp.notifications.smtp import SmtpNotifier
 
 from include.errors import Terminal
 from include.settings.applications import Alerts
+from supervision.refusing import GaveUp
 
 __all__ = ["default_args", "incident_mail", "mails"]
 
+_LOGGER: Final = logging.getLogger(__name__)
 # An exception may be missing (its worker died) and may be without text.
 _REASON = "((exception | default('', true) | string).strip() or 'no reason given: the worker may have died')"
 # Its own next command, where the error has one.
@@ -42,6 +46,20 @@ _INCIDENT = """\
 <pre>{{ incident.fix | e }}</pre>
 <p><b>Task log</b><br><a href="{{ ti.log_url }}">{{ ti.log_url | e }}</a></p>
 """
+
+
+class _EndMail(SmtpNotifier):
+    """About a task that ends: what is known to be told already is not mailed again."""
+
+    def notify(self, context: Any) -> None:
+        """Send it; raises what the mail server's connection raises."""
+        ended = context.get("exception")
+        if isinstance(ended, GaveUp) and ended.told:
+            _LOGGER.info("not mailed: an earlier run has told it")
+            return
+        super().notify(context)
+        if isinstance(ended, GaveUp) and ended.on_mailed is not None:
+            ended.on_mailed()
 
 
 def mails(alerts: Alerts, *, run_next: str) -> dict[str, Any]:
@@ -85,14 +103,15 @@ def incident_mail(alerts: Alerts) -> SmtpNotifier:
     The incident has `kind`, `text` and `fix` (a command). Raises what the mail server's connection raises.
     """
     return _notifier(
+        SmtpNotifier,
         alerts,
         f"[lyrebird] INCIDENT {{{{ incident.kind }}}}: {{{{ incident.text.splitlines()[0] | {_CUT} }}}}",
         _INCIDENT,
     )
 
 
-def _notifier(alerts: Alerts, subject: str, html: str) -> SmtpNotifier:
-    return SmtpNotifier(
+def _notifier(kind: type[SmtpNotifier], alerts: Alerts, subject: str, html: str) -> SmtpNotifier:
+    return kind(
         smtp_conn_id="smtp_default",
         from_email=alerts.from_,
         to=list(alerts.to),
@@ -105,4 +124,4 @@ def _mail(alerts: Alerts, *, subject: str, what_happened: str, run_next: str) ->
     if any(mark in subject + run_next for mark in ("\n", "\r")):
         raise Terminal("a mail's subject and next command are one line each", run_next=run_next)
     body = _BODY.format(reason=_REASON, what=_WHAT, what_happened=what_happened, own=_OWN, run_next=run_next)
-    return _notifier(alerts, subject, body)
+    return _notifier(_EndMail, alerts, subject, body)

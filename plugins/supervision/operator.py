@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from airflow.sdk import BaseOperator
@@ -254,9 +255,12 @@ class StreamingOperator(BaseOperator):
 
     def _give_up(self, incident: dict[str, Any]) -> NoReturn:
         self._show_log()
-        if "id" in incident:
-            self._folder.remember_told(str(incident["id"]))
-        raise GaveUp(str(incident.get("text") or "it gave up without a word"), str(incident.get("fix") or ""))
+        text, fix = str(incident.get("text") or "it gave up without a word"), str(incident.get("fix") or "")
+        if "id" not in incident:
+            raise GaveUp(text, fix)
+        # A run on a schedule may meet what one before it has met: the mail of that one is enough.
+        folder, id_ = self._folder, str(incident["id"])
+        raise GaveUp(text, fix, told=id_ in folder.told(), on_mailed=partial(folder.remember_told, id_))
 
     def _show_log(self) -> None:
         tail = self._folder.log_tail(_TAIL_LINES)

@@ -17,11 +17,19 @@ R = TypeVar("R")
 
 
 class GaveUp(AirflowFailException):
-    """What was run says that running it again helps nobody: no retry. `run_next`: a command for the mail, or ""."""
+    """What was run says that running it again helps nobody: no retry.
 
-    def __init__(self, text: str, run_next: str = "") -> None:
+    Attributes:
+        run_next: a command for the mail, or "".
+        told: an earlier run has mailed it, so that this one does not.
+        on_mailed: called when the mail has gone out.
+    """
+
+    def __init__(
+        self, text: str, run_next: str = "", *, told: bool = False, on_mailed: Callable[[], None] | None = None
+    ) -> None:
         super().__init__(text)
-        self.run_next = run_next
+        self.run_next, self.told, self.on_mailed = run_next, told, on_mailed
 
 
 def refuses(status: int, last_line: str) -> bool:

@@ -7,6 +7,7 @@ from typing import Any
 
 import jinja2
 import pytest
+from airflow.providers.smtp.notifications.smtp import SmtpNotifier
 
 from include.errors import Terminal
 from include.settings.applications import Alerts
@@ -87,6 +88,29 @@ def test_every_task_gets_owner_retries_and_both_mails() -> None:
 def test_a_next_command_of_two_lines_is_refused() -> None:
     with pytest.raises(Terminal, match="one line"):
         mails(ALERTS, run_next="a\nb")
+
+
+def test_what_an_earlier_run_has_mailed_is_not_mailed_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    sent: list[str] = []
+    refusals: list[Exception] = []
+
+    def notify(mail: SmtpNotifier, context: Any) -> None:
+        if refusals:
+            raise refusals.pop()
+        sent.append(str(context["exception"]))
+
+    monkeypatch.setattr(SmtpNotifier, "notify", notify)
+    failed = mails(ALERTS, run_next="lyrebird lake status")["on_failure_callback"]
+    noted: list[str] = []
+    first = GaveUp("stands still", on_mailed=lambda: noted.append("told"))
+    refusals.append(ConnectionRefusedError("no"))
+    with pytest.raises(ConnectionRefusedError):
+        failed.notify({"exception": first})
+    assert (sent, noted) == ([], [])
+    failed.notify({"exception": first})
+    failed.notify({"exception": GaveUp("stands still", told=True)})
+    failed.notify({"exception": ValueError("away")})
+    assert (sent, noted) == (["stands still", "away"], ["told"])
 
 
 def incident(**more: str) -> tuple[str, str]:

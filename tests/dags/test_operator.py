@@ -21,6 +21,7 @@ from supervision import operator as operator_module
 from supervision.budget import RestartBudget
 from supervision.decisions import Event
 from supervision.operator import StreamingOperator
+from supervision.refusing import GaveUp
 from supervision.run_folder import run_folder
 from supervision.trigger import ApplicationTrigger
 
@@ -295,7 +296,25 @@ def test_an_application_that_gives_up_fails_the_task_at_once_with_one_mail(
     assert getattr(error.value, "run_next", None) == "lyrebird capture status"
     # The end is the mail of the failed task; what else was to be told is told before.
     assert mails.sent == [NEWS]
+    assert one.folder.told() == [NEWS["id"]]
+    assert isinstance(error.value, GaveUp)
+    assert not error.value.told
+    assert error.value.on_mailed is not None
+    error.value.on_mailed()
     assert one.folder.told() == [NEWS["id"], "fenced:1"]
+
+
+def test_an_end_that_was_mailed_before_is_not_mailed_again(tries: Callable[..., Try]) -> None:
+    end = json.dumps(NEWS | {"id": "standing:1", "text": "stands still"})
+    ends = []
+    for _ in range(2):
+        one = tries("give-up", end, restarts=5)
+        with pytest.raises(GaveUp, match="stands still") as error:
+            one.operator.resume(one.context, one.event(one.execute()))
+        ends.append(error.value.told)
+        if error.value.on_mailed is not None:
+            error.value.on_mailed()
+    assert ends == [False, True]
 
 
 def test_what_was_given_up_for_is_forgotten_at_the_next_start(tries: Callable[..., Try]) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import runpy
 from pathlib import Path
 
 import pytest
@@ -42,6 +44,30 @@ def test_nobody_and_nothing_are_refused_by_name(tmp_path: Path) -> None:
         run_application("b", deployed(tmp_path))
     with pytest.raises(SettingsError, match="no such name"):
         upload(["raws"], deployed(tmp_path))
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("lake_backup", "--application", "lake_backup"),
+        ("lake_partition", "--application", "lake_partition"),
+        ("lake_upload", "--group", "raws"),
+    ],
+)
+def test_a_deployment_file_that_cannot_be_read_is_told_as_the_programs_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...]
+) -> None:
+    (tmp_path / "lake.yaml").write_text("lake: {raw: [")
+    monkeypatch.setenv("LYREBIRD_DEPLOYMENT", str(tmp_path))
+    monkeypatch.setenv("LYREBIRD_RUN", str(tmp_path / "run"))
+    monkeypatch.setattr("include.log.application.log_to_stderr", lambda: None)
+    monkeypatch.setattr("sys.argv", [f"{arguments[0]}.py", *arguments[1:]])
+    with pytest.raises(SystemExit) as end:
+        runpy.run_path(str(PROJECT_ROOT / "spark_apps" / f"{arguments[0]}.py"), run_name="__main__")
+    assert end.value.code == 1
+    told = json.loads((tmp_path / "run" / "gave-up.json").read_text())
+    assert told["kind"] == "stopped"
+    assert f"not valid YAML (file='{tmp_path}/lake.yaml'" in told["text"]
 
 
 def test_each_kind_of_group_has_its_program() -> None:
