@@ -10,7 +10,8 @@ them in a generation of their own, beside the group's live stream; `promote` com
 follow the new one when counts and digests are as expected. One Spark application at a time.
 
 **Must not run beside.** Nothing: live goes on, and readers see the old cuts or the new ones, never both. Days that
-follow on each other share cuts; each run makes them again whole.
+follow on each other share cuts; each run makes them again whole. A day without records is skipped in Airflow's own
+backfill, and fails in the run of a person who asked for it.
 
 **When it fails.** Read the last lines of the task's log: they name the partition, the offsets and the next step. In
 `plan`: the raw copy or the deployment does not allow it. In `write`: clear it to go on; what is whole stays. In
@@ -125,7 +126,9 @@ with DAG(
     },
 ):
     checked = task(refusing(check_backfill), task_id="check", multiple_outputs=True)(groups=GROUPS)
-    plan = LyrebirdOperator(task_id="plan", arguments=checked["plan"], execution_timeout=timedelta(hours=1))
+    plan = LyrebirdOperator(
+        task_id="plan", arguments=checked["plan"], skips=checked["skips"], execution_timeout=timedelta(hours=1)
+    )
     goes_on = task.short_circuit(unless_dry_run, task_id="goes_on")()
     write = SparkJobOperator(
         task_id="write",

@@ -44,16 +44,23 @@ def command(plan: bool, as_json: bool, **asked: Any) -> None:
     """Make the cuts of TOPIC that hold records of some days (or offsets) again, as live would, beside it.
 
     Cuts keep their ends and are made whole. Here one range runs after another; the DAG `lake_backfill` runs them on
-    Spark. Readers see nothing of it until `lyrebird lake promote`.
+    Spark. Readers see nothing of it until `lyrebird lake promote`. Exit code 4: nothing of what is asked for is
+    committed, so that there is nothing to make again.
     """
     from include.lake.backfill.deployed import Deployed, OneByOne, perform
+    from include.lake.backfill.planning import NothingCommitted
     from include.lake.backfill.request import Request
+    from include.lake.backfill.run_params import NOTHING_STATUS
     from include.settings.deployment import Deployment
 
     request = Request(**asked)
     clock = SystemClock()
     deployed = Deployed.of(Deployment.load(), clock)
-    planned = deployed.plan(request)
+    try:
+        planned = deployed.plan(request)
+    except NothingCommitted as error:
+        click.echo(f"error: {error}", err=True)
+        sys.exit(NOTHING_STATUS)
     name = request.run or planned.run
     if plan:
         told = [*planned.lines(), f"run {name}; without --plan it is begun"]

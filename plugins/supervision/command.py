@@ -8,8 +8,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import BaseOperator
+from airflow.sdk.exceptions import AirflowSkipException
 
 from include.errors import Transient
+from include.lake.backfill.run_params import NOTHING_STATUS
 from include.settings.environment import PROJECT_ROOT
 from supervision.first_tasks import lyrebird_argv
 from supervision.launch import application_environment
@@ -27,17 +29,20 @@ class LyrebirdOperator(BaseOperator):
 
     Args:
         arguments: of the command (templated).
+        skips: whether the task is skipped where a backfill finds nothing to make again (templated); else it fails.
 
     Raises:
+        AirflowSkipException: see `skips`.
         GaveUp: the command says that asking again gives the same.
         Transient: the status was another one than 0; the message is the command's own last line.
     """
 
-    template_fields: Sequence[str] = ("arguments",)
+    template_fields: Sequence[str] = ("arguments", "skips")
 
-    def __init__(self, *, arguments: Sequence[str], **kwargs: Any) -> None:
+    def __init__(self, *, arguments: Sequence[str], skips: bool = False, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.arguments = arguments
+        self.skips = skips
         self._child: subprocess.Popen[str] | None = None
 
     def execute(self, context: Context) -> str:
@@ -62,7 +67,9 @@ class LyrebirdOperator(BaseOperator):
                 if line.strip():
                     last.append(line.strip())
         said = f"{last[0].removeprefix('error: ')} (lyrebird {' '.join(arguments)})"
-        if refuses(child.returncode, last[0]):
+        if child.returncode == NOTHING_STATUS and self.skips:
+            raise AirflowSkipException(said)
+        if child.returncode == NOTHING_STATUS or refuses(child.returncode, last[0]):
             raise GaveUp(said)
         if child.returncode != 0:
             raise Transient(said, status=child.returncode)

@@ -138,11 +138,15 @@ def check_backfill(
     dag_run: Any = None,
     logical_date: Any = None,
 ) -> dict[str, Any]:
-    """The commands of a backfill; the day of a run of Airflow's own backfill is its logical date."""
+    """The commands of a backfill; the day of a run of Airflow's own backfill is its logical date.
+
+    `skips`: whether a day without records is none that anybody asked for by name.
+    """
     own = getattr(dag_run, "run_type", "") == "backfill" and logical_date is not None
     asked = BackfillRun.from_params(params or {}, groups, run_id or "", logical_date.date() if own else None)
     return {
         "plan": asked.plan_arguments(),
+        "skips": own,
         "arguments": asked.request.arguments(),
         "promote": asked.promote_arguments(),
     }

@@ -14,6 +14,7 @@ from airflow.serialization.serialized_objects import DagSerialization
 from airflow.timetables.base import TimeRestriction
 
 from include.errors import SettingsError
+from include.lake.backfill.run_params import NOTHING_STATUS
 from supervision import command
 from supervision.first_tasks import check_backfill, unless_dry_run
 
@@ -98,6 +99,32 @@ def test_a_dry_run_ends_behind_the_plan(bag: DagBag, monkeypatch: pytest.MonkeyP
     }
     assert said[-1][:3] == ["lake", "backfill", "t"]
     assert said[-1][-1] == "--plan"
+
+
+@pytest.mark.parametrize(
+    ("run_type", "states"),
+    [
+        (DagRunType.BACKFILL, ("skipped", "skipped", "skipped", "skipped")),
+        (DagRunType.MANUAL, ("failed", "upstream_failed", "upstream_failed", "upstream_failed")),
+    ],
+)
+def test_a_day_without_records_is_skipped_in_a_backfill_and_fails_who_asked_for_it(
+    bag: DagBag, monkeypatch: pytest.MonkeyPatch, run_type: DagRunType, states: tuple[str, ...]
+) -> None:
+    said = f"import sys; print('error: no committed cut has any of it'); sys.exit({NOTHING_STATUS})"
+    monkeypatch.setattr(command, "lyrebird_argv", lambda _arguments: [sys.executable, "-c", said])
+    known(bag)
+    dag = bag.dags["lake_backfill"]
+    for task in dag.tasks:
+        monkeypatch.setattr(task, "on_failure_callback", [])
+    own = run_type == DagRunType.BACKFILL
+    found = check_backfill(GROUPS, {"topic": "t", "from": "2026-11-20"}, "r", SimpleNamespace(run_type=run_type), DAY)
+    assert found["skips"] is own
+    monkeypatch.setattr(dag.get_task("plan"), "skips", own)
+    run = dag.test(run_conf={"topic": "t", "from": "2026-11-20"})
+    ended = {each.task_id: str(each.state) for each in run.get_task_instances()}
+    assert ended["check"] == "success"
+    assert tuple(ended[each] for each in ("plan", "goes_on", "write", "promote")) == states
 
 
 def test_airflow_takes_it_for_a_backfill_and_makes_a_run_of_each_day(bag: DagBag) -> None:

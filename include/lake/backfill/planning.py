@@ -30,9 +30,13 @@ from include.lake.read_cuts import read_cuts
 from include.lake.runner import Pause
 from include.store.object_store import ObjectStore
 
-__all__ = ["Bucket", "make_plan", "missing_offsets"]
+__all__ = ["Bucket", "NothingCommitted", "make_plan", "missing_offsets"]
 
 _SHOWN: Final = 3
+
+
+class NothingCommitted(Terminal):
+    """No cut has a record of the dates or offsets: there is nothing to make again, and nothing is wrong with that."""
 
 
 @dataclass(frozen=True)
@@ -58,8 +62,8 @@ def make_plan(
     `raw_prefix` is the folder of the backup group or of Secor's archive, or `log` the log, by the request's origin.
     What an archive misses shows when cuts are compared, as nothing tells how many records it should have.
 
-    Raises `Terminal` where there is nothing to do, where the source does not have all records that the cuts had, and
-    where the parser asked for would cut elsewhere; `SettingsError` for a request that fits no group.
+    Raises `NothingCommitted` where there is nothing to do; `Terminal` where the source does not have all records that
+    the cuts had, and where the parser asked for would cut elsewhere; `SettingsError` for a request that fits no group.
     """
     store = bucket.store
     wanted = narrowed(group, asked)
@@ -67,12 +71,12 @@ def make_plan(
     pointer = read_pointer(store, topic)
     chosen = _chosen(bucket, topic, pointer, asked, (group, wanted))
     if not chosen:
-        raise Terminal(
-            "no committed cut has any of it",
+        raise NothingCommitted(
+            "no committed cut has any of it: there is nothing to make again",
             topic=asked.topic,
             asked=asked.what,
             partitions=partitions_of(store, topic, pointer),
-            fix="See `lyrebird lake status`; a backfill is of what is committed.",
+            fix="Are days and topic right? `lyrebird lake status` shows what is committed.",
         )
     _check_borders(logics_of(asked.group, wanted, asked.topic, means), chosen)
     raw: TopicKey | None = None

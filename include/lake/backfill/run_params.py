@@ -13,7 +13,10 @@ from include.errors import SettingsError
 from include.lake.backfill.request import ORIGINS, Request
 from include.settings.deployment import Deployment
 
-__all__ = ["BackfillRun", "partition_groups"]
+__all__ = ["NOTHING_STATUS", "BackfillRun", "partition_groups"]
+
+NOTHING_STATUS: Final = 4
+"""Exit status of `lyrebird lake backfill` when nothing that was asked for is committed."""
 
 _SAFE: Final = re.compile(r"[^A-Za-z0-9._-]")
 _LONGEST: Final = 60

@@ -13,6 +13,7 @@ from click.testing import CliRunner, Result
 from include.cli import lake
 from include.cli.check import check
 from include.errors import SettingsError, Terminal
+from include.lake.backfill.run_params import NOTHING_STATUS
 from include.lake.definition import declared_groups
 from include.settings.deployment import Deployment
 from include.settings.environment import PROJECT_ROOT
@@ -134,7 +135,6 @@ def test_a_backfill_is_made_promoted_and_its_old_objects_expire(shell: Shell) ->
         (("backfill", "events", *DAYS, "--version", "1", "--as-of", "2026-01-01T00:00Z"), "one version of the parser"),
         (("backfill", "events", *DAYS, "--as-of", "2026-01-01T00:00"), "without its zone"),
         (("backfill", "events", "--offsets", "0:5"), "no range of offsets"),
-        (("backfill", "events", "--from", "2001-01-01"), "no committed cut has any of it"),
         (("backfill", "events", *DAYS, "--run", "a/b"), "no name of a backfill"),
         (("promote", "events", "--run", "never"), "no backfill of this name"),
         (("expire", "events", "--group", "by_date", "--generation", "9", "--plan"), "no such generation"),
@@ -146,6 +146,17 @@ def test_what_cannot_be_done_is_refused_with_the_next_step(shell: Shell, argumen
     assert isinstance(error, (SettingsError, Terminal))
     assert says in str(error)
     assert error.fix or error.details.get("allowed")
+
+
+@pytest.mark.parametrize("plan", [(), ("--plan",)])
+def test_days_without_records_have_an_exit_code_of_their_own(shell: Shell, plan: tuple[str, ...]) -> None:
+    told = shell("backfill", "events", "--from", "2001-01-01", *plan)
+    assert told.exit_code == NOTHING_STATUS
+    assert told.stderr.startswith(
+        "error: no committed cut has any of it: there is nothing to make again (topic='events'"
+    )
+    assert "asked='2001-01-01" in told.stderr
+    assert "`lyrebird lake status`" in told.stderr
 
 
 def test_objects_are_not_removed_by_the_writers_credentials(shell: Shell, tmp_path: Path) -> None:
