@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -10,9 +10,10 @@ import pytest
 from include.errors import Terminal, Transient
 from include.local.ports import free_port
 from include.store.memory import MemoryStore
-from include.store.object_store import PART_BYTES, ObjectInfo, ObjectStore
+from include.store.object_store import PART_BYTES, ObjectStore
 from include.store.race_probe import race
 from include.store.s3 import S3Store
+from tests.dishonest_stores import IgnoresConditions, Races
 
 Opener = Callable[[], ObjectStore]
 
@@ -164,16 +165,21 @@ def test_races_beside_each_other_do_not_take_each_others_folders_away(opener: Op
         assert [verdict.broken for verdict in verdicts] == [(), (), ()]
 
 
-def test_a_store_that_ignores_conditions_is_found_out(unique: str) -> None:
-    class Careless(MemoryStore):
-        def put_if_absent(
-            self, key: str, body: bytes, *, metadata: Mapping[str, str] | None = None
-        ) -> ObjectInfo | None:
-            return self.put(key, body, metadata=metadata)
-
-    verdict = race([Careless()] * 4, unique, rounds=3)
+@pytest.mark.parametrize("dishonest", [IgnoresConditions, Races])
+def test_a_store_that_does_not_honour_conditions_is_found_out(
+    dishonest: Callable[[], MemoryStore], unique: str
+) -> None:
+    verdict = race([dishonest()] * 4, unique, rounds=3)
     assert not verdict.honest
-    assert "put_if_absent, round 0: 4 winners" in verdict.broken
+    found = {problem.partition(",")[0] for problem in verdict.broken}
+    assert found == {"put_if_absent", "upload_if_absent", "put_if_match"}
+
+
+def test_a_store_that_races_obeys_whoever_comes_alone() -> None:
+    store = Races()
+    assert store.put_if_absent("a", b"1") is not None
+    assert store.put_if_absent("a", b"2") is None
+    assert store.put_if_match("a", b"2", "another") is None
 
 
 def test_a_store_that_is_away_is_named_with_the_next_step(unique: str) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,7 @@ from include.settings.connections import ObjectStore
 from include.settings.deployment import Deployment
 from include.store.memory import MemoryStore
 from include.store.s3 import S3Store
+from tests.dishonest_stores import IgnoresConditions, Races
 
 DEPLOYED = """\
 kafka: {{bootstrap: "{kafka}"}}
@@ -138,19 +139,14 @@ def test_both_groups_store_each_record_once(world: World) -> None:
         assert dated[-1].next == raw[-1].next
 
 
-def test_a_store_that_ignores_conditions_is_refused_at_the_start(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    class Careless(MemoryStore):
-        """Writes whatever is there."""
-
-        def put_if_absent(self, key: str, body: bytes, *, metadata: Any = None) -> Any:
-            return self.put(key, body, metadata=metadata)
-
-        def close(self) -> None:
-            """Nothing is open."""
-
-    careless = Careless()
-    settings = world.deployment.one("store", ObjectStore)
-    require_honest(settings, clients=4, rounds=3)
-    monkeypatch.setattr("include.lake.stream.store_of", lambda _settings: careless)
+@pytest.mark.parametrize("dishonest", [IgnoresConditions, Races])
+def test_a_store_that_does_not_honour_conditions_is_refused_at_the_start(
+    world: World, monkeypatch: pytest.MonkeyPatch, spark: SparkSession, dishonest: Callable[[], MemoryStore]
+) -> None:
+    require_honest(world.deployment.one("store", ObjectStore), clients=4, rounds=3)
+    store = dishonest()
+    monkeypatch.setattr("include.lake.stream.store_of", lambda _settings: store)
+    groups = declared_groups(world.deployment)
     with pytest.raises(Terminal, match="does not honour conditional writes"):
-        require_honest(settings, clients=4, rounds=3)
+        build(spark, world.deployment, groups, SystemClock())
+    assert not [each.key for each in store.list("") if not each.key.startswith("_probe/")]
