@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from include.errors import Terminal
+from include.lake.kafka_headers import headers_with_raw_name
 from include.lake.log_ranges import MessageBatch
 from include.lake.message import Message
 from include.log.kafka_errors import Options
@@ -58,8 +59,20 @@ class KafkaRanges:
 
 
 def _messages(found: Sequence[Any]) -> list[Message]:
-    """One loop without calls of ours: there is one for each record."""
     made: list[Message] = []
+    while len(made) < len(found):
+        try:
+            _add(found[len(made) :] if made else found, made)
+        except SystemError as error:
+            each = found[len(made)]
+            headers = headers_with_raw_name(each, error)
+            kind, timestamp_ms = each.timestamp()
+            made.append(Message(each.offset(), each.key(), each.value(), headers, timestamp_ms if kind else -1, kind))
+    return made
+
+
+def _add(found: Sequence[Any], made: list[Message]) -> None:
+    """One loop without calls of ours: there is one for each record."""
     new, add = tuple.__new__, made.append
     for each in found:
         kind, timestamp_ms = each.timestamp()
@@ -73,4 +86,3 @@ def _messages(found: Sequence[Any]) -> list[Message]:
             kind,
         )
         add(new(Message, fields))
-    return made

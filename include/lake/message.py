@@ -13,7 +13,8 @@ TimestampType = Literal[0, 1, 2]
 class Message(NamedTuple):
     """One committed record of a partition. `value` None is a tombstone, unlike b''; headers keep order and repeats.
 
-    `timestamp_ms` is -1 where the record has none.
+    `timestamp_ms` is -1 where the record has none. Bytes of a header's name that are not UTF-8 are lone surrogates
+    (`surrogateescape`) in it.
     """
 
     offset: int

@@ -14,6 +14,7 @@ __all__ = ["record_json", "record_line"]
 
 Headers = tuple[tuple[str, bytes | None], ...]
 
+_UTF8: Final = ("utf-8", "surrogateescape")
 _KINDS: Final = ("none", "create", "append")
 # Control characters, so that a record is one line; DEL and C1, as terminals obey them.
 _ESCAPES: Final = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160))} | {
@@ -38,7 +39,7 @@ def record_json(message: Message, index: int, *, refused: bool = False) -> dict[
         "timestamp_type": _KINDS[message.timestamp_type],
         "key": _text(message.key),
         "value": _text(message.value),
-        "headers": [[name, _text(held)] for name, held in headers],
+        "headers": [[_text(name.encode(*_UTF8)), _text(held)] for name, held in headers],
         **({"refused": why} if refused else {}),
     }
 
@@ -53,7 +54,7 @@ def record_line(message: Message, index: int, *, refused: bool = False) -> str:
         _plain(message.key),
         _plain(message.value),
     ]
-    shown = [f"{name.translate(_ESCAPES)}={_plain(held)}" for name, held in headers]
+    shown = [f"{_plain(name.encode(*_UTF8)) if name else ''}={_plain(held)}" for name, held in headers]
     parts += [f"headers: {', '.join(shown)}"] if shown else []
     parts += [f"refused: {why.translate(_ESCAPES)}"] if refused else []
     return "  ".join(parts)

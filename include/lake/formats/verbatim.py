@@ -38,8 +38,8 @@ _STARTS: Final = (
 )
 _LEAST_LONG: Final = 0x100000000
 _NAMES: Final = {1, 2, 3, 4, 5, 6}
-# Any text has bytes this way and any such bytes are one text, surrogates included.
-_UTF8: Final = ("utf-8", "surrogatepass")
+# Any bytes are one text this way, and that text those bytes.
+_UTF8: Final = ("utf-8", "surrogateescape")
 
 _Headers = tuple[tuple[str, bytes | None], ...]
 

@@ -194,6 +194,8 @@ class _Copy:
         try:
             # 1. The records.
             for message in messages:
+                if message.headers:
+                    _check_names(message, topic, partition)
                 writer.append(
                     topic,
                     message.key,
@@ -218,6 +220,20 @@ class _Copy:
     def _say(self, partition: int, totals: Totals) -> None:
         self._told[partition] = totals.records + totals.left_out
         self._tell(sum(self._told.values()), self._restore.plan.records)
+
+
+def _check_names(message: Message, topic: str, partition: int) -> None:
+    try:
+        "".join(name for name, _ in message.headers).encode()
+    except UnicodeEncodeError:
+        # It would end this process.
+        raise Terminal(
+            "Kafka's client cannot write a header name that is not UTF-8",
+            topic=topic,
+            partition=partition,
+            offset=message.offset,
+            fix="Restore the time before that record (--to) and behind it (--from) into a topic each.",
+        ) from None
 
 
 def _dated(message: Message) -> bool:

@@ -211,6 +211,15 @@ def test_a_record_is_one_line_whatever_is_in_it() -> None:
     assert record_line(Message(-1, b"", b"\xff\x00"), 0) == "0  -  -  (empty)  0xff00"
 
 
+def test_a_header_name_of_any_bytes_is_shown() -> None:
+    name = b"na\xefve".decode("utf-8", "surrogateescape")
+    message = Message(7, None, b"x", ((name, b"1"), ("", None)))
+    assert record_json(message, 0)["headers"] == [[{"base64": "bmHvdmU="}, "1"], ["", None]]
+    line = record_line(message, 0)
+    assert line.endswith("headers: 0x6e61ef7665=1, =(null)")
+    assert line.isascii()
+
+
 def test_a_refused_record_shows_why_and_its_own_headers() -> None:
     mark = (REFUSED_HEADER, b"no date")
     own = (REFUSED_HEADER, b"the producer's own")

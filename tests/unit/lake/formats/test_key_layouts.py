@@ -18,7 +18,9 @@ OFFSETS = st.integers(0, 2**63 - 1) | st.sampled_from([0, 127, 128, 255, 256, 65
 TIMESTAMPS = st.integers(-(2**63), 2**63 - 1) | st.sampled_from([-1, 0, 2**32 - 1, 2**32, 1700000000000])
 BYTES = st.binary(max_size=20) | st.sampled_from([b"", bytes(255), bytes(256)])
 TEXTS = st.text(st.characters(), max_size=8) | st.sampled_from(["x" * 31, "x" * 32, "x" * 256, "\ud800"])
-HEADERS = st.lists(st.tuples(TEXTS, st.none() | BYTES), max_size=4).map(tuple)
+# Any bytes at all.
+NAMES = st.text(max_size=8) | st.binary(max_size=8).map(lambda raw: raw.decode("utf-8", "surrogateescape"))
+HEADERS = st.lists(st.tuples(NAMES, st.none() | BYTES), max_size=4).map(tuple)
 MESSAGES = st.builds(
     Message,
     OFFSETS,
@@ -219,7 +221,6 @@ def test_a_map_that_is_no_key_is_refused_with_a_reason(packed: str) -> None:
         ("86 01 05 03 ff 02 c0 04 c0 05 00 06 00", "list"),
         ("86 01 05 03 ff 02 c0 04 91 91 a161 05 00 06 00", "pair"),
         ("86 01 05 03 ff 02 c0 04 91 92 a161 05 05 00 06 00", "header"),
-        ("86 01 05 03 ff 02 c0 04 91 92 a1ff c0 05 00 06 00", "utf-8"),
     ],
 )
 def test_verbatim_takes_nothing_that_it_does_not_write(changed: str, reason: str) -> None:

@@ -348,6 +348,21 @@ def test_timestamps_that_no_client_can_write_are_counted(world: RestoreWorld, mo
     assert "1 timestamps were the broker's" in "\n".join(restored.lines())
 
 
+def test_a_header_name_that_kafkas_client_cannot_write_is_told_before_it_gets_it(world: RestoreWorld) -> None:
+    writer = world.memory.writer("another")
+    writer.begin()
+    headers = (("a", b"1"), (b"\xff".decode("utf-8", "surrogateescape"), None))
+    writer.append("events", b"k", b"v", headers=headers, partition=0, timestamp_ms=NOON_MS)
+    writer.commit()
+    world.flush()
+    (odd,) = (each.offset for each in world.records("events", 0) if each.headers == headers)
+    with pytest.raises(Terminal, match="header name that is not UTF-8") as refused:
+        world.restore()
+    assert (refused.value.details["partition"], refused.value.details["offset"]) == (0, odd)
+    assert "--to" in refused.value.fix
+    assert all(each.headers != headers for each in world.records("copy", 0))
+
+
 def test_a_restore_tells_how_far_it_is(world: RestoreWorld) -> None:
     told: list[tuple[int, int]] = []
     bucket, kafka = Bucket(world.store), world.kafka()
