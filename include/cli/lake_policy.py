@@ -57,7 +57,7 @@ def command(topic: str | None, explain: bool, group_name: str | None, as_json: b
         told = [{**dataclasses.asdict(each), "now": now} for each, now in zip(reports, waits, strict=True)]
         click.echo(orjson.dumps({"reports": told}).decode())
     elif topic is None and not explain:
-        rows = [(each.group, each.rule or "", _short(each), each.policy, each.run, each.why) for each in reports]
+        rows = [(each.group, each.rule or "", _short(each), each.policy, _when(each), each.why) for each in reports]
         click.echo(table(("group", "rule", "format", "upload after", "runs", "of"), rows))
     else:
         shown = [line for each, now in zip(reports, waits, strict=True) for line in [*_lines(each), *_indented(now)]]
@@ -106,6 +106,10 @@ def _indented(now: list[dict[str, Any]]) -> list[str]:
     return lines
 
 
+def _when(report: RuleReport) -> str:
+    return f"by the DAG lake_upload at {report.schedule} (UTC)" if report.schedule else "always"
+
+
 def _short(report: RuleReport) -> str:
     return ", ".join(report.format)
 
@@ -124,5 +128,5 @@ def _lines(report: RuleReport) -> list[str]:
         lines.append(f"  parser version {each.version}, {each.starts}, added {each.added}: {parser}")
         lines.append(f"    configuration {each.config[:12] or 'unknown'} in commit records")
     lines.append(f"  upload: after {report.policy} ({report.policy_at})")
-    lines.append(f"  runs: {'always' if report.run == 'stream' else 'when the DAG lake_upload does'}")
+    lines.append(f"  runs: {_when(report)}" + (f" ({report.schedule_at})" if report.schedule else ""))
     return [*lines, *(f"  problem: {each}" for each in report.problems)]

@@ -35,7 +35,8 @@ class VersionReport:
 class RuleReport:
     """What holds for `topic` ("": for the topics of the rule) in a group. `stored`: whether the group wants it.
 
-    `at` and `policy_at` are file and line of what decided; `config` is that of a backup, whose logic has no versions.
+    `at`, `policy_at` and `schedule_at` are file and line of what decided; `config` is that of a backup, whose logic has
+    no versions; `schedule` is the cron (UTC) of a group with `run: schedule`, else "".
     """
 
     group: str
@@ -51,6 +52,8 @@ class RuleReport:
     policy_at: str
     run: str
     problems: tuple[str, ...] = ()
+    schedule: str = ""
+    schedule_at: str = ""
 
 
 def list_rules(deployment: Deployment, name: str, group: LakeGroup) -> list[RuleReport]:
@@ -69,6 +72,8 @@ def list_rules(deployment: Deployment, name: str, group: LakeGroup) -> list[Rule
             policy=group.policy.words,
             policy_at=_place(deployment, name, "policy"),
             run=group.run,
+            schedule=_schedule(group),
+            schedule_at=_place(deployment, name, "schedule") if group.run == "schedule" else "",
         )
         for number, rule in enumerate(group.rules)
     ]
@@ -111,6 +116,8 @@ def explain_topic(deployment: Deployment, name: str, group: LakeGroup, topic: st
         policy_at,
         group.run,
         tuple(problems),
+        schedule=_schedule(group),
+        schedule_at=_place(deployment, name, "schedule") if group.run == "schedule" else "",
     )
 
 
@@ -146,6 +153,10 @@ def _config(name: str, group: LakeGroup, rule: Rule, topic: str, means: Means) -
         return logics_of(name, alone, topic, means).holding(0, 0, -1).config, ""
     except SettingsError as error:
         return "", str(error)
+
+
+def _schedule(group: LakeGroup) -> str:
+    return group.schedule if group.run == "schedule" else ""
 
 
 def _format(rule: Rule) -> dict[str, Any]:

@@ -252,6 +252,18 @@ def test_policy_explains_a_topic_and_lists_rules(run: Run) -> None:
     assert (raw["versions"], len(raw["config"]), len(dates["versions"])) == ([], 64, 1)
 
 
+def test_policy_tells_when_a_group_on_a_schedule_is_stored(run: Run) -> None:
+    assert "  runs: always" in run("policy", "events", "--explain").output.splitlines()
+    text = (run.folder / "deployment.yaml").read_text("utf-8")
+    scheduled = text.replace("prefix: raw\n", "prefix: raw\n    run: schedule\n    schedule: 15 3 * * *\n")
+    (run.folder / "deployment.yaml").write_text(scheduled, "utf-8")
+    explained = run("policy", "events", "--explain", "--group", "raw").output
+    assert "runs: by the DAG lake_upload at 15 3 * * * (UTC) (" in explained
+    assert "deployment.yaml:10)" in explained
+    assert "at 15 3 * * * (UTC)" in run("policy", "--group", "raw").output
+    assert run.json("policy", "events", "--group", "raw")["reports"][0]["schedule"] == "15 3 * * *"
+
+
 def test_policy_explains_what_waits_and_when_it_is_due(run: Run) -> None:
     run.world.append([event(9), event(10)])
     run.world.clock.advance(90)

@@ -72,6 +72,9 @@ def test_the_first_rule_that_has_the_topic_is_named_with_its_line(deployment: De
     assert found.why.endswith("lake.yaml:14)")
     assert found.format == {"json_lines": {"content": "payload"}}
     assert found.run == "schedule"
+    assert (found.schedule, found.schedule_at.rpartition("/")[2]) == ("0 * * * *", "lake.yaml:12")
+    assert explain(deployment, "raw", "events").schedule == ""
+    assert [each.schedule for each in list_rules(deployment, "raw", declared_groups(deployment)["raw"])] == [""]
 
 
 def test_versions_have_the_hash_that_commits_have(deployment: Deployment) -> None:
