@@ -10,7 +10,7 @@ import contextlib
 import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from include.clock import Clock
 from include.errors import Terminal, Transient
@@ -220,7 +220,7 @@ class Demo:
             stages.append(
                 Stage(
                     name=name,
-                    state="running" if numbers else "starting",
+                    state=_state(numbers),
                     position=_time_of_day(commit_s),
                     lag_s=numbers.get("lyrebird_lag_seconds"),
                     lag_records=numbers.get("lyrebird_lag_records"),
@@ -267,6 +267,12 @@ def _time_of_day(seconds: float | None) -> str:
         return "–"
     whole = int(seconds) % 86400
     return f"{whole // 3600:02d}:{whole // 60 % 60:02d}:{whole % 60:02d} UTC"
+
+
+def _state(numbers: dict[str, float]) -> Literal["running", "starting"]:
+    """An application shows its first figures when its program begins, and these when its session is there."""
+    begun = numbers.keys() & {"lyrebird_up_seconds", "lyrebird_lag_seconds"}
+    return "running" if begun else "starting"
 
 
 def _done(numbers: dict[str, float]) -> str:

@@ -84,7 +84,7 @@ class PlainScreen:
         if self._clock.monotonic_s() - self._shown_s < _PLAIN_EVERY_S:
             return
         self._shown_s = self._clock.monotonic_s()
-        lags = ", ".join(f"{s.name} {_seconds(s.lag_s)} behind" for s in figures.stages)
+        lags = ", ".join(map(_lag, figures.stages))
         self._line(
             f"orders {figures.placed}/{figures.orders}, documents {_number(figures.documents)}, "
             f"rows not searchable yet {figures.waiting}, p50 {_seconds(figures.p50_s)}, "
@@ -179,6 +179,10 @@ def _summary(figures: Figures) -> Text:
         f"p99 {_seconds(figures.p99_s)}",
         style="bold",
     )
+
+
+def _lag(stage: Stage) -> str:
+    return f"{stage.name} {stage.state if stage.lag_s is None else f'{_seconds(stage.lag_s)} behind'}"
 
 
 def _seconds(value: float | None) -> str:

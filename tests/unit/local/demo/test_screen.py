@@ -1,10 +1,12 @@
 from __future__ import annotations
 
 import io
+from dataclasses import replace
 
 from rich.console import Console
 
 from include.clock import ManualClock
+from include.local.demo.run import _state
 from include.local.demo.screen import Figures, LiveScreen, PlainScreen, Stage
 
 FIGURES = Figures(
@@ -35,6 +37,19 @@ def test_a_pipe_is_not_flooded_with_figures() -> None:
     assert len(lines) == 2
     assert "orders 12/40" in lines[0]
     assert "p50 1.25 s, p99 –" in lines[0]
+
+
+def test_an_application_that_starts_is_not_said_to_be_behind() -> None:
+    lines = list[str]()
+    starting = Stage("stream-lake", "starting", "–", None, None, "")
+    figures = replace(FIGURES, stages=(*FIGURES.stages, starting))
+    PlainScreen(ManualClock(), lines.append).figures(figures)
+    assert lines[0].endswith("; capture-shop 0.40 s behind, stream-lake starting")
+
+
+def test_an_application_starts_until_its_session_is_there() -> None:
+    assert _state({}) == _state({"lyrebird_cuts_total": 0.0}) == "starting"
+    assert _state({"lyrebird_up_seconds": 0.5}) == _state({"lyrebird_lag_seconds": 0.0}) == "running"
 
 
 def test_a_terminal_shows_each_step_with_its_time_and_each_stage_in_a_row() -> None:
