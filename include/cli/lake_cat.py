@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["command"]
 
 _S3 = "s3://"
+_CHAINS = "_chain"
 _OUT_BYTES = 1 << 16
 
 
@@ -68,7 +69,12 @@ def command(name: str, offset: int | None, limit: int | None, raw: bool, as_json
             break
     click.echo(bytes(out), nl=False)
     if offset is not None and not shown:
-        raise SettingsError("no record of this offset is in the object", object=name, offset=offset)
+        raise SettingsError(
+            "no record of this offset is in the object",
+            object=name,
+            offset=offset,
+            fix="`lyrebird lake where` names the object that has it.",
+        )
 
 
 def _bytes(name: str) -> tuple[str, bytes, FormatDefinition | None]:
@@ -88,6 +94,12 @@ def _bytes(name: str) -> tuple[str, bytes, FormatDefinition | None]:
             raise SettingsError(
                 "another bucket than the deployment's", got=named, allowed=bucket, fix="Fetch it, and name the file."
             )
+    if not key or key.endswith("/") or _CHAINS in key.split("/"):
+        raise SettingsError(
+            "this names no object with records",
+            object=name,
+            fix="`lyrebird lake where` and `lyrebird lake files` name some; `lyrebird lake audit` reads the chains.",
+        )
     found = open_store(deployment).get(key)
     if found is None:
         raise SettingsError(

@@ -27,8 +27,12 @@ def groups_meant(deployment: Deployment, name: str | None, topic: str | None = N
     groups = {name: group_named(deployment, name)} if name else declared_groups(deployment)
     found = {each: group for each, group in groups.items() if topic is None or group.wants(topic)}
     if not found:
+        if not groups:
+            raise deployment.error(
+                ("lake",), "no group of the lake is declared", fix="Declare one in the section `lake`."
+            )
         raise SettingsError(
-            "no group of the lake has this topic" if topic else "no group of the lake is declared",
+            "no group of the lake has this topic",
             topic=topic,
             groups=sorted(groups),
             fix="Declare groups in the section `lake`; `lyrebird lake policy` lists them and their topics.",

@@ -86,11 +86,17 @@ def _outside(store: ObjectStore, topic: TopicKey, pointer: Pointer, partition: i
     if live is None:
         return Found(topic, partition, offset, "not yet", "the group has nothing of this topic")
     chain = ChainKey(topic, live.generation, partition)
-    head = chain_head(store, chain, live.start(partition) or 0, near=offset)
+    start = live.start(partition) or 0
+    head = chain_head(store, chain, start, near=offset)
     if offset < head.next:
         text = f"no cut has it, though the chain goes on to {head.next}: run `lyrebird lake audit {topic.topic}`"
         return Found(topic, partition, offset, "missing", text, live.generation)
-    text = f"the partition is committed up to {head.next}; {offset - head.next} offsets lie between"
+    see = f"`lyrebird lake status --topic {topic.topic}` says what Kafka has"
+    if head.last is None and not start:
+        return Found(
+            topic, partition, offset, "not yet", f"nothing of this partition is stored; {see}", live.generation
+        )
+    text = f"the partition is committed up to {head.next}, which is {offset - head.next} offsets before this one; {see}"
     return Found(topic, partition, offset, "not yet", text, live.generation)
 
 

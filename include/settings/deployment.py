@@ -112,7 +112,9 @@ class Deployment:
 
 def unknown_name(deployment: Deployment, path: Path_, got: str, section: str) -> SettingsError:
     """A name that no entry of `section` has: the error with the names that there are."""
-    return deployment.error(path, "no such name", got=got, allowed=sorted(deployment.values.get(section) or {}))
+    allowed = sorted(deployment.values.get(section) or {})
+    fix = "Choose one of these, or declare it." if allowed else f"Declare it in the section `{section}`."
+    return deployment.error(path, "no such name", got=got, allowed=allowed, fix=fix)
 
 
 def _fields(model: Any, loc: tuple[int | str, ...]) -> list[str]:
@@ -168,7 +170,9 @@ def _read(file: Path, places: dict[Path_, Place], env: Mapping[str, str], known:
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         line = mark.line + 1 if mark else 0
-        raise SettingsError("not valid YAML", file=str(file), line=line, reason=str(error).splitlines()[0]) from error
+        reason = getattr(error, "problem", None) or str(error).splitlines()[0]
+        fix = "Mend that line or the one before it: indentation, brackets, quotes."
+        raise SettingsError("not valid YAML", file=str(file), line=line, reason=reason, fix=fix) from error
     if node is None:
         return {}
     build = functools.partial(_build, file=file, places=places, env=env)

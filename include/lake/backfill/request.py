@@ -102,13 +102,20 @@ def group_of(groups: Mapping[str, LakeGroup], topic: str, kind: Kind, name: str,
     """The group that is named, or the only one of the kind that has the topic."""
     found = [each for each, group in groups.items() if group.kind == kind and group.wants(topic)]
     chosen = [each for each in found if name in ("", each)]
+    if not found:
+        raise SettingsError(
+            f"no {kind} group has this topic",
+            topic=topic,
+            groups=sorted(each for each, group in groups.items() if group.kind == kind),
+            fix="Name another topic, or declare a group for it; `lyrebird lake policy` lists groups and their topics.",
+        )
     if len(chosen) != 1:
         raise SettingsError(
             f"which {kind} group has this topic?" if chosen else f"no such {kind} group has this topic",
             topic=topic,
-            got=name or None,
+            **({"got": name} if name else {}),
             allowed=sorted(found),
-            fix=f"Name one by {option}." if found else "Name another topic, or declare a group for it.",
+            fix=f"Name one by {option}.",
         )
     return chosen[0]
 

@@ -114,7 +114,8 @@ def _kept(store: ObjectStore, topic: TopicKey, name: str) -> BackfillPlan:
         folder = _folder(topic)
         plans = (info.key.removeprefix(folder) for info in store.list(folder) if info.key.endswith("/plan"))
         names = [plan.removesuffix("/plan") for plan in plans]
-        raise Terminal("no backfill of this name", run=name, topic=topic.topic, allowed=names, fix="Name one of them.")
+        fix = "Name one of them." if names else "The topic has none: begin one by `lyrebird lake backfill`."
+        raise Terminal("no backfill of this name", run=name, topic=topic.topic, allowed=names, fix=fix)
     return BackfillPlan.parse(found.body, key)
 
 

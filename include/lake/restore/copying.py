@@ -232,7 +232,7 @@ def _check_names(message: Message, topic: str, partition: int) -> None:
             topic=topic,
             partition=partition,
             offset=message.offset,
-            fix="Restore the time before that record (--to) and behind it (--from) into a topic each.",
+            fix=f"Restore what lies before it, and behind it, into a topic each: --offsets {partition}:FROM-UNTIL.",
         ) from None
 
 

@@ -129,16 +129,19 @@ def test_a_backfill_is_made_promoted_and_its_old_objects_expire(shell: Shell) ->
         (("backfill", "events", "--to", "2024-05-01"), "without a first one"),
         (("backfill", "events", "--from", "tomorrow"), "not a day"),
         (("backfill", "events", "--from", "2024-05-02", "--to", "2024-05-01"), "before the first"),
-        (("backfill", "other", *DAYS), "no such partition group"),
+        (("backfill", "other", *DAYS), "no partition group has this topic (topic='other', groups=['by_date'])"),
         (("backfill", "events", *DAYS, "--group", "raw"), "no such partition group"),
         (("backfill", "events", *DAYS, "--version", "9"), "no such version"),
         (("backfill", "events", *DAYS, "--version", "1", "--as-of", "2026-01-01T00:00Z"), "one version of the parser"),
         (("backfill", "events", *DAYS, "--as-of", "2026-01-01T00:00"), "without its zone"),
         (("backfill", "events", "--offsets", "0:5"), "no range of offsets"),
         (("backfill", "events", *DAYS, "--run", "a/b"), "no name of a backfill"),
-        (("promote", "events", "--run", "never"), "no backfill of this name"),
+        (("promote", "events", "--run", "never"), "allowed=[]). The topic has none: begin one"),
         (("expire", "events", "--group", "by_date", "--generation", "9", "--plan"), "no such generation"),
-        (("expire", "events", "--group", "nothing", "--generation", "1", "--plan"), "no such name"),
+        (
+            ("expire", "events", "--group", "nothing", "--generation", "1", "--plan"),
+            "Choose one of these, or declare it.",
+        ),
     ],
 )
 def test_what_cannot_be_done_is_refused_with_the_next_step(shell: Shell, arguments: tuple[str, ...], says: str) -> None:

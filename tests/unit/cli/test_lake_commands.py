@@ -77,6 +77,9 @@ class Run:
         found: dict[str, Any] = json.loads(self(*arguments, "--json").stdout)
         return found
 
+    def commit(self) -> str:
+        return next(each.key for each in self.world.store.list("raw/_chain/") if each.key.endswith(".commit"))
+
     def lines(self, *arguments: str) -> list[Any]:
         return [json.loads(line) for line in self(*arguments, "--json").stdout.splitlines()]
 
@@ -151,10 +154,22 @@ def test_cat_refuses_what_it_cannot_do(run: Run) -> None:
         ([f"dates/events/dt=2026-11-21/{NAME}.jsonl", "--offset", "0"], "keeps no offsets"),
         ([f"raw/events/offset=0/{NAME}", "--offset", "77"], "no record of this offset"),
         (["x", "--raw", "--json"], "different things"),
+        ([""], "names no object with records"),
+        (["s3://lake/"], "names no object with records"),
+        ([run.commit()], "names no object with records"),
     ):
         result = run("cat", *arguments)
         assert isinstance(result.exception, SettingsError), arguments
         assert message in str(result.exception)
+        assert result.exception.fix
+
+
+def test_without_a_group_it_is_said_where_to_declare_one(run: Run) -> None:
+    (run.folder / "deployment.yaml").write_text(FILES.partition("lake:\n")[0], "utf-8")
+    error = run("status").exception
+    assert isinstance(error, SettingsError)
+    assert error.message == "no group of the lake is declared"
+    assert "topic" not in error.details
 
 
 def test_files_lists_exactly_the_objects_of_the_dates(run: Run) -> None:

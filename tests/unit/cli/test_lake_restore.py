@@ -115,7 +115,7 @@ def test_days_are_those_of_the_records(shell: Shell) -> None:
     [
         (("events", "--to", "copy"), "which backup group"),
         (("events", "--to", "copy", "--group", "thin"), "does not keep all of a record"),
-        (("other", "--to", "copy"), "no such backup group"),
+        (("other", "--to", "copy"), "no backup group has this topic"),
         (("e1", "--to", "copy", "--group", "raw"), "nothing of this topic is stored"),
         (("events", "--to", "cdc.shop.copy", "--group", "raw"), "belongs to capture"),
         ((*ASKED, "--until", "2024-05-01"), "without a first one"),

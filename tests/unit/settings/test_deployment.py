@@ -75,7 +75,7 @@ def test_a_wrong_value_is_refused_with_its_place_and_what_is_allowed(write: Writ
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("a: [1\n", r"not valid YAML.*line=2"),
+        ("a: [1\n", r"not valid YAML.*line=2.*but got.*Mend that line"),
         ("- a\n", r"holds sections.*line=1"),
         ("a:\n  b: 1\n  b: 2\n", r"key stands twice.*line=3, path='a'"),
         ("a:\n  b: {{ name }}\n", r"a key is a name.*line=2.*quotes"),

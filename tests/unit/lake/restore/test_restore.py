@@ -359,7 +359,7 @@ def test_a_header_name_that_kafkas_client_cannot_write_is_told_before_it_gets_it
     with pytest.raises(Terminal, match="header name that is not UTF-8") as refused:
         world.restore()
     assert (refused.value.details["partition"], refused.value.details["offset"]) == (0, odd)
-    assert "--to" in refused.value.fix
+    assert "--offsets 0:FROM-UNTIL" in refused.value.fix
     assert all(each.headers != headers for each in world.records("copy", 0))
 
 
