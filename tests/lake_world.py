@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from include.clock import ManualClock
@@ -14,7 +14,7 @@ from include.lake.definition import LakeGroup
 from include.lake.driver import Driver, Watcher
 from include.lake.formats.sequence_file import SequenceFile
 from include.lake.log_cuts import Logic
-from include.lake.log_ranges import PortRanges
+from include.lake.log_ranges import MessageBatch, PortRanges
 from include.lake.planner import Remade, Spot
 from include.lake.task import Means, Outcome, Task, run_task
 from include.log.memory import MemoryLog
@@ -51,6 +51,26 @@ class One:
         return self.logic
 
 
+class Led(PortRanges):
+    """A log whose records have leaders: from which offset on the leader of which epoch took them."""
+
+    def __init__(self, log: MemoryLog, leaders: dict[int, int]) -> None:
+        super().__init__(log.reader(), log.admin())
+        self._leaders = sorted(leaders.items())
+
+    def _epoch(self, offset: int) -> int | None:
+        return max((epoch for since, epoch in self._leaders if since <= offset), default=None)
+
+    def batches(self, topic: str, partition: int, start: int, end: int) -> Iterator[MessageBatch]:
+        for messages, _ in super().batches(topic, partition, start, end):
+            yield MessageBatch(messages, self._epoch(messages[-1].offset))
+
+    def epoch_before(self, topic: str, partition: int, offset: int) -> int | None:
+        begin, _ = self.edges(topic, partition)
+        found = [each for batch in self.batches(topic, partition, begin, offset) for each in batch.messages]
+        return self._epoch(found[-1].offset) if found else None
+
+
 class World:
     """Log, bucket, and a pool that works when it is asked what is finished. Hears as a watcher."""
 
@@ -65,9 +85,15 @@ class World:
         self.lost: list[Remade] = []
         self.away: list[LyrebirdError] = []
         self.dead = False
+        # Since which offset leaders of which epochs have taken records; empty: the log does not tell.
+        self.leaders: dict[int, int] = {}
         self.back = 0
         self.watcher: Watcher | None = None
         self.driver = self.started()
+
+    @property
+    def ranges(self) -> Led:
+        return Led(self.memory, self.leaders)
 
     def started(self, group: LakeGroup = GROUP) -> Driver:
         return Driver("raw", group, self, self.store, self, self.clock, self, "here")
@@ -79,13 +105,15 @@ class World:
         return [info for info in found if info]
 
     def edges(self, spots: Iterable[Spot]) -> dict[Spot, tuple[int, int]]:
-        ranges = PortRanges(self.memory.reader(), self.memory.admin())
-        return {spot: ranges.edges(spot.topic, spot.partition) for spot in spots}
+        return {spot: self.ranges.edges(spot.topic, spot.partition) for spot in spots}
 
     def timestamp_ms(self, spot: Spot, offset: int) -> int:
         end = self.memory.reader().end_offsets(spot.topic)[spot.partition]
         records = self.memory.reader().read(spot.topic, spot.partition, offset, end)
         return next((record.timestamp_ms for record in records), -1)
+
+    def epoch_before(self, spot: Spot, offset: int) -> int | None:
+        return self.ranges.epoch_before(spot.topic, spot.partition, offset)
 
     def submit(self, task: Task) -> None:
         self.submitted.append(task)
@@ -97,7 +125,7 @@ class World:
     def run(self, task: Task) -> Outcome:
         if task.range.spot in self.fails:
             return Outcome(task, None, (), self.fails[task.range.spot])
-        means = Means(self.store, PortRanges(self.memory.reader(), self.memory.admin()), One(), self.folder, self.clock)
+        means = Means(self.store, self.ranges, One(), self.folder, self.clock)
         return run_task(task, means)
 
     def on_outcome(self, outcome: Outcome) -> None:

@@ -55,14 +55,14 @@ class Chain:
     ) -> None:
         self.key = key
         self._store = store
-        self._start = start
+        self.start = start
         self._runner = Runner(store, pause, sending)
         self._last = last
 
     def head(self) -> Head:
         """Where it ends now; leaves a hint for others when many commits had to be listed."""
         known = self._hint() if self._last is None else self._last
-        head = self._runner.run(find_head(self.key, self._start, known))
+        head = self._runner.run(find_head(self.key, self.start, known))
         if head.last is not None and head.listed > _HINT_COMMITS:
             self._runner.ask(lambda: self._store.put(self.key.hint, b'{"first":%d}' % (head.last or 0)))
         self._last = head.last
@@ -71,7 +71,7 @@ class Chain:
     def advance(self, plan: Plan, reader: CutReader, on_commit: OnCommit) -> Head:
         """Carry it to `plan.until`; tells of each cut that is whole. Nothing when its head is beyond."""
         known = self._hint() if self._last is None else self._last
-        head = self._runner.run(advance(self.key, self._start, known, plan), reader, on_commit)
+        head = self._runner.run(advance(self.key, self.start, known, plan), reader, on_commit)
         self._last = head.last
         return head
 
@@ -94,9 +94,9 @@ class Chain:
         for commit in self._commits(since):
             if commit.next <= since:
                 continue
-            hole = commit.first != before.next if before else commit.first > max(since, self._start)
+            hole = commit.first != before.next if before else commit.first > max(since, self.start)
             if contiguous and hole:
-                raise self._hole(commit.first, before.next if before else max(since, self._start))
+                raise self._hole(commit.first, before.next if before else max(since, self.start))
             before = commit
             yield commit
 

@@ -11,6 +11,7 @@ from typing import Final, Protocol
 
 from include.clock import Clock
 from include.errors import BackPressure, Fenced, LyrebirdError, Terminal, Transient
+from include.lake.agreement import agreed_until
 from include.lake.chain import Chain
 from include.lake.chain_key import ChainKey, TopicKey
 from include.lake.definition import LakeGroup
@@ -61,6 +62,9 @@ class GroupLog(Protocol):
 
         `Terminal` where the partition or what was asked for has gone.
         """
+
+    def epoch_before(self, spot: Spot, offset: int) -> int | None:
+        """Epoch of the leader who took the last record below `offset`; None where it is not told, or there is none."""
 
 
 class Watcher(Protocol):
@@ -231,13 +235,23 @@ class Driver:
                 TopicKey(self._group.prefix, spot.topic, spot.topic_id),
                 self._group.revision,
                 self._partitions[spot.topic],
-                lambda chain, start: self._look_along(chain, start).next,
+                self._goes_on_at,
             )
         return self._live[place]
 
     def _look_along(self, chain: ChainKey, start: int) -> Head:
         # Without patience: the next step looks again, and reports in between.
         return Chain(self._store, chain, start=start).head()
+
+    def _goes_on_at(self, chain: ChainKey, start: int) -> int:
+        """Where a newer revision begins: at the head, unless the log was truncated below it."""
+        spot, found = Spot(chain.of.topic, chain.of.topic_id, chain.partition), Chain(self._store, chain, start=start)
+        # Whoever still writes stores no more than the log has now.
+        head = found.head()
+        edges = self._log.edges([spot]).get(spot)
+        if edges is None:
+            return head.next
+        return agreed_until(found, head, edges[1], lambda offset: self._log.epoch_before(spot, offset))
 
     def _begin(self, asked: Asked) -> None:
         room = self._pool.slots - self.planner.busy

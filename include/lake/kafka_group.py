@@ -43,3 +43,7 @@ class KafkaGroupLog:
         found = list(self._ranges.batches(*place, start, min(start + 1, end)))
         first = found[0] if found else next(self._ranges.batches(*place, start + 1, end), None)
         return -1 if first is None else first.messages[0].timestamp_ms
+
+    def epoch_before(self, spot: Spot, offset: int) -> int | None:
+        """See `GroupLog`."""
+        return self._ranges.epoch_before(spot.topic, spot.partition, offset)

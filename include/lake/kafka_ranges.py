@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
@@ -15,6 +16,7 @@ from include.log.survey import Edge, KafkaSurvey
 
 __all__ = ["KafkaRanges"]
 
+_FURTHER: Final = 16
 _EDGES: Final[tuple[Edge, ...]] = ("begin", "end")
 
 
@@ -56,6 +58,25 @@ class KafkaRanges:
         with cached_consumer(self._bootstrap, self._options) as consumer:
             for found in consumer.read([Slice(topic, partition, start, end)]):
                 yield MessageBatch(_messages(found), found[-1].leader_epoch())
+
+    def epoch_before(self, topic: str, partition: int, offset: int) -> int | None:
+        """See `LogRanges`. Looks further and further back, as markers and aborted records are none."""
+        reach = 1
+        while True:
+            begin, _ = self.edges(topic, partition)
+            start = max(begin, offset - reach)
+            try:
+                last = deque(self.batches(topic, partition, start, offset), maxlen=1)
+            except Terminal:
+                if self.edges(topic, partition)[0] <= start:
+                    raise
+                # Retention was faster.
+                continue
+            if last:
+                return last[0].leader_epoch
+            if start <= begin:
+                return None
+            reach *= _FURTHER
 
 
 def _messages(found: Sequence[Any]) -> list[Message]:

@@ -15,7 +15,7 @@ from include.lake.cut_files import CutFiles, Sorter
 from include.lake.formats.port import Format
 from include.lake.log_ranges import LogRanges, MessageBatch
 from include.lake.message import Message
-from include.lake.standing import check_log, gap_at
+from include.lake.standing import check_epoch, check_log, gap_at
 from include.lake.steps import LocalCut, ReadRange
 
 __all__ = ["LogCuts", "Logic", "Logics"]
@@ -75,11 +75,16 @@ class LogCuts:
         self._folder.mkdir(parents=True)
         files = CutFiles(self._folder, chain, first, logic.sorter(first), logic.kept, logic.aside)
         gaps: list[Gap] = []
+        epoch = wanted.epoch
         while True:
             messages = stream.take()
             gaps += stream.lost()
             if messages is None:
                 break
+            if epoch is not None and (stream.leader_epoch or 0) > epoch:
+                # Another leader: what it had of the log is in doubt, once.
+                check_epoch(chain, first, epoch, self._log.epoch_before(chain.of.topic, chain.partition, first))
+                epoch = None
             files.write(messages)
             if not (wanted.exact or promised) and files.bytes_so_far >= self._max_bytes:
                 until = stream.at

@@ -47,6 +47,9 @@ class LogRanges(Protocol):
             Terminal: the log does not hold `start` any more.
         """
 
+    def epoch_before(self, topic: str, partition: int, offset: int) -> int | None:
+        """Epoch of the leader who took the last record below `offset`; None where it is not told, or there is none."""
+
 
 class PortRanges:
     """`LogRanges` over a `LogReader` and a `TopicAdmin`."""
@@ -74,3 +77,7 @@ class PortRanges:
             for each in islice(records, _BATCH)
         ]:
             yield MessageBatch(batch)
+
+    def epoch_before(self, topic: str, partition: int, offset: int) -> int | None:
+        """See `LogRanges`. The port does not tell."""
+        return None

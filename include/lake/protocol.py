@@ -77,13 +77,14 @@ class Head:
     """Where a chain ends: every offset below `next` is settled.
 
     `last` is the `first` of its last commit (None: no commit yet), `unfinished` whether an intent stands at `next`,
-    `listed` how many commits were listed to find it.
+    `listed` how many commits were listed to find it, `epoch` that of the last commit's last record (None: not known).
     """
 
     next: int
     last: int | None
     unfinished: bool
     listed: int = 0
+    epoch: int | None = None
 
 
 def advance(chain: ChainKey, start: int, hint: int | None, plan: Plan) -> Steps[Head]:
@@ -94,9 +95,11 @@ def advance(chain: ChainKey, start: int, hint: int | None, plan: Plan) -> Steps[
     """
     head = yield from find_head(chain, start, hint)
     while head.next < plan.until:
-        commit = yield from write_cut(chain, head.next, plan, begun=head.unfinished)
+        commit = yield from write_cut(chain, head.next, plan, begun=head.unfinished, epoch=head.epoch)
         yield Committed(commit)
-        head = Head(commit.next, commit.first, unfinished=False)
+        # A cut without records changes nothing in what is known.
+        epoch = head.epoch if commit.leader_epoch is None else commit.leader_epoch
+        head = Head(commit.next, commit.first, unfinished=False, epoch=epoch)
     return head
 
 
@@ -108,13 +111,17 @@ def find_head(chain: ChainKey, start: int, hint: int | None) -> Steps[Head]:
     if not commits and hint is not None:
         return (yield from find_head(chain, start, None))
     last = commits[-1] if commits else None
-    where = start if last is None else (yield from _commit(chain, last)).next
-    return Head(where, last, unfinished=(where, "intent") in cuts[-2:], listed=len(commits))
+    commit = None if last is None else (yield from _commit(chain, last))
+    where, epoch = (start, None) if commit is None else (commit.next, commit.leader_epoch)
+    return Head(where, last, unfinished=(where, "intent") in cuts[-2:], listed=len(commits), epoch=epoch)
 
 
-def write_cut(chain: ChainKey, first: int, plan: Plan, *, begun: bool = False) -> Steps[Commit]:
+def write_cut(
+    chain: ChainKey, first: int, plan: Plan, *, begun: bool = False, epoch: int | None = None
+) -> Steps[Commit]:
     """Make the cut at `first` whole: that of `plan`, or the one that stands there already (`begun`: it is known to).
 
+    `epoch`: see `ReadRange`.
     Gives the commit that stands at the end, whoever wrote it. For a backfill, too, whose cuts are given one by one.
     """
     local: LocalCut | None = None
@@ -123,7 +130,7 @@ def write_cut(chain: ChainKey, first: int, plan: Plan, *, begun: bool = False) -
         intent = yield from _intent(chain, first)
     else:
         # 1. Read.
-        local = yield ReadRange(first, plan.until, plan.exact)
+        local = yield ReadRange(first, plan.until, plan.exact, epoch=epoch)
         # 2. Promise.
         mine = _promise(chain, first, plan, local)
         intent = yield from _settle_intent(chain, first, mine)
@@ -132,7 +139,7 @@ def write_cut(chain: ChainKey, first: int, plan: Plan, *, begun: bool = False) -
         if commit is not None:
             return agreed(chain, commit, intent)
     if local is None or not fits(local, intent):
-        local = yield ReadRange(first, intent.end, True, intent.config, tuple(file.key for file in intent.files))
+        local = yield ReadRange(first, intent.end, True, intent.config, tuple(file.key for file in intent.files), epoch)
         check_reread(chain, first, local, intent)
     # 3. Store.
     stored, gaps = yield from _store(chain, first, local, intent)

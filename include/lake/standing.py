@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from include.errors import Terminal
 from include.lake.chain_key import ChainKey
 from include.lake.cut import Gap, gap_kind
 
-__all__ = ["check_log", "gap_at"]
+__all__ = ["check_epoch", "check_log", "gap_at"]
+
+_FIX: Final = (
+    "Find out what Kafka lost (unclean election?), then raise the group's `revision`: it stores again from the last cut"
+    " on that the log has as it is stored. What Kafka lost stays in objects of the older generation, until they expire."
+)
 
 
 def gap_at(first: int, expected: int, until: int, begin: int) -> Gap | None:
@@ -30,5 +37,23 @@ def check_log(chain: ChainKey, head: int, end: int) -> None:
             partition=chain.partition,
             head=head,
             end=end,
-            fix="Find out what Kafka lost (unclean election?), then go on under a new generation.",
+            fix=_FIX,
+        )
+
+
+def check_epoch(chain: ChainKey, first: int, stored: int, before: int | None) -> None:
+    """Raise `Terminal` when the log's last record `before` offset `first` is of a newer leader than any that is stored.
+
+    Leaders' epochs never go down along a log: so that record was not there when the chain came as far as `first`. The
+    log was truncated and has grown since, and offsets alone do not show it.
+    """
+    if before is not None and before > stored:
+        raise Terminal(
+            "the log has other records than are stored of it: it was truncated, and has grown since",
+            topic=chain.of.topic,
+            partition=chain.partition,
+            head=first,
+            epoch=before,
+            stored_epoch=stored,
+            fix=_FIX,
         )

@@ -113,8 +113,10 @@ class ReadRange(NamedTuple):
     With `config` it takes that one, or raises `Terminal` when it does not have it, stops at `until` whatever the
     size, and writes a file for each of `keys`, with no records where none belongs there.
     The range is read when a record or the end of the log at `until` or beyond it is seen; `Terminal` when the log
-    ends before it (truncated) or offsets go back. Which file a record belongs to, and whether it is filtered or
-    refused, depends on the record and the configuration alone: what may be another next time raises `Transient`.
+    ends before it (truncated) or offsets go back, or when it has records below `first` of a newer leader than `epoch`,
+    that of the last record which is stored (None: not known). Which file a record belongs to, and whether it is
+    filtered or refused, depends on the record and the configuration alone: what may be another next time raises
+    `Transient`.
     """
 
     first: int
@@ -122,6 +124,7 @@ class ReadRange(NamedTuple):
     exact: bool
     config: str = ""
     keys: tuple[str, ...] = ()
+    epoch: int | None = None
 
 
 class Committed(NamedTuple):

@@ -98,3 +98,17 @@ def test_a_partition_that_is_not_there_is_named(world: World) -> None:
     # Kafka cannot tell it from one whose leader is away.
     with pytest.raises((Terminal, Transient), match=r"partition does not exist|partition=7"):
         world.ranges.edges(world.topic, 7)
+
+
+def test_the_leader_of_the_last_record_below_an_offset_is_told_past_what_is_no_record(world: World) -> None:
+    world.write(b"a", b"b")
+    for _ in range(12):
+        world.write(b"aborted", b"too", commit=False)
+    _, end = world.ranges.edges(world.topic, 0)
+    (batch,) = world.ranges.batches(world.topic, 0, 0, end)
+    assert end > 30
+    assert len(batch.messages) == 2
+    assert world.ranges.epoch_before(world.topic, 0, end) == batch.leader_epoch
+    assert world.ranges.epoch_before(world.topic, 0, 0) is None
+    assert world.ranges.epoch_before(world.topic, 1, 0) is None
+    assert (batch.leader_epoch is None) == isinstance(world.ranges, PortRanges)

@@ -85,6 +85,10 @@ class RawRanges:
             while batch := list(islice(messages, _BATCH)):
                 yield MessageBatch(batch, commit.leader_epoch)
 
+    def epoch_before(self, topic: str, partition: int, offset: int) -> int | None:
+        """See `LogRanges`. A copy is not truncated."""
+        return None
+
     def gaps(self, first: int, until: int) -> list[tuple[int, int]]:
         """Parts of [first, until) that Kafka no longer had when the copy was made."""
         gaps: list[Gap] = [gap for each in self._cuts for gap in each.commit.gaps]

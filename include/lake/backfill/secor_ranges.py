@@ -133,6 +133,10 @@ class SecorRanges:
         while batch := list(islice(messages, _BATCH)):
             yield MessageBatch(batch)
 
+    def epoch_before(self, topic: str, partition: int, offset: int) -> int | None:
+        """See `LogRanges`. An archive is not truncated."""
+        return None
+
     def gaps(self, first: int, until: int) -> list[tuple[int, int]]:
         """Parts of [first, until), which was read, that lie before the archive's beginning or behind its end."""
         begin = self._archive.begin(self._partition)

@@ -10,6 +10,7 @@ import pytest
 from include.errors import Fenced, LyrebirdError, Terminal, Transient
 from include.lake.chain_key import TopicKey
 from include.lake.planner import Spot
+from include.lake.pointer import read_pointer
 from include.lake.report import Report
 from include.store.memory import MemoryStore
 from include.store.object_store import ObjectInfo
@@ -156,6 +157,59 @@ def test_a_running_revision_is_fenced_when_a_newer_one_takes_over(world: Log) ->
         old.step()
     world.run_for(70)
     assert world.stored("events", generation=2) == [(200, 301)]
+
+
+def grown(world: Log, since: int) -> None:
+    """All is stored of a log that then loses its records from `since` on, and has others there when it is seen."""
+    world.leaders = {0: 3}
+    world.make("events")
+    world.write("events", 300)
+    world.run_for(70)
+    assert world.stored("events") == [(0, 200), (200, 301)]
+    world.leaders[since] = 5
+    world.write("events", 300)
+
+
+@pytest.mark.parametrize(("since", "begins"), [(250, 200), (150, 0)])
+def test_a_log_that_was_truncated_and_has_grown_since_stands_still_until_a_newer_revision_stores_it_again(
+    world: Log, since: int, begins: int
+) -> None:
+    grown(world, since)
+    for _ in range(2):
+        world.run_for(10)
+        assert "truncated, and has grown since" in world.driver.planner.stopped[world.spot()]
+        world.driver = world.started()
+    assert world.stored("events") == [(0, 200), (200, 301)]
+    world.driver = world.started(GROUP.model_copy(update={"revision": 2}))
+    world.run_for(70)
+    assert not world.driver.planner.stopped
+    stored = world.stored("events", generation=2)
+    assert (stored[0][0], stored[-1][1]) == (begins, 602)
+    live = read_pointer(world.store, TopicKey("raw", "events", world.spot().topic_id)).live
+    assert live is not None
+    assert live.start(0) == begins
+
+
+def test_a_newer_revision_of_a_log_that_ends_before_its_chain_begins_with_what_the_log_has(world: Log) -> None:
+    two_topics(world)
+    world.run_for(70)
+    world.shown["events"] = 250
+    world.driver = world.started(GROUP.model_copy(update={"revision": 2}))
+    world.run_for(70)
+    assert not world.driver.planner.stopped
+    assert world.stored("events", generation=2) == [(200, 250)]
+
+
+@pytest.mark.parametrize("since", [300, 301])
+def test_another_leader_alone_is_no_truncation(world: Log, since: int) -> None:
+    # At 300 stands the marker of the transaction before.
+    grown(world, since)
+    world.run_for(70)
+    world.driver = world.started(GROUP.model_copy(update={"revision": 2}))
+    world.write("events", 300)
+    world.run_for(70)
+    assert world.stored("events")[-1][1] == 602
+    assert world.stored("events", generation=2)[0][0] == 602
 
 
 def test_what_a_topic_made_anew_takes_with_it_is_told_also_when_its_task_met_that_first(world: Log) -> None:
