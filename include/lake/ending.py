@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from include.clock import SystemClock
 from include.errors import Restart, Terminal
 from include.lake.incidents import Incidents
-from include.metrics.progress import RunFolder
+from include.metrics.progress import GAVE_UP, RunFolder
 from include.settings.environment import state_folder
 
 __all__ = ["ending_told"]
@@ -18,7 +18,7 @@ __all__ = ["ending_told"]
 def ending_told(application: str, *, again: bool = False) -> Iterator[None]:
     """Leave why the work inside ended in gave-up.json, where a restart would meet the same; raises it again.
 
-    `again`: the application is run on a schedule.
+    `again`: the application is run on a schedule. What the same run has left there already stays.
     """
     try:
         yield
@@ -26,5 +26,6 @@ def ending_told(application: str, *, again: bool = False) -> Iterator[None]:
         if not isinstance(error, Restart):
             clock = SystemClock()
             folder = RunFolder.from_environment(application, state_folder(), clock)
-            folder.give_up(Incidents(application, folder, clock).on_end(error, again=again).to_json())
+            if not folder.kept(GAVE_UP):
+                folder.give_up(Incidents(application, folder, clock).on_end(error, again=again).to_json())
         raise

@@ -22,6 +22,7 @@ from include.lake.chain_key import ChainKey
 from include.lake.cut import Commit
 from include.lake.definition import Kind, LakeGroup, group_named, groups_of_application
 from include.lake.driver import Driver, Watcher
+from include.lake.ending import ending_told
 from include.lake.group_metrics import GroupMetrics
 from include.lake.host import Host
 from include.lake.incidents import Incidents, Watchers
@@ -199,15 +200,17 @@ def _run(
     incidents = Incidents(application, run_folder, clock)
     spark = session(application)
     try:
-        built = build(spark, deployment, groups, clock, incidents)
-        try:
-            with stop_signal() as stop:
-                hosted = [(driver, report) for driver, report, _ in built]
-                lag = _lag(deployment, groups, clock)
-                way(Host(application, hosted, run_folder, clock, stop.is_set, shown, lag, incidents))
-        finally:
-            for *_, pool in built:
-                pool.close()
+        # Told before the session ends: that may take its time.
+        with ending_told(application, again=application == UPLOADS):
+            built = build(spark, deployment, groups, clock, incidents)
+            try:
+                with stop_signal() as stop:
+                    hosted = [(driver, report) for driver, report, _ in built]
+                    lag = _lag(deployment, groups, clock)
+                    way(Host(application, hosted, run_folder, clock, stop.is_set, shown, lag, incidents))
+            finally:
+                for *_, pool in built:
+                    pool.close()
     finally:
         spark.stop()
     return [report for _, report, _ in built]

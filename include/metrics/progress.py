@@ -16,8 +16,9 @@ from typing import Any
 from include.clock import Clock, SystemClock
 from include.metrics.exporter import write_atomically
 
-__all__ = ["RunFolder", "supervised"]
+__all__ = ["GAVE_UP", "RunFolder", "supervised"]
 
+GAVE_UP = "gave-up.json"
 _GIVEN = "LYREBIRD_RUN"
 
 
@@ -43,7 +44,7 @@ class RunFolder:
         path = Path(given) if given else state / "run" / f"by-hand-{application}"
         path.mkdir(parents=True, exist_ok=True)
         if not given:
-            for name in ("stop", "gave-up.json"):
+            for name in ("stop", GAVE_UP):
                 (path / name).unlink(missing_ok=True)
         return cls(path, clock or SystemClock())
 
@@ -57,7 +58,7 @@ class RunFolder:
         Args:
             incident: `id`, `kind`, `text` (what happened, and what to do) and `fix` (the command to run next).
         """
-        write_atomically(self.path / "gave-up.json", json.dumps(incident))
+        write_atomically(self.path / GAVE_UP, json.dumps(incident))
 
     def keep(self, name: str, value: dict[str, Any]) -> None:
         """Write a file of the application's own, all or nothing."""

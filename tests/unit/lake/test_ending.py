@@ -108,11 +108,27 @@ def test_a_stream_that_ends_has_an_incident_for_each_end_and_a_restart_has_none(
         with pytest.raises(Terminal), ending_told("lake_backup"):
             raise Terminal("the store is unfit")
         ids.add(runs.folder.kept("gave-up.json")["id"])
+        # As its guardian does before another start.
+        (runs.folder.path / "gave-up.json").unlink()
     assert len(ids) == 2
-    (runs.folder.path / "gave-up.json").unlink()
     with pytest.raises(Restart), ending_told("lake_backup"):
         raise Restart("begin anew")
     assert runs.folder.kept("gave-up.json") == {}
+
+
+def test_what_was_told_before_the_session_ended_stays(runs: Runs) -> None:
+    left: list[Any] = []
+
+    def run() -> None:
+        try:
+            with ending_told("lake_backup"):
+                raise Terminal("the store is unfit")
+        finally:
+            left.append(runs.folder.kept("gave-up.json"))
+
+    with pytest.raises(Terminal), ending_told("lake_backup"):
+        run()
+    assert left == [runs.folder.kept("gave-up.json")] != [{}]
 
 
 @pytest.mark.parametrize("text", ["lake: {raw: [", "lake: {}"])
