@@ -89,8 +89,8 @@ lock: setup ## compile requirements.in to requirements.txt
 bench-capture: setup ## binlog to Avro beside other tools; server to Kafka, snapshots, what the database feels, memory, starts (fails below the bounds)
 	@failed=0; for each in capture replication snapshot feel huge start; do $(BIN)/python -m tests.bench.$$each || failed=1; done; exit $$failed
 
-bench-lake: setup ## Kafka to committed objects: what a core stores, requests, memory; how long a record takes (fails below the bounds)
-	@failed=0; for each in lake lake_latency; do $(BIN)/python -m tests.bench.$$each || failed=1; done; exit $$failed
+bench-lake: setup ## Kafka to committed objects: what a core stores, requests, memory; how long a record takes; one executor and two (fails below the bounds)
+	@failed=0; for each in lake lake_latency lake_executors; do $(BIN)/python -m tests.bench.$$each || failed=1; done; exit $$failed
 
 bench: setup ## latency from commit to searchable: 2,000 orders at 20/s through the whole platform
 	$(MAKE) demo ONCE=1 ORDERS=2000 RATE=20
