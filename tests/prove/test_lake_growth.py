@@ -1,8 +1,9 @@
-"""Roll-outs of groups of the lake, to the end of those that they replace; and topics that Kafka compacts."""
+"""Roll-outs of groups of the lake, also such as die, to the end of those they replace; topics that Kafka compacts."""
 
 from __future__ import annotations
 
 import json
+import random
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +17,7 @@ from include.audit.chain import Options, audit_chain
 from include.clock import SystemClock
 from include.lake.definition import declared_groups
 from include.settings.deployment import Deployment
+from tests.integration.lake.looks import Looks
 from tests.integration.lake.traffic import Traffic, wait_until
 from tests.integration.lake.world import World, opened, same
 
@@ -24,6 +26,35 @@ from tests.integration.lake.world import World, opened, same
 def world(unique: str, tmp_path: Path, kafka: str, s3: Any) -> Iterator[World]:
     with opened(unique, tmp_path, kafka, s3) as made:
         yield made
+
+
+def test_roll_outs_that_die_at_any_moment_lose_and_double_nothing(world: World) -> None:
+    chance = random.Random(3)
+    topic, traffic = world.topic("events", 3), Traffic(world.kafka)
+    world.policy = {"max_bytes": 30_000, "max_age_s": 1, "record_bytes": 100}
+    traffic.begin(topic)
+    old = world.start(world.declare(1))
+    world.taken_up(topic, 3)
+    with Looks(world, topic) as looks:
+        for revision in range(2, 8):
+            deployed = world.declare(revision)
+            for _ in range(3):
+                new = world.start(deployed)
+                time.sleep(chance.uniform(1.2, 4))
+                new.kill()
+            new = world.start(deployed)
+            world.taken_up(topic, 3, generation=revision)
+            # Ends by itself when it looks, unless it is stopped before.
+            assert old.stop() in {0, 3}, old.log()
+            old = new
+            looks.again()
+        world.grow(topic, 5)
+        world.taken_up(topic, 5, generation=7)
+        traffic.end(topic)
+        wait_until(lambda: not world.behind(deployed), "all is stored")
+        looks.again()
+    assert old.stop() == 0, old.log()
+    assert world.is_whole(topic) == looks.records >= len(traffic.acknowledged[topic])
 
 
 def test_an_older_revision_that_runs_on_is_fenced(world: World) -> None:
