@@ -67,14 +67,16 @@ def stored(look: Callable[[], Sequence[GroupStatus]], clock: Clock, within_s: fl
 
 
 def told_of(found: Sequence[GroupStatus], wanted: _Wanted) -> Told:
-    """A line for each topic of a group; good when nothing is in the way and each partition is stored up to `wanted`."""
+    """The topics of each group; good when nothing is in the way and each partition is stored up to `wanted`."""
     lines: list[str] = []
-    values: dict[str, dict[str, dict[str, int]]] = {group.name: {} for group in found}
-    for (group, topic), partitions in groupby(_partitions(found), key=lambda each: (each[0], each[1].topic)):
-        offsets = [(each, each.committed or 0, wanted.get((group, topic, each.partition))) for _, each in partitions]
-        values[group][topic] = {str(each.partition): offset for each, offset, _ in offsets}
-        texts = [f"{each.partition}: {offset}{_open(each, offset, until)}" for each, offset, until in offsets]
-        lines.append(f"lake {group}: {topic} committed up to {', '.join(texts)}")
+    values: dict[str, dict[str, dict[str, int]]] = {}
+    for group in found:
+        offsets, texts = _offsets(group, wanted)
+        values[group.name] = offsets
+        if texts:
+            width = max(map(len, texts))
+            lines.append(f"lake {group.name}, committed up to (partition: offset)")
+            lines += [f"  {topic:{width}}  {text}" for topic, text in texts.items()]
     lines += [f"lake {group.name}: {each.text} {each.fix}" for group in found for each in group.troubles]
     lines += [f"lake {group.name}: no topic was found" for group in found if not values[group.name]]
     reached = {(name, each.topic, each.partition): each.committed or 0 for name, each in _partitions(found)}
@@ -83,12 +85,27 @@ def told_of(found: Sequence[GroupStatus], wanted: _Wanted) -> Told:
     return Told(tuple(lines), {"committed": values}, good)
 
 
+def _offsets(group: GroupStatus, wanted: _Wanted) -> tuple[dict[str, dict[str, int]], dict[str, str]]:
+    """By topic: the committed offset of each partition, and the same as a text."""
+    offsets: dict[str, dict[str, int]] = {}
+    texts: dict[str, str] = {}
+    for topic, partitions in groupby(_partitions([group]), key=lambda each: each[1].topic):
+        there = [each for _, each in partitions]
+        offsets[topic] = {str(each.partition): each.committed or 0 for each in there}
+        texts[topic] = ", ".join(
+            f"{each.partition}: {each.committed or 0}{_open(each, wanted.get((group.name, topic, each.partition)))}"
+            for each in there
+        )
+    return offsets, texts
+
+
 def _partitions(found: Sequence[GroupStatus]) -> list[tuple[str, PartitionStatus]]:
     """With their groups' names; without those of topics that are gone."""
     return [(group.name, each) for group in found for each in group.partitions if each.state != "gone"]
 
 
-def _open(status: PartitionStatus, offset: int, until: int | None) -> str:
-    if until is not None and until > offset:
-        return f" ({until - offset} {status.state})"
+def _open(status: PartitionStatus, until: int | None) -> str:
+    waits = (until or 0) - (status.committed or 0)
+    if waits > 0:
+        return f" ({waits} {status.state})"
     return f" ({status.state}: {status.todo})" if status.todo else ""
