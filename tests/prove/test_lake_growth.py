@@ -1,4 +1,4 @@
-"""Roll-outs of groups of the lake, also such as die, to the end of those they replace; topics that Kafka compacts."""
+"""Groups of the lake on Spark, roll-outs to the end of those that they replace, and topics that Kafka compacts."""
 
 from __future__ import annotations
 
@@ -26,6 +26,30 @@ from tests.integration.lake.world import World, opened, same
 def world(unique: str, tmp_path: Path, kafka: str, s3: Any) -> Iterator[World]:
     with opened(unique, tmp_path, kafka, s3) as made:
         yield made
+
+
+def test_on_spark_topics_and_partitions_are_taken_up_and_a_newer_revision_fences_the_older_one(world: World) -> None:
+    del world.groups["by_date"]
+    steady, traffic = world.topic("steady", 3), Traffic(world.kafka)
+    first, second = world.declare(1), world.declare(2)
+    traffic.begin(steady)
+    application = world.submit(first, "backup")
+    wait_until(lambda: world.begun("raw", steady) == {0, 1, 2}, "Spark has begun", 120)
+    world.grow(steady, 7)
+    later = world.topic("later", 2)
+    traffic.begin(later)
+    world.taken_up(steady, 7)
+    world.taken_up(later, 2)
+    # Without Spark: which host runs a group says nothing about who it is.
+    newer = world.start(second)
+    world.taken_up(later, 2, generation=2)
+    assert application.process.wait(90) == 3, application.log()
+    assert "newer revision" in application.log()
+    traffic.end_all()
+    assert newer.stop() == 0, newer.log()
+    world.drain(second)
+    for topic in (steady, later):
+        assert world.is_whole(topic) >= len(traffic.acknowledged[topic])
 
 
 def test_roll_outs_that_die_at_any_moment_lose_and_double_nothing(world: World) -> None:
