@@ -28,7 +28,7 @@ pytestmark = pytest.mark.skipif(PROVE not in os.environ, reason=f"takes minutes:
 @pytest.fixture(scope="module")
 def spark() -> Iterator[SparkSession]:
     found = stream.session(
-        "proof", {"spark.master": "local[2]", "spark.driver.memory": "768m", "spark.log.level": "ERROR"}
+        "proof", {"spark.master": "local[2]", "spark.driver.memory": "2g", "spark.log.level": "ERROR"}
     )
     yield found
     found.stop()

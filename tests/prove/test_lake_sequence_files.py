@@ -34,7 +34,7 @@ SPLITS = (1, 2, 7, 16)
 @pytest.fixture(scope="module")
 def hadoop() -> Iterator[Hadoop]:
     spark: SparkSession = stream.session(
-        "proof", {"spark.master": "local[2]", "spark.driver.memory": "768m", "spark.log.level": "ERROR"}
+        "proof", {"spark.master": "local[2]", "spark.driver.memory": "2g", "spark.log.level": "ERROR"}
     )
     yield Hadoop(spark)
     spark.stop()
