@@ -33,6 +33,9 @@ _PATIENCE_S: Final = 60.0
 _TAKEN_OVER_S: Final = 1.3
 _FORKS: Final = multiprocessing.get_context("forkserver")
 _FORKS.set_forkserver_preload(["__main__", "tests.kills.warm"])
+# To start a process asks all others whether they have ended; of two threads that ask one of them at once only one hears
+# how it ended, and the other one is told 255.
+_ASKING: Final = threading.Lock()
 
 
 @dataclass
@@ -48,6 +51,13 @@ class Host:
         """Its own, its workers', as far as they are known."""
         found = {int(word) for name in ("workers",) if (self.folder / name).exists() for word in self._words(name)}
         return found | {self.process.pid}
+
+    @property
+    def exit_code(self) -> int | None:
+        """None until it has ended."""
+        with _ASKING:
+            code: int | None = self.process.exitcode
+        return code
 
     def _words(self, name: str) -> list[str]:
         return (self.folder / name).read_text().split()
@@ -90,7 +100,6 @@ class Conductor:
     def __init__(self, bootstrap: str, server: Versioned, folder: Path, unique: str) -> None:
         self.bootstrap, self._server, self._folder, self._unique = bootstrap, server, folder, unique
         self._admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
-        self._starting = threading.Lock()
 
     def topic(self, number: int) -> str:
         """That of a run."""
@@ -165,8 +174,8 @@ class Conductor:
         until(lambda: not any(map(_lives, set().union(*(host.pids() for host in hosts)))), "workers do not end")
         if scenario.upgraded:
             hosts.append(self.start(scenario, HostPlan(), len(hosts) + 1))
-            until(lambda: hosts[-1].process.exitcode is not None, "an older revision does not end")
-            assert hosts[-1].process.exitcode == 3, "an older revision is not fenced"
+            until(lambda: hosts[-1].exit_code is not None, "an older revision does not end")
+            assert hosts[-1].exit_code == 3, "an older revision is not fenced"
         return dict(traffic.committed)
 
     def _hit(self, scenario: Scenario, host: Host, *, last: bool, sleepers: list[int]) -> None:
@@ -207,7 +216,7 @@ class Conductor:
         """That host, in a process of its own."""
         program, marks = self.program(scenario, plan, number)
         process: Any = _FORKS.Process(target=run, args=(program,), daemon=True)
-        with self._starting:
+        with _ASKING:
             process.start()
         return Host(process, Path(program.folder), plan, marks)
 
@@ -230,7 +239,7 @@ def until(holds: Callable[[], object], otherwise: str, host: Host | None = None)
     until_s = time.monotonic() + _PATIENCE_S
     while not holds():
         assert time.monotonic() < until_s, otherwise
-        ended = host is not None and host.process.exitcode is not None and not host.plan.driver
+        ended = host is not None and host.exit_code is not None and not host.plan.driver
         assert not ended, f"a host has ended, {otherwise}"
         time.sleep(0.02)
 
@@ -240,8 +249,8 @@ def end(hosts: Iterable[Host], fine: set[int]) -> None:
     for host in hosts:
         (host.folder / "stop").touch()
     for host in hosts:
-        until(lambda host=host: host.process.exitcode is not None, "a host does not end")  # type: ignore[misc]
-        assert host.process.exitcode in fine, f"a host ends with {host.process.exitcode}"
+        until(lambda host=host: host.exit_code is not None, "a host does not end")  # type: ignore[misc]
+        assert host.exit_code in fine, f"a host ends with {host.exit_code}"
 
 
 def wake(pids: list[int]) -> None:
