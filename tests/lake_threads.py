@@ -90,8 +90,10 @@ class Reader(Background):
 
     def work(self) -> None:
         while not self.over.is_set():
+            began_s = time.monotonic()
             self._look()
-            self.over.wait(0.2)
+            # A look takes longer the more there is: it is not to take all of the machine.
+            self.over.wait(max(0.2, time.monotonic() - began_s))
 
     def again(self, within_s: float = 300) -> None:
         """Return when a look has ended that began after this was called."""

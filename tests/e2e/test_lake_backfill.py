@@ -18,7 +18,7 @@ from include.store.s3 import S3Store
 from tests import clicks
 from tests.lake_threads import Live, Reader
 
-pytestmark = pytest.mark.timeout(600)
+pytestmark = pytest.mark.timeout(900)
 
 TOPIC, RAW, DATES = "clicks", "clicks/raw", "clicks/dates"
 FOLDER = f"{DATES}/{TOPIC}"
