@@ -69,7 +69,7 @@ prove-bytes: setup ## every byte of every recording broken in three ways, sessio
 prove-servers: setup ## real servers, fetched: random values, kills, snapshots, failovers, outages of all that capture needs
 	LYREBIRD_PROVE=1 $(BIN)/pytest -q $(SERVERS)
 
-prove-lake: setup ## the lake: its protocol over 10,000 schedules and more, SequenceFiles both ways with Hadoop's, 324 runs killed and stopped at every step, backfills under Airflow
+prove-lake: setup ## the lake: its protocol over 10,000 schedules and more, SequenceFiles both ways with Hadoop's, 324 runs killed and stopped at every step, outages, growth, backfills under Airflow (an hour)
 	LYREBIRD_PROVE=1 $(BIN)/pytest -q $(wildcard tests/prove/test_lake*.py)
 	$(BIN)/pytest -q -p no:randomly $(wildcard tests/e2e/test_lake*.py)
 
