@@ -7,19 +7,20 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 NATIVE := include/source/native
+LIBRARIES := $(NATIVE)/_decoder.*.so $(NATIVE)/_events.*.so include/index/native/_avro_json.*.so
 BUILT := $(VENV)/.compiled
 ORDERS ?= 500
 RATE ?= 20
 SEED ?= 1
 BYTES := $(addprefix tests/prove/,test_fuzz.py test_plain.py test_cat.py test_capture_crashes.py)
-SERVERS := $(filter-out $(BYTES) tests/prove/test_lake%,$(wildcard tests/prove/test_*.py))
+SERVERS := $(filter-out $(BYTES) tests/prove/test_lake% tests/prove/test_search%,$(wildcard tests/prove/test_*.py))
 
-.PHONY: help setup demo up down status test test-unit test-dags test-services test-e2e prove-capture prove-bytes prove-servers prove-lake check format lock bench bench-capture bench-lake clean
+.PHONY: help setup demo up down status test test-unit test-dags test-services test-e2e prove-capture prove-bytes prove-servers prove-lake prove-search check format lock bench bench-capture bench-lake bench-search clean
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-setup: $(STAMP) $(BUILT) ## make .venv, install what requirements.txt pins, compile the row decoders and event loop (again only on changes)
+setup: $(STAMP) $(BUILT) ## make .venv, install what requirements.txt pins, compile row decoders, event loop, JSON writer (again only on changes)
 
 $(STAMP): requirements.txt include/cli/launcher.sh
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
@@ -30,10 +31,10 @@ $(STAMP): requirements.txt include/cli/launcher.sh
 	install -m 755 include/cli/launcher.sh $(BIN)/lyrebird
 	touch $(STAMP)
 
-$(BUILT): $(STAMP) $(wildcard $(NATIVE)/*.px*) $(NATIVE)/build.py
+$(BUILT): $(STAMP) $(wildcard include/*/native/*.px*) $(NATIVE)/build.py
 	@# Without a compiler Python does the same work more slowly; the stamp stays away, so that the next try looks again.
 	@$(BIN)/python $(NATIVE)/build.py
-	@if ls $(NATIVE)/_decoder.*.so $(NATIVE)/_events.*.so >/dev/null 2>&1; then touch $(BUILT); fi
+	@if ls $(LIBRARIES) >/dev/null 2>&1; then touch $(BUILT); fi
 
 demo: setup ## orders from MariaDB to search under Airflow, live; ONCE=1 ends by itself; ORDERS= RATE= SEED= WITH=a,b
 	$(BIN)/lyrebird demo --orders $(ORDERS) --rate $(RATE) --seed $(SEED) $(if $(filter 1,$(ONCE)),--once) $(if $(WITH),--with $(WITH))
@@ -56,7 +57,7 @@ test-dags: setup ## Airflow: DAGs, supervision
 	$(BIN)/pytest -q tests/dags
 
 test-services: setup ## contract, integration and Spark tests on real servers
-	$(BIN)/pytest -q tests/contract tests/integration tests/spark
+	$(BIN)/pytest -q -n 2 --dist loadfile tests/contract tests/integration tests/spark
 
 test-e2e: setup ## the whole stack, with things killed
 	$(BIN)/pytest -q -p no:randomly $(filter-out tests/e2e/test_lake%,$(wildcard tests/e2e/test_*.py))
@@ -72,6 +73,9 @@ prove-servers: setup ## real servers, fetched: random values, kills, snapshots, 
 prove-lake: setup ## the lake: its protocol over 10,000 schedules and more, SequenceFiles both ways with Hadoop's, 324 runs killed and stopped at every step, outages, growth, backfills under Airflow (an hour)
 	LYREBIRD_PROVE=1 $(BIN)/pytest -q $(wildcard tests/prove/test_lake*.py)
 	$(BIN)/pytest -q -p no:randomly $(wildcard tests/e2e/test_lake*.py)
+
+prove-search: setup ## order search: every version of every document, deliveries that fail in 10,000 ways, both audits of a million documents under load, lost indexes, kills
+	LYREBIRD_PROVE=1 $(BIN)/pytest -q $(wildcard tests/prove/test_search*.py)
 
 check: setup ## ruff, format, mypy strict, import-linter
 	$(BIN)/ruff check .
@@ -92,10 +96,13 @@ bench-capture: setup ## binlog to Avro beside other tools; server to Kafka, snap
 bench-lake: setup ## Kafka to committed objects: what a core stores, requests, memory; how long a record takes; one executor and two (fails below the bounds)
 	@failed=0; for each in lake lake_latency lake_executors; do $(BIN)/python -m tests.bench.$$each || failed=1; done; exit $$failed
 
+bench-search: setup ## documents, indexing, rebuilds, audits and readers beside their peers (fails below the bounds)
+	@failed=0; for each in documents index index_rebuild audit_search search; do $(BIN)/python -m tests.bench.$$each || failed=1; done; exit $$failed
+
 bench: setup ## latency from commit to searchable: 2,000 orders at 20/s through the whole platform
 	$(MAKE) demo ONCE=1 ORDERS=2000 RATE=20
 
 clean: ## remove .venv, state and caches of tools (downloads stay in $$LYREBIRD_CACHE)
 	@if [ -x $(BIN)/lyrebird ]; then $(BIN)/lyrebird down; fi
-	rm -f $(NATIVE)/_decoder.*.so $(NATIVE)/_events.*.so
+	rm -f $(LIBRARIES)
 	rm -rf $(VENV) .lyrebird .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

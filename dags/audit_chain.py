@@ -12,7 +12,7 @@ design; what is not committed yet is not judged.
 
 **When it fails.** In `audit`: the audit could not be made (the store away); it is tried again by itself, from its
 start. In `verdict`: there are findings; the mail says the first one, and the command that shows all of them with what
-to do about each. It is not tried again.
+to do about each. It is not tried again. What each run has found is kept: the link *Audit result* leads there.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from airflow.sdk import DAG, CronTriggerTimetable, Param, task
 from include.settings.applications import Alerts
 from include.settings.deployment import Deployment
 from supervision.alerts import default_args, mails
+from supervision.audit_tasks import AuditVerdictOperator
 from supervision.chain_audit import check_chain_audit, judge_chain_audit
 from supervision.command import LyrebirdOperator
 from supervision.refusing import refusing
@@ -71,10 +72,11 @@ with DAG(
         arguments=checked["arguments"],
         execution_timeout=timedelta(hours=20),
     )
-    verdict = task(
-        judge_chain_audit,
+    verdict = AuditVerdictOperator(
         task_id="verdict",
+        python_callable=judge_chain_audit,
+        op_kwargs={"report": checked["report"]},
         retries=0,
         **mails(ALERTS, run_next="lyrebird lake audit --all"),
-    )(report=checked["report"])
+    )
     audit >> verdict

@@ -1,13 +1,17 @@
 """### Audit the search index.
 
-**Purpose.** Proves that every document of a topic is in its index, by key. An audit that finds something fails the run.
+**Purpose.** Proves that every document of a topic is in its index, by key; then looks, at the same offsets, whether
+each document is what the section `expectations` of the deployment files wants. An audit that finds something fails the
+run, and so does each expectation that is not met.
 
 **When it runs.** Every night at 02:30 UTC, and whenever a person starts it; when it is new, not before the next night.
 
 **Must not run beside.** Another search audit: one run at a time. It runs beside the indexer by design.
 
-**When it fails.** In `audit`: the audit could not be made (a server away); it is tried again by itself, from its start.
-In `verdict`: there are findings; the mail holds their count and the command that shows them. It is not tried again.
+**When it fails.** In `audit` or `expectations`: it could not be made (a server away); it is tried again by itself, from
+its start. In `verdict`: there are findings; the mail holds their count and the command that shows them. In
+`expect_<name>`: documents are not as expected; the mail names the expectation, some of the documents, and a command
+that shows one. Neither is tried again. What each run has found is kept: the link *Audit result* leads there.
 """
 
 from __future__ import annotations
@@ -16,18 +20,20 @@ from datetime import timedelta
 
 from airflow.sdk import DAG, CronTriggerTimetable, Param, task
 
+from include.audit.expectations.definition import expectations_by_audit
 from include.settings.applications import Alerts
 from include.settings.deployment import Deployment
 from include.settings.environment import PROJECT_ROOT
 from include.settings.names import declared
 from supervision.alerts import default_args, mails
-from supervision.first_tasks import check_audit, judge_audit
+from supervision.audit_tasks import AuditJobOperator, AuditVerdictOperator, expectation_tasks
 from supervision.refusing import refusing
-from supervision.spark_operators import SparkJobOperator
+from supervision.search_audit import check_search_audit, judge_search_audit
 
 deployment = Deployment.load()
 ALERTS = deployment.one("alerts", Alerts)
 AUDITS = declared(deployment, "audits")
+EXPECTATIONS = expectations_by_audit(deployment)
 SHOW = f"lyrebird audit search {{{{ (params.audits or {AUDITS}) | join(' && lyrebird audit search ') }}}}"
 
 with DAG(
@@ -47,10 +53,25 @@ with DAG(
             title="Audits",
             description="Names in the deployment files; none means all.",
         ),
+        "mode": Param(
+            "digest",
+            type="string",
+            enum=["digest", "bisect"],
+            title="Mode",
+            description="digest finds all differences in a few requests; bisect counts ranges of keys.",
+        ),
+        "repair": Param(
+            False,
+            type="boolean",
+            title="Repair",
+            description="Write anew from the topic what is found, and audit again.",
+        ),
     },
 ):
-    checked = task(refusing(check_audit), task_id="check", multiple_outputs=True)(audits=AUDITS)
-    audit = SparkJobOperator(
+    checked = task(refusing(check_search_audit), task_id="check", multiple_outputs=True)(
+        audits=AUDITS, expecting=list(EXPECTATIONS)
+    )
+    audit = AuditJobOperator(
         task_id="audit",
         name="audit_search",
         application=str(PROJECT_ROOT / "spark_apps" / "audit_search.py"),
@@ -58,10 +79,15 @@ with DAG(
         driver_memory="512m",
         execution_timeout=timedelta(hours=6),
     )
-    verdict = task(
-        refusing(judge_audit),
+    verdict = AuditVerdictOperator(
         task_id="verdict",
+        python_callable=refusing(judge_search_audit),
+        op_kwargs={"report": checked["report"]},
         retries=0,
         **mails(ALERTS, run_next=SHOW),
-    )(report=checked["report"])
+    )
     audit >> verdict
+    for name, expectations in EXPECTATIONS.items():
+        audit >> expectation_tasks(
+            name, expectations, checked=checked, alerts=ALERTS, assembled=list(deployment.values.get("documents") or ())
+        )

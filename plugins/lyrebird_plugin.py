@@ -1,13 +1,13 @@
-"""Lyrebird's part of the Airflow page: the supervised applications, their state and their logs.
+"""Lyrebird's part of the Airflow page: the supervised applications with their logs, and what audits have found.
 
-The pages read the run folders of this host; they ask for the login that Airflow itself asks for.
+The pages read files of this host; they ask for the login that Airflow itself asks for.
 """
 
 from __future__ import annotations
 
 from airflow.plugins_manager import AirflowPlugin
 
-from supervision.links import LOG_ROUTE, ApplicationLogLink
+from supervision.links import LOG_ROUTE, ApplicationLogLink, AuditResultLink
 from supervision.on_request import DaysOnRequest
 from supervision.pages import application_pages
 
@@ -15,11 +15,11 @@ __all__ = ["LyrebirdPlugin"]
 
 
 class LyrebirdPlugin(AirflowPlugin):
-    """Registers the link to an application's log, the pages that it leads to, and the schedule of backfills."""
+    """Registers the links to logs and to audits' results, the pages they lead to, and the schedule of backfills."""
 
     name = "lyrebird"
     # Airflow reads the lists from the class, and declares them as an instance's: neither spelling pleases both tools.
-    operator_extra_links = [ApplicationLogLink()]  # noqa: RUF012
+    operator_extra_links = [ApplicationLogLink(), AuditResultLink()]  # noqa: RUF012
     timetables = [DaysOnRequest]  # noqa: RUF012
     fastapi_apps = [  # noqa: RUF012
         {"app": application_pages(), "url_prefix": LOG_ROUTE, "name": "Lyrebird"}
@@ -31,5 +31,12 @@ class LyrebirdPlugin(AirflowPlugin):
             "destination": "nav",
             "url_route": "lyrebird-applications",
             "category": "browse",
-        }
+        },
+        {
+            "name": "Audits",
+            "href": f"{LOG_ROUTE}/audits",
+            "destination": "nav",
+            "url_route": "lyrebird-audits",
+            "category": "browse",
+        },
     ]

@@ -1,6 +1,6 @@
 """Compares topics with their indexes once, the expected side folded by Spark, and ends.
 
-    spark-submit spark_apps/audit_search.py --audit assembled_order [--report FILE]
+    spark-submit spark_apps/audit_search.py --audit assembled_order [--mode bisect] [--repair] [--report FILE]
 
 Prints findings and the next command, then all reports as JSON on the last line. Ends with 0 when clean, 1 with
 findings, 2 when it cannot be said (one line on stderr). With `--report` the JSON also goes to FILE, and findings end
@@ -14,7 +14,7 @@ import json
 import sys
 from pathlib import Path
 
-from include.audit.definition import search_audit
+from include.audit.definition import search_audits
 from include.audit.report import together
 from include.audit.stream import audit_by_spark
 from include.errors import LyrebirdError
@@ -26,11 +26,14 @@ def main() -> int:
     """Parse arguments, load the deployment files, audit; the exit code."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--audit", dest="names", action="append", required=True, help="again for another")
+    parser.add_argument("--mode", choices=["digest", "bisect"], default="digest", help="how differences are found")
+    parser.add_argument("--repair", action="store_true", help="write anew what is wrong, and audit again")
     parser.add_argument("--report", type=Path, help="file for the reports as JSON")
     arguments = parser.parse_args()
     try:
         deployment = Deployment.load()
-        reports = audit_by_spark(deployment, [search_audit(deployment, name) for name in arguments.names])
+        specs = [spec for name in arguments.names for spec in search_audits(deployment, name)]
+        reports = audit_by_spark(deployment, specs, repair=arguments.repair, mode=arguments.mode)
     except LyrebirdError as error:
         sys.stderr.write(f"error: {error}\n")
         return 2

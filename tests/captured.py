@@ -39,6 +39,7 @@ class Captured:
         self.source = source
         self.version = 0
         self.transactions = 0
+        self.uncovered: tuple[str, ...] = ()
         self._writer = writer
         self._partitions = partitions
         self._tables = {each.table: each for each in tables}
@@ -117,7 +118,9 @@ class Captured:
             BinlogPosition("bin.000001", self.transactions),
             self.transactions * 1_000_000,
         )
-        _record, out = self._resolved.records(changed, version=self.version, position=position, now_us=self.version)
+        _record, out = self._resolved.records(
+            changed, version=self.version, position=position, now_us=self.version, uncovered=self.uncovered
+        )
         for key, value in out:
             headers = (to_header(self.version),)
             self._writer.append(topics.source_resolved(self.source), key, value, headers=headers)

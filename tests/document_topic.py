@@ -38,6 +38,10 @@ METADATA = {
     "version": "long",
     "generation": "integer",
     "deleted": "boolean",
+    "d0": "long",
+    "d1": "long",
+    "s0": "integer",
+    "s1": "integer",
 }
 MAPPING: dict[str, Any] = {
     "dynamic": "strict",
@@ -51,7 +55,12 @@ MAPPING: dict[str, Any] = {
                 "note": {"type": "integer"},
             }
         },
-        "metadata": {"properties": {name: {"type": kind} for name, kind in METADATA.items()}},
+        "metadata": {
+            "properties": {
+                name: {"type": kind, **({"index": False} if name in ("d1", "s0", "s1") else {})}
+                for name, kind in METADATA.items()
+            }
+        },
     },
 }
 
@@ -75,6 +84,7 @@ class DocumentTopic:
         admin.ensure(topics.document_spec(self.resolved_name, 1))
         self._writer = writer
         self._key = Encoder(registry.register(f"{name}-key", KEY), KEY)
+        self._registry = registry
         self._value = Encoder(registry.register(f"{name}-value", VALUE), VALUE)
         self._resolved = ResolvedWriter("shop", None, {})
         self._ends: dict[tuple[str, int], int] = {}
@@ -83,6 +93,10 @@ class DocumentTopic:
 
     def key(self, order_id: int) -> bytes:
         return self._key({"order_id": order_id})
+
+    def write_as(self, schema: dict[str, Any]) -> None:
+        """From now on values have this schema, whatever older ones had."""
+        self._value = Encoder(self._registry.register(f"{self.name}-value", schema, "NONE"), schema)
 
     def put(self, order_id: int, **fields: Any) -> None:
         """A newer state of an order, in a transaction of its own with what else `write` holds."""

@@ -241,6 +241,7 @@ class Process:
             "shop",
             world.inputs.all(),
             open_writer=lambda name: wrap(log.writer(name)),
+            finish=lambda name, places, commit: log.finish(name, places, commit=commit),
             reader=self.reader,
             admin=log.admin(),
             clock=world.clock,

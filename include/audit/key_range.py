@@ -28,7 +28,7 @@ class KeyRange:
 
 @dataclass(frozen=True, slots=True)
 class KeySlice:
-    """`first` <= i < `last` of a sorted list of expected keys, and the range that these keys tile.
+    """Ranks first <= i < last of sorted expected keys, and the range that these keys tile.
 
     Its range goes up to the next slice's first key, and is open at both ends of the list, so that tiles leave no
     gap where an unexpected key could hide.
@@ -39,18 +39,21 @@ class KeySlice:
     range: KeyRange
 
     @classmethod
-    def all_of(cls, keys: Sequence[str]) -> KeySlice:
-        """The whole list."""
-        return cls(0, len(keys), KeyRange())
+    def all_of(cls, size: int) -> KeySlice:
+        """The whole of so many keys."""
+        return cls(0, size, KeyRange())
 
     @property
     def size(self) -> int:
         """How many keys are expected in it."""
         return self.last - self.first
 
-    def split(self, keys: Sequence[str], parts: int) -> list[KeySlice]:
-        """At most `parts` slices of nearly equal size that together are exactly this one."""
+    def marks(self, parts: int) -> list[int]:
+        """Ranks at which to cut it into at most `parts` of nearly equal size: both ends and what lies between."""
         parts = max(1, min(parts, self.size))
-        marks = [self.first + self.size * n // parts for n in range(parts + 1)]
-        bounds = [self.range.low, *(keys[mark] for mark in marks[1:-1]), self.range.high]
-        return [KeySlice(marks[n], marks[n + 1], KeyRange(bounds[n], bounds[n + 1])) for n in range(parts)]
+        return [self.first + self.size * n // parts for n in range(parts + 1)]
+
+    def split(self, marks: Sequence[int], keys: Sequence[str]) -> list[KeySlice]:
+        """The slices between `marks`, which together are exactly this one; `keys` are those of the inner marks."""
+        bounds = [self.range.low, *keys, self.range.high]
+        return [KeySlice(marks[n], marks[n + 1], KeyRange(bounds[n], bounds[n + 1])) for n in range(len(marks) - 1)]

@@ -1,25 +1,32 @@
-"""The view in memory, for tests: one moment of a `MemoryIndex`, as its last refresh left it."""
+"""The views in memory, for tests: one moment of a `MemoryIndex`, as its last refresh left it."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from include.audit.key_range import KeyRange
-from include.audit.range_count import Seen, Window
+from include.audit.peel import Histogram, add_up
+from include.audit.range_count import NO_LOWS, Seen, Window
+from include.audit.scrub import Marks, StoredDocument
+from include.audit.state_view import IndexState
+from include.index.digest import BUCKET_BITS, bucket, of_limbs
 from include.index.memory import MemoryIndex
 from include.index.port import Found
 
-__all__ = ["MemoryView"]
+__all__ = ["MemoryDocuments", "MemoryStates", "MemoryView"]
 
 
 class MemoryView:
     """See `range_count.IndexView`."""
 
-    def __init__(self, index: MemoryIndex, name: str, topic: str, window: Window) -> None:
+    def __init__(self, index: MemoryIndex, name: str, topic: str, window: Window, lows: Window = NO_LOWS) -> None:
         self.requests = 0
+        self.received = 0
         self._index = index
         self._name = name
-        self._ids = sorted(i for i, found in index.visible(name).items() if _counts(found, topic, window))
+        self._topic = topic
+        states = _states(index, name, topic)
+        self._ids = sorted(each.doc_id for each in states if not each.deleted and _within(each, window, lows))
 
     def counts(self, ranges: Sequence[KeyRange]) -> list[int]:
         """See `range_count.IndexView`."""
@@ -34,19 +41,116 @@ class MemoryView:
     def now(self, doc_ids: Sequence[str]) -> dict[str, Seen]:
         """See `range_count.IndexView`."""
         self.requests += 1
-        return {i: seen(found) for i, found in self._index.get_many(self._name, doc_ids).items()}
+        found = self._index.get_many(self._name, doc_ids)
+        return {
+            i: Seen(s.partition, s.offset, s.version, s.deleted) for i, s in ((i, _state(f)) for i, f in found.items())
+        }
 
     def close(self) -> None:
         """See `range_count.IndexView`."""
 
 
-def seen(found: Found) -> Seen:
-    """A document as the audit sees it."""
-    metadata = found.source["metadata"]
-    return Seen(metadata["partition"], metadata["offset"], found.version, found.deleted)
+class MemoryStates:
+    """See `state_view.StateView`."""
+
+    def __init__(self, index: MemoryIndex, name: str, topic: str, window: Window) -> None:
+        self.requests = 0
+        self.received = 0
+        self._index = index
+        self._name = name
+        self._topic = topic
+        states = _states(index, name, topic)
+        self._living = [each for each in states if not each.deleted]
+        self._above = sorted((each for each in states if not _within(each, window)), key=lambda each: each.doc_id)
+
+    def histograms(self, bits: int) -> tuple[tuple[Histogram, ...], list[IndexState]]:
+        """See `StateView`."""
+        self.requests += 1
+        return add_up((each.state for each in self._living if each.state is not None), bits), self._above
+
+    def holders(self, states: Collection[int]) -> list[IndexState]:
+        """See `StateView`."""
+        self.requests += 1
+        return [each for each in self._living if each.state in states]
+
+    def in_buckets(self, bits: int, places: Sequence[int]) -> list[IndexState]:
+        """See `StateView`."""
+        self.requests += 1
+        shift = BUCKET_BITS - bits
+        known = [each for each in self._living if each.state is not None]
+        return [each for each in known if each.state is not None and bucket(each.state, 0) >> shift in places]
+
+    def now(self, doc_ids: Collection[str], *, everywhere: bool) -> dict[str, list[IndexState]]:
+        """See `StateView`."""
+        self.requests += 1
+        if everywhere:
+            self._index.refresh(self._name)
+            states = _states(self._index, self._name, self._topic)
+            return {i: [each for each in states if each.doc_id == i] for i in doc_ids}
+        return {i: [_state(found)] for i, found in self._index.get_many(self._name, list(doc_ids)).items()}
+
+    def close(self) -> None:
+        """See `StateView`."""
 
 
-def _counts(found: Found, topic: str, window: Window) -> bool:
-    metadata = found.source["metadata"]
-    below = metadata["offset"] < window.get(metadata["partition"], 0)
-    return metadata["topic"] == topic and below and not found.deleted
+class MemoryDocuments:
+    """See `scrub.StoredDocuments`: one shard, whose sequence numbers count the documents' writes."""
+
+    def __init__(self, index: MemoryIndex, name: str, topic: str, entity: str) -> None:
+        self.requests = 0
+        self.received = 0
+        self._index = index
+        self._name = name
+        self._topic = topic
+        self._entity = entity
+
+    def marks(self) -> Marks:
+        """See `StoredDocuments`."""
+        self._index.refresh(self._name)
+        return {0: max(self._index.sequence_numbers(self._name).values(), default=0)}
+
+    def written(self, after: Marks, upto: Marks, share: tuple[int, int] | None = None) -> Iterator[StoredDocument]:
+        """See `StoredDocuments`."""
+        self.requests += 1
+        numbers = self._index.sequence_numbers(self._name)
+        for name, found in self._index.visible(self._name).items():
+            document = self._document(found)
+            if share is not None:
+                n, of = share
+                limb = (document.state or 0) & 0xFFFFFFFF
+                if document.deleted or not n << 32 <= limb * of < (n + 1) << 32:
+                    continue
+            if after.get(0, -1) < numbers[name] <= upto[0] and found.source["metadata"]["topic"] == self._topic:
+                yield document
+
+    def hidden(self) -> dict[str, int]:
+        """See `StoredDocuments`; here nothing is."""
+        return {}
+
+    def again(self, doc_ids: Collection[str]) -> Iterator[StoredDocument]:
+        """See `StoredDocuments`."""
+        self.requests += 1
+        found = (self._index.get(self._name, doc_id) for doc_id in doc_ids)
+        return iter([self._document(each) for each in found if each is not None])
+
+    def _document(self, found: Found) -> StoredDocument:
+        state, said = _state(found), found.source["metadata"]
+        buckets = said.get("s0"), said.get("s1")
+        body = found.source.get(self._entity)
+        return StoredDocument(state.doc_id, body, state.version, found.version, found.deleted, state.state, buckets)
+
+
+def _states(index: MemoryIndex, name: str, topic: str) -> list[IndexState]:
+    return [_state(f) for f in index.visible(name).values() if f.source["metadata"]["topic"] == topic]
+
+
+def _state(found: Found) -> IndexState:
+    said = found.source["metadata"]
+    d0, d1 = said.get("d0"), said.get("d1")
+    state = None if d0 is None or d1 is None else of_limbs(d0, d1)
+    known = said["doc_id"], said["version"], said["partition"], said["offset"]
+    return IndexState(*known, found.deleted, state, found.routing, found.version)
+
+
+def _within(state: IndexState, window: Window, lows: Window = NO_LOWS) -> bool:
+    return lows.get(state.partition, 0) <= state.offset < window.get(state.partition, 0)

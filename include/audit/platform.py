@@ -2,44 +2,93 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+import functools
+from collections.abc import Callable, Iterator
 
+from include.audit.cut import Cut
 from include.audit.definition import SearchAuditSpec
-from include.audit.elasticsearch import ElasticsearchView
-from include.audit.expected import Expected, fold, records_below
-from include.audit.range_count import Window
-from include.audit.report import SearchReport
-from include.audit.search import audit_search
-from include.clock import SystemClock
+from include.audit.elasticsearch import ElasticsearchView, counting_client
+from include.audit.elasticsearch_documents import ElasticsearchDocuments
+from include.audit.elasticsearch_forget import forget_versions
+from include.audit.elasticsearch_states import ElasticsearchStates
+from include.audit.expected import Expected, Following
+from include.audit.range_count import IndexView, Window
+from include.audit.repair import Writing
+from include.audit.scrub import StoredDocuments
+from include.audit.state_view import StateView
+from include.clock import Clock, SystemClock
 from include.index.elasticsearch import ElasticsearchIndex
+from include.index.port import SearchIndex
+from include.index.states import Feed, States, feed_of
 from include.log.kafka import KafkaAdmin, KafkaReader
+from include.log.ports import LogReader, TopicAdmin
 from include.log.registry import ConfluentRegistry
-from include.record.codec import Decoder
-from include.settings.connections import Elasticsearch, Kafka, Registry
+from include.settings.connections import Cluster, Elasticsearch, Kafka, Registry
 from include.settings.deployment import Deployment
 
-__all__ = ["audit_on_servers"]
+__all__ = ["ServerSides", "server_sides"]
+
+Folding = Callable[[SearchAuditSpec, Feed, Cut], Expected]
 
 
-def audit_on_servers(
-    deployment: Deployment, spec: SearchAuditSpec, expected: Callable[[Window], Expected] | None = None
-) -> SearchReport:
-    """`audit_search` of `spec`; without `expected` this process reads the topic itself. Raises what that raises."""
-    kafka, registry = deployment.one("kafka", Kafka), deployment.one("registry", Registry)
-    index = ElasticsearchIndex(deployment.one("elasticsearch", Elasticsearch))
-    reader = KafkaReader(kafka.bootstrap, dict(kafka.options))
-    decode = Decoder(ConfluentRegistry(registry.url).schema)
-    topic = spec.index.topic
+class ServerSides:
+    """See `search.Sides`."""
+
+    def __init__(self, deployment: Deployment, folding: Folding | None = None) -> None:
+        kafka, registry = deployment.one("kafka", Kafka), deployment.one("registry", Registry)
+        server = deployment.one("elasticsearch", Elasticsearch)
+        self._elastic = ElasticsearchIndex(server, counting_client(server))
+        self.index: SearchIndex = self._elastic
+        self.admin: TopicAdmin = KafkaAdmin(kafka.bootstrap, dict(kafka.options))
+        self.reader: LogReader = KafkaReader(kafka.bootstrap, dict(kafka.options))
+        self.clock: Clock = SystemClock()
+        self._registry = ConfluentRegistry(registry.url)
+        self._cluster = deployment.one("cluster", Cluster)
+        self._folding = folding
+        self._followings: dict[str, Following] = {}
+
+    def states(self, name: str, spec: SearchAuditSpec, window: Window) -> StateView:
+        """See `search.Sides`."""
+        return ElasticsearchStates(self._elastic, name, spec.topic, window, spec.index_id)
+
+    def ranges(self, name: str, spec: SearchAuditSpec, window: Window, lows: Window) -> IndexView:
+        """See `search.Sides`."""
+        return ElasticsearchView(self._elastic, name, spec.topic, window, lows, spec.index_id)
+
+    def documents(self, name: str, spec: SearchAuditSpec) -> StoredDocuments:
+        """See `search.Sides`."""
+        return ElasticsearchDocuments(self._elastic, name, spec.topic, spec.entity, spec.index_id)
+
+    def writing(self, name: str, spec: SearchAuditSpec, at: Cut) -> Writing:
+        """See `search.Sides`."""
+        states = States(self.feed(spec, at), self._registry)
+        forget = functools.partial(forget_versions, self._elastic, name, spec.index_id)
+        return Writing(self.index, self.reader, self.clock, states, forget)
+
+    def expected(self, spec: SearchAuditSpec, at: Cut) -> Expected:
+        """See `search.Sides`; without a folding of the caller's this process reads the topic itself."""
+        if self._folding is not None:
+            return self._folding(spec, self.feed(spec, at), at)
+        states = States(self.feed(spec, at), self._registry)
+        following = self._followings.setdefault(spec.name, Following(self.reader))
+        return following.upto(at.window, states)
+
+    def feed(self, spec: SearchAuditSpec, at: Cut) -> Feed:
+        """How records became documents, as the index's progress document knows."""
+        return feed_of(self._cluster, spec.index, spec.topic, at.progress)
+
+    def close(self) -> None:
+        """Give up the connections."""
+        self.reader.close()
+        self.index.close()
+
+
+@contextlib.contextmanager
+def server_sides(deployment: Deployment, folding: Folding | None = None) -> Iterator[ServerSides]:
+    """The sides on the deployment's servers, closed at the end."""
+    sides = ServerSides(deployment, folding)
     try:
-        return audit_search(
-            spec,
-            index=index,
-            view=lambda concrete, window: ElasticsearchView(index, concrete, topic, window),
-            expected=expected or (lambda window: fold(records_below(reader, topic, window), decode)),
-            admin=KafkaAdmin(kafka.bootstrap, dict(kafka.options)),
-            reader=reader,
-            clock=SystemClock(),
-        )
+        yield sides
     finally:
-        reader.close()
-        index.close()
+        sides.close()

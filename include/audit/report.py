@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -12,88 +11,161 @@ from include.audit.bisect import Level
 __all__ = ["SearchReport", "together"]
 
 _SHOWN = 20
-_NAMED = 10
 
 
 @dataclass(frozen=True)
 class SearchReport:
     """The result of a search audit, and up to where it holds.
 
-    `window` are the offsets that both sides were cut at, `position` the source position that the index is complete
-    to. `in_flight` keys differed at the cut and no longer do; `behind` records were not acknowledged yet and are not
-    judged; `unreadable` records have no key or version that can be read and were set aside.
+    `window` are the offsets that both sides were cut at, from `lows` on, `position` the source position that the
+    index is complete to. Of `in_flight` keys the newest state came from above the cut; `behind` records were not
+    acknowledged yet and are not judged; `unreadable` records have no key or version that can be read and were set
+    aside. A digest's `unresolved_buckets` say that it is incomplete: so many buckets of `bits` differ further.
+    `scrub` tells what was read whole to find `altered` bodies, its requests and bytes apart from the digest's.
+    `repaired` tells what the audit before this one found, and what was done about it. `one_by_one` is how many counts
+    a bisect would have asked for one at a time.
     """
 
     audit: str
     topic: str
     index: str
+    mode: str
     at: str
     window: Mapping[int, int]
     position: Mapping[str, Any] | None
-    uncovered: tuple[str, ...]
-    expected: int
-    indexed: int
-    missing: tuple[str, ...]
-    extra: tuple[str, ...]
-    in_flight: int
-    behind: int
-    unreadable: int
-    requests: int
-    listed: int
-    levels: tuple[Level, ...] = field(default=())
+    uncovered: tuple[str, ...] = ()
+    lows: Mapping[int, int] = field(default_factory=dict)
+    expected: int = 0
+    indexed: int = 0
+    missing: tuple[str, ...] = ()
+    extra: tuple[str, ...] = ()
+    stale: tuple[str, ...] = ()
+    altered: tuple[str, ...] = ()
+    in_flight: int = 0
+    behind: int = 0
+    unreadable: int = 0
+    requests: int = 0
+    received_bytes: int = 0
+    listed: int = 0
+    levels: tuple[Level, ...] = ()
+    one_by_one: int = 0
+    bits: tuple[int, ...] = ()
+    differing: int = 0
+    unresolved_buckets: int = 0
+    scrub: Mapping[str, Any] | None = None
+    repaired: Mapping[str, Any] | None = None
+
+    @property
+    def by_kind(self) -> dict[str, tuple[str, ...]]:
+        """Keys by what is wrong with them."""
+        return {"missing": self.missing, "extra": self.extra, "stale": self.stale, "altered": self.altered}
+
+    @property
+    def keys(self) -> list[str]:
+        """Each key with a finding, once."""
+        return list(dict.fromkeys(key for keys in self.by_kind.values() for key in keys))
+
+    @property
+    def findings(self) -> int:
+        """Keys with a finding, and buckets that differ further."""
+        return len(self.keys) + self.unresolved_buckets
 
     @property
     def clean(self) -> bool:
         """Whether both sides agree."""
-        return not self.missing and not self.extra
+        return self.findings == 0
 
     @property
     def next_command(self) -> str:
-        """What to run now; empty when clean. Few keys are written anew by name, many with the whole topic."""
+        """What to run now; empty when clean."""
         if self.clean:
             return ""
-        keys = [*self.missing, *self.extra]
-        named = keys if len(keys) <= _NAMED else []
-        return " ".join(
-            ["lyrebird documents rebuild --topic", self.topic, *(f"--key {shlex.quote(key)}" for key in named)]
-        )
+        if self.unresolved_buckets:
+            return f"lyrebird index rebuild {self.index.rpartition('-v')[0]}"
+        if self.repaired:
+            return f"lyrebird index replay-dead {self.index.rpartition('-v')[0]}"
+        return f"lyrebird audit search {self.audit} --repair"
 
     def to_json(self) -> dict[str, Any]:
         """Plain values, with all keys."""
         return {
             **asdict(self),
-            "window": {str(p): offset for p, offset in sorted(self.window.items())},
+            "window": _offsets(self.window),
+            "lows": _offsets(self.lows),
             "clean": self.clean,
-            "findings": len(self.missing) + len(self.extra),
+            "findings": self.findings,
             "next_command": self.next_command,
         }
 
     def lines(self, shown: int = _SHOWN) -> list[str]:
-        """For a person: the verdict, the findings by key (at most `shown` of a kind), the walk, the next step."""
-        verdict = "clean" if self.clean else f"{len(self.missing)} missing, {len(self.extra)} extra"
-        ends = ", ".join(f"{p}:{offset}" for p, offset in sorted(self.window.items()))
+        """For a person: the verdict, the findings by key (at most `shown` of a kind), how, the next step."""
+        counts = ", ".join(f"{len(keys)} {kind}" for kind, keys in self.by_kind.items() if keys)
+        if self.unresolved_buckets:
+            counts = f"incomplete: {self.unresolved_buckets} buckets differ further; {counts or 'no key'} so far"
         out = [
-            f"audit {self.audit}: {verdict}",
-            f"  {self.topic} expects {self.expected} documents, {self.index} holds {self.indexed}",
-            f"  judged below offsets {ends}",
+            f"audit {self.audit} ({self.mode}): {counts or 'clean'}",
+            f"  {self.topic} expects {self.expected:,} documents, {self.index} holds {self.indexed:,}",
+            f"  judged below offsets {_named(self.window)}"
+            + (f", from {_named(self.lows)} on" if any(self.lows.values()) else ""),
         ]
         if self.position:
             out.append(f"  the index is complete to {self.position['gtids']} ({self.position['file']})")
+        if self.in_flight:
+            out.append(f"  {self.in_flight:,} documents changed meanwhile and are not judged")
         if self.behind:
-            out.append(f"  {self.behind} records above these offsets are not judged yet")
+            out.append(f"  {self.behind:,} offsets above these are not judged yet")
         if self.uncovered:
             out.append(f"  not covered: {', '.join(self.uncovered)}")
         if self.unreadable:
             out.append(f"  {self.unreadable} records without a readable key were set aside and are not judged")
-        for kind, keys in (("missing", self.missing), ("extra", self.extra)):
+        for kind, keys in self.by_kind.items():
             out += [f"{kind}: {key}" for key in keys[:shown]]
             if len(keys) > shown:
-                out.append(f"{kind}: … and {len(keys) - shown} more (--json shows all)")
-        walk = " → ".join(f"{level.differing} of {level.counted} ranges differ" for level in self.levels)
-        out.append(f"  {self.requests} requests; {walk or 'one range'}; {self.listed} ids listed")
+                out.append(f"{kind}: … and {len(keys) - shown:,} more (--json shows all)")
+        out.append(f"  {self.requests} requests, {self.received_bytes / 1e6:.1f} MB received; {self._how()}")
+        out += self._scrubbed()
+        if self.repaired:
+            out += self._mended()
         if self.next_command:
             out.append(f"next: {self.next_command}")
         return out
+
+    def _scrubbed(self) -> list[str]:
+        said = self.scrub
+        if not said:
+            return []
+        number, of = said["share"] or (0, 0)
+        part = f", part {number + 1} of {of} of all among them" if of > 1 else ""
+        cost = f"{said['requests']} requests, {said['received_bytes'] / 1e6:.1f} MB received"
+        hidden = [
+            f"  no search finds {name} of {count:,} documents: its mapping leaves such values out"
+            for name, count in sorted(said["hidden"].items())
+        ]
+        return [f"  scrub: {said['looked_at']:,} documents read whole{part}; {cost}", *hidden]
+
+    def _mended(self) -> list[str]:
+        said = self.repaired or {}
+        before = ", ".join(f"{len(keys)} {kind}" for kind, keys in said["found"].items() if keys)
+        newer = f", {said['overtaken']} were newer by then" if said["overtaken"] else ""
+        done = f"{said['rewritten']} written from the topic, {said['removed']} removed{newer}"
+        left = [f"not mended: {key}: {why}" for key, why in sorted(said["left"].items())]
+        return [f"  before the repair: {before}; {done}", *left]
+
+    def _how(self) -> str:
+        listed = f"; {self.listed:,} documents listed" if self.listed else ""
+        if self.mode == "digest":
+            bits = " then ".join(f"2^{bits}" for bits in self.bits)
+            return f"{bits} buckets in two views; {self.differing} states differed{listed}"
+        walk = " → ".join(f"{level.differing} of {level.counted} ranges differ" for level in self.levels)
+        return f"{walk or 'one range'}{listed}; one request for each count would have made {self.one_by_one}"
+
+
+def _offsets(vector: Mapping[int, int]) -> dict[str, int]:
+    return {str(p): offset for p, offset in sorted(vector.items())}
+
+
+def _named(vector: Mapping[int, int]) -> str:
+    return ", ".join(f"{p}:{offset}" for p, offset in sorted(vector.items()))
 
 
 def together(reports: Iterable[SearchReport]) -> dict[str, Any]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
+from include.audit.search import Mode
 from include.errors import SettingsError, Terminal
 
 __all__ = ["SearchAuditRun", "refuse_findings"]
@@ -17,13 +18,15 @@ class SearchAuditRun:
     """One run of search audits, by their names in the deployment files."""
 
     audits: tuple[str, ...]
+    mode: str = "digest"
+    repair: bool = False
 
     @classmethod
     def from_params(cls, params: Mapping[str, Any], audits: Collection[str]) -> SearchAuditRun:
-        """Read the Param `audits`; none means all.
+        """Read the Params `audits` (none means all), `mode` and `repair`.
 
         Raises:
-            SettingsError: an audit is unknown or named twice, or there is nothing to audit.
+            SettingsError: an audit or the mode is unknown, an audit is named twice, or there is nothing to audit.
         """
         asked = tuple(params.get("audits") or sorted(audits))
         if unknown := sorted(set(asked) - set(audits)):
@@ -40,12 +43,16 @@ class SearchAuditRun:
             raise SettingsError(
                 "no audit is declared", path="audits", fix="Declare one in the deployment files, or pause this DAG."
             )
-        return cls(asked)
+        mode = params.get("mode", "digest")
+        if mode not in get_args(Mode):
+            raise SettingsError("no such mode", path="params.mode", got=mode, allowed=sorted(get_args(Mode)))
+        return cls(asked, mode, bool(params.get("repair", False)))
 
     def arguments(self, report: Path) -> list[str]:
         """Of `spark_apps/audit_search.py`: it writes `report` and ends with status 0, findings or not."""
         names = [part for name in self.audits for part in ("--audit", name)]
-        return [*names, "--report", str(report)]
+        how = [] if self.mode == "digest" else ["--mode", self.mode]
+        return [*names, *how, *(["--repair"] if self.repair else []), "--report", str(report)]
 
 
 def refuse_findings(report: Mapping[str, Any]) -> int:

@@ -1,115 +1,253 @@
-"""The search audit: which documents of a topic an index lacks, and which it holds that it should not.
+"""The search audit: which documents of a topic an index lacks, holds in another state, or holds without reason.
 
-1. the index's progress document says up to which offsets it has settled everything (the cut),
-2. a refresh, then a point in time: what was settled is visible in it,
-3. the newest record of each key below the cut gives the expected keys,
-4. counts over ranges of keys, limited to offsets below the cut, are compared and split where they differ,
-5. what differs is asked for again in realtime, without the limit: a document that was written since lies above the
-   cut on one side only and is no finding.
+1. the cut: offsets below which everything is settled in the index (`cut`),
+2. a point in time, which sees all of it,
+3. the newest record of each key below the cut says what is expected,
+4. where both sides differ is found by sums over states (`digest`), or by counts over ranges of keys (`bisect`),
+5. what differs is asked for again in realtime: a document that was written since from above the cut is no finding.
 
 So writes may go on meanwhile without a false alarm, and what lies above the cut is not judged.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Final, Literal, Protocol, TypedDict, Unpack
 
 from include.audit.bisect import bisect
+from include.audit.cut import Cut, cut
 from include.audit.definition import SearchAuditSpec
+from include.audit.digest import digest
 from include.audit.expected import Expected
-from include.audit.range_count import IndexView, Seen, Window
+from include.audit.last_audit import LastAuditNote
+from include.audit.range_count import NO_LOWS, IndexView, Seen, Window
+from include.audit.repair import Writing, repair
 from include.audit.report import SearchReport
+from include.audit.scrub import Scrubber, ScrubMode, StoredDocuments
+from include.audit.state_view import StateView
+from include.audit.verdict import judge
 from include.clock import Clock, iso
-from include.errors import Terminal
-from include.index.generation import IndexName
-from include.index.mapping import require_metadata
 from include.index.port import SearchIndex
-from include.index.progress import read_progress
 from include.log.ports import LogReader, TopicAdmin
 
-__all__ = ["audit_search"]
+__all__ = ["Examined", "How", "Mode", "Sides", "Since", "audit_and_repair", "audit_search", "examine"]
+
+Mode = Literal["bisect", "digest"]
+"""bisect: the original, by counts; finds missing keys. digest: by sums over states; finds every difference."""
+
+Since = Literal["begin", "last"]
+"""begin: from the topic's beginning. last: from the cut of the last clean audit of this index."""
+_BULK_S: Final = 10.0
+_REFRESH: Final = 1
 
 
-def audit_search(
+class Sides(Protocol):
+    """The two sides of an audit, on whatever they stand."""
+
+    index: SearchIndex
+    admin: TopicAdmin
+    reader: LogReader
+    clock: Clock
+
+    def states(self, name: str, spec: SearchAuditSpec, window: Window) -> StateView:
+        """A moment of a concrete index, for a digest."""
+
+    def ranges(self, name: str, spec: SearchAuditSpec, window: Window, lows: Window) -> IndexView:
+        """A moment of a concrete index, for counts."""
+
+    def documents(self, name: str, spec: SearchAuditSpec) -> StoredDocuments:
+        """Whole documents of a concrete index."""
+
+    def writing(self, name: str, spec: SearchAuditSpec, at: Cut) -> Writing:
+        """What a repair of a concrete index writes with."""
+
+    def expected(self, spec: SearchAuditSpec, at: Cut) -> Expected:
+        """What the topic says below the cut."""
+
+
+class How(TypedDict, total=False):
+    """How to audit."""
+
+    mode: Mode
+    scrub: ScrubMode
+    since: Since | Window
+    wait_s: float | None
+
+
+@dataclass(frozen=True)
+class Examined:
+    """An audit's report with what it was made of."""
+
+    report: SearchReport
+    at: Cut
+    expected: Expected
+
+
+def audit_search(spec: SearchAuditSpec, sides: Sides, **how: Unpack[How]) -> SearchReport:
+    """`examine`, and its report alone."""
+    return examine(spec, sides, **how).report
+
+
+def audit_and_repair(spec: SearchAuditSpec, sides: Sides, **how: Unpack[How]) -> SearchReport:
+    """Audit, mend what was found, and audit again: the second report, which tells of the first and of the repair.
+
+    A first report that is clean, or that names no key, is given as it is. Raises as `examine` and `repair`.
+    """
+    found = examine(spec, sides, **how)
+    keys = found.report.keys
+    if not keys:
+        return found.report
+    name = found.at.info.name
+    moment = sides.states(name, spec, found.at.window)
+    try:
+        copies = moment.now(keys, everywhere=True)
+    finally:
+        moment.close()
+    mended = repair(name, spec, keys, found.expected, copies, found.at.window, sides.writing(name, spec, found.at))
+    again = audit_search(spec, sides, **how)
+    first = {kind: list(found) for kind, found in found.report.by_kind.items()}
+    return replace(again, repaired={"found": first, **mended.to_json()})
+
+
+def examine(
     spec: SearchAuditSpec,
+    sides: Sides,
     *,
-    index: SearchIndex,
-    view: Callable[[str, Window], IndexView],
-    expected: Callable[[Window], Expected],
-    admin: TopicAdmin,
-    reader: LogReader,
-    clock: Clock,
-) -> SearchReport:
-    """Run the audit; reads only. May be run again and beside the application that writes the index.
+    mode: Mode = "digest",
+    scrub: ScrubMode = "changed",
+    since: Since | Window = "begin",
+    wait_s: float | None = None,
+) -> Examined:
+    """Run the audit. It changes no document, and may be run again and beside the application that writes the index.
+
+    Only how far it came is noted beside the index's progress.
 
     Args:
         spec: what to audit.
-        index: the server.
-        view: opens a moment of a concrete index, limited to a window.
-        expected: the expected keys below a window.
-        admin: tells the topic's id.
-        reader: tells the topic's end.
-        clock: for the report's time.
+        sides: the servers, or doubles of them.
+        mode: how differences are found.
+        scrub: which documents a `digest` reads whole, to see whether their bodies are those that were added up.
+        since: low watermarks of a `bisect`: only keys whose newest record lies from these offsets on are compared.
+        wait_s: how long at most to wait until the index has acknowledged what is in the topic at the start; as long
+            as a slow bulk takes by default for a `bisect`, and not at all for a `digest`.
 
     Raises:
         Terminal: it cannot be said: no index, nothing indexed yet, or the topic was made anew.
         Transient: a server did not answer, or for a part only.
     """
-    definition, topic = spec.index, spec.index.topic
-    name = str(IndexName(spec.alias, definition.generation))
-    info = index.describe(name)
-    if info is None:
-        raise Terminal("index does not exist", index=name, fix=f"Run `lyrebird index create {spec.alias}`.")
-    require_metadata(name, info.mapping)
-    progress = read_progress(index, info, topic)
-    if progress is None or not progress.acked:
-        raise Terminal(
-            "nothing was indexed yet, so there is nothing to compare",
-            index=name,
-            topic=topic,
-            fix=f"Start the application {definition.application}.",
-        )
-    found = admin.describe(topic)
-    if found is None or found.topic_id != progress.topic_ids.get(topic):
-        raise Terminal(
-            "topic is not the one that the index was filled from",
-            topic=topic,
-            topic_id=found.topic_id if found else None,
-            indexed=progress.topic_ids.get(topic),
-            fix="Raise `generation` of the index in the deployment file, create it, and start its application again.",
-        )
-    window = {p: progress.acked.get(p, 0) for p in range(found.partitions)}
-    index.refresh(name)
-    moment = view(name, window)
+    application = spec.index.application
+    at = cut(
+        spec.alias,
+        spec.topic,
+        application,
+        index=sides.index,
+        admin=sides.admin,
+        reader=sides.reader,
+        clock=sides.clock,
+        wait_s=wait_s if wait_s is not None else _BULK_S if mode == "bisect" else 0.0,
+    )
+    found = _by_digest(spec, sides, at, scrub) if mode == "digest" else _by_counts(spec, sides, at, since)
+    return replace(found, report=replace(found.report, behind=at.behind(sides.reader.end_offsets(spec.topic))))
+
+
+def _by_digest(spec: SearchAuditSpec, sides: Sides, at: Cut, scrub: ScrubMode) -> Examined:
+    moment = sides.states(at.info.name, spec, at.window)
     try:
-        keys = expected(window)
-        walk = bisect(keys.keys, moment)
-        asked = [*walk.missing, *walk.extra]
-        now = moment.now(asked) if asked else {}
+        expected = sides.expected(spec, at)
+        found = digest(expected, moment)
+        spoilt = [record.doc_id for record in expected.spoilt() if record.doc_id not in found.above]
+        suspects = {*(r.doc_id for r in found.more), *(d.doc_id for d in found.less), *spoilt}
+        everywhere = spec.index.topics[spec.topic].routing is not None or any(d.routing for d in found.less)
+        now = moment.now(suspects, everywhere=everywhere) if suspects else {}
     finally:
         moment.close()
-    missing = tuple(key for key in walk.missing if _lacks(now.get(key), window))
-    extra = tuple(key for key in walk.extra if _holds(now.get(key), window))
-    ends = reader.end_offsets(topic)
-    return SearchReport(
-        audit=spec.name,
-        topic=topic,
-        index=name,
-        at=iso(clock.now_us()),
-        window=window,
-        position=progress.complete.to_json() if progress.complete else None,
-        uncovered=progress.uncovered,
-        expected=len(keys.keys),
+    verdict = judge(suspects, expected.of(suspects), now, at.window)
+    note = LastAuditNote(sides.index, at.info, spec.topic)
+    scrubber = Scrubber(note.last, sides.documents(at.info.name, spec))
+    scrubbed = scrubber.run(scrub) if scrub != "none" else None
+    if not verdict.findings and not found.left and not (scrubbed and scrubbed.altered):
+        note.keep(window=at.window, **(scrubber.done() if scrubbed else {}))
+    altered = {*verdict.altered, *(scrubbed.altered if scrubbed else ())} - {*verdict.extra, *verdict.stale}
+    report = replace(
+        _report(spec, sides, at, expected, "digest"),
+        expected=found.expected,
+        indexed=found.indexed,
+        missing=verdict.missing,
+        extra=verdict.extra,
+        stale=verdict.stale,
+        altered=tuple(sorted(altered)),
+        in_flight=verdict.in_flight + len(found.above),
+        requests=moment.requests + _REFRESH,
+        received_bytes=moment.received,
+        listed=found.listed,
+        bits=found.bits,
+        differing=len(found.more) + len(found.less),
+        unresolved_buckets=found.left,
+        scrub=scrubbed.to_json() if scrubbed else None,
+    )
+    return Examined(report, at, expected)
+
+
+def _by_counts(spec: SearchAuditSpec, sides: Sides, at: Cut, since: Since | Window) -> Examined:
+    note = LastAuditNote(sides.index, at.info, spec.topic)
+    lows = since if isinstance(since, Mapping) else note.last.window if since == "last" else NO_LOWS
+    moment = sides.ranges(at.info.name, spec, at.window, lows)
+    try:
+        expected = sides.expected(spec, at)
+        keys = expected.keys(lows)
+        walk = bisect(keys, moment)
+        asked = [*walk.missing, *walk.extra]
+        now = _now(spec, sides, at, moment, asked) if asked else {}
+    finally:
+        moment.close()
+    missing = tuple(key for key in walk.missing if _lacks(now.get(key), at.window))
+    extra = tuple(key for key in walk.extra if _holds(now.get(key), at.window))
+    if not missing and not extra:
+        note.keep(window=at.window)
+    report = replace(
+        _report(spec, sides, at, expected, "bisect"),
+        lows=dict(lows),
+        expected=len(keys),
         indexed=walk.indexed,
         missing=missing,
         extra=extra,
         in_flight=len(asked) - len(missing) - len(extra),
-        behind=_behind(ends, window),
-        unreadable=keys.unreadable,
-        requests=moment.requests,
+        requests=moment.requests + _REFRESH,
+        received_bytes=moment.received,
         listed=walk.listed,
         levels=tuple(walk.levels),
+        one_by_one=walk.one_by_one,
     )
+    return Examined(report, at, expected)
+
+
+def _report(spec: SearchAuditSpec, sides: Sides, at: Cut, expected: Expected, mode: Mode) -> SearchReport:
+    position = at.progress.complete
+    return SearchReport(
+        audit=spec.name,
+        topic=spec.topic,
+        index=at.info.name,
+        mode=mode,
+        at=iso(sides.clock.now_us()),
+        window=at.window,
+        position=position.to_json() if position else None,
+        uncovered=at.progress.uncovered,
+        unreadable=expected.unreadable,
+    )
+
+
+def _now(spec: SearchAuditSpec, sides: Sides, at: Cut, moment: IndexView, asked: list[str]) -> Mapping[str, Seen]:
+    """Documents at this moment; a routed one is found by a search, as its id alone does not say where it lies."""
+    if spec.index.topics[spec.topic].routing is None:
+        return moment.now(asked)
+    view = sides.states(at.info.name, spec, at.window)
+    try:
+        found = view.now(asked, everywhere=True)
+    finally:
+        view.close()
+    newest = {doc_id: max(copies, key=lambda each: each.version) for doc_id, copies in found.items() if copies}
+    return {i: Seen(each.partition, each.offset, each.version, each.deleted) for i, each in newest.items()}
 
 
 def _lacks(seen: Seen | None, window: Window) -> bool:
@@ -120,7 +258,3 @@ def _lacks(seen: Seen | None, window: Window) -> bool:
 def _holds(seen: Seen | None, window: Window) -> bool:
     """Whether an unexpected document is really there, as written from below the cut."""
     return seen is not None and not seen.deleted and seen.offset < window.get(seen.partition, 0)
-
-
-def _behind(ends: Mapping[int, int], window: Window) -> int:
-    return sum(max(0, end - window.get(partition, 0)) for partition, end in ends.items())

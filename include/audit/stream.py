@@ -1,74 +1,246 @@
-"""The expected side of a search audit folded by Spark: for topics whose keys one process should not hold as records.
+"""The expected side of a search audit folded by Spark: for topics whose keys one process should not hold.
 
-Tasks read keys and versions alone, Spark folds to the newest of each key, and only living ids reach the driver.
+Tasks make states of records, Spark keeps the newest of each key on disk. Sums are added up there: only 2^k rows for
+each view reach the driver, then the few documents that differ. For counts by range, keys are ranked there as well, and
+the driver holds boundaries only.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Unpack
 
-from pyspark.sql import SparkSession, functions
+from pyspark import StorageLevel
+from pyspark.sql import DataFrame, SparkSession, functions
 
+from include.audit.cut import Cut
 from include.audit.definition import SearchAuditSpec
-from include.audit.expected import Expected, state_of
-from include.audit.platform import audit_on_servers
-from include.audit.range_count import Window
+from include.audit.expected import RecordState, reading_of
+from include.audit.peel import Histogram
+from include.audit.platform import server_sides
+from include.audit.range_count import NO_LOWS, Window
 from include.audit.report import SearchReport
-from include.index.arrow import record_of
+from include.audit.search import How, audit_and_repair, audit_search
+from include.audit.sorted_keys import SortedKeys
+from include.errors import InvalidRecord
+from include.index.digest import BUCKET_BITS, VIEWS, bucket, limbs, of_limbs
+from include.index.states import Feed, States
+from include.log.ports import Record
 from include.log.registry import ConfluentRegistry
+from include.log.slices import Slice, cached_consumer
 from include.log.stream import read_batch, session
-from include.record.codec import Decoder
 from include.settings.connections import Kafka, Registry
 from include.settings.deployment import Deployment
 
-__all__ = ["audit_by_spark", "expected_by_spark", "states"]
+__all__ = ["NEWEST_SCHEMA", "SparkExpected", "SparkKeys", "StatesPlan", "audit_by_spark", "expected_by_spark", "states"]
 
-_STATE = "doc_id string, version long, deleted boolean"
+_BUCKETS: Final = tuple(f"s{view}" for view in range(len(VIEWS)))
+_STATE: Final = "doc_id string, version long, partition int, offset long, kind string, d0 long, d1 long, " + ", ".join(
+    f"{name} int" for name in _BUCKETS
+)
+_NEWEST: Final = ("version", "offset", "partition", "kind", "d0", "d1", *_BUCKETS)
+_ROWS: Final = 5_000
+NEWEST_SCHEMA: Final = (
+    "doc_id string, records long, version long, offset long, partition int, kind string, d0 long, d1 long, "
+    + ", ".join(f"{name} int" for name in _BUCKETS)
+)
+"""A key's newest record and how many it has; a null key for those that cannot be read."""
 
 
-def audit_by_spark(deployment: Deployment, specs: Sequence[SearchAuditSpec]) -> list[SearchReport]:
+def audit_by_spark(
+    deployment: Deployment, specs: Sequence[SearchAuditSpec], *, repair: bool = False, **how: Unpack[How]
+) -> list[SearchReport]:
     """The search audits of `specs`, one after the other, in one session; raises what `audit_search` raises."""
-    kafka, registry = deployment.one("kafka", Kafka), deployment.one("registry", Registry)
     spark = session("audit_search")
-
-    def expected(topic: str, window: Window) -> Expected:
-        return expected_by_spark(spark, kafka.bootstrap, registry.url, topic, window, kafka.options)
-
     try:
-        return [audit_on_servers(deployment, spec, functools.partial(expected, spec.index.topic)) for spec in specs]
+        with server_sides(deployment, functools.partial(expected_by_spark, spark, deployment)) as sides:
+            audit = audit_and_repair if repair else audit_search
+            return [audit(spec, sides, **how) for spec in specs]
     finally:
         spark.stop()
 
 
-def states(registry_url: str, batches: Iterable[Any]) -> Iterator[Any]:
-    """One task: id, version and whether a tombstone of each record; all null for an unreadable one."""
+@dataclass(frozen=True)
+class StatesPlan:
+    """What a worker needs to make states of records; plain values, as it travels."""
+
+    feed: Feed
+    bootstrap: str
+    options: Mapping[str, Any]
+    registry_url: str
+
+
+def states(plan: StatesPlan, batches: Iterable[Any]) -> Iterator[Any]:
+    """One task: what each record in its slices makes of its document; all null for an unreadable one."""
     import pyarrow
 
     pa: Any = pyarrow
-    decode = Decoder(ConfluentRegistry(registry_url).schema)
-    schema = pa.schema([("doc_id", pa.string()), ("version", pa.int64()), ("deleted", pa.bool_())])
-    for batch in batches:
-        found = [state_of(record_of(row), decode) or (None, None, None) for row in batch.to_pylist()]
-        rows = [{"doc_id": i, "version": version, "deleted": deleted} for i, version, deleted in found]
-        yield pa.RecordBatch.from_pylist(rows, schema=schema)
+    reading = reading_of(States(plan.feed, ConfluentRegistry(plan.registry_url)))
+    kinds = {"doc_id": pa.string(), "version": pa.int64(), "partition": pa.int32(), "offset": pa.int64()}
+    kinds |= {"kind": pa.string(), "d0": pa.int64(), "d1": pa.int64(), **dict.fromkeys(_BUCKETS, pa.int32())}
+    schema = pa.schema(list(kinds.items()))
+    rows: list[tuple[Any, ...]] = []
+    for record in _records(plan, batches):
+        try:
+            found = reading(record)
+        except InvalidRecord:
+            rows.append((None,) * len(kinds))
+        else:
+            if found is None:
+                continue
+            known = found.doc_id, found.version, found.partition, found.offset, found.kind
+            rows.append((*known, *limbs(found.state), *(bucket(found.state, view) for view in range(len(VIEWS)))))
+        if len(rows) == _ROWS:
+            yield pa.RecordBatch.from_arrays(list(map(list, zip(*rows, strict=True))), schema=schema)
+            rows = []
+    if rows:
+        yield pa.RecordBatch.from_arrays(list(map(list, zip(*rows, strict=True))), schema=schema)
+
+
+def _records(plan: StatesPlan, batches: Iterable[Any]) -> Iterator[Record]:
+    slices = [
+        Slice(row["topic"], row["partition"], row["start"], row["end"], row["topic_id"])
+        for batch in batches
+        for row in batch.to_pylist()
+    ]
+    if slices:
+        with cached_consumer(plan.bootstrap, plan.options) as consumer:
+            for messages in consumer.read(slices):
+                for m in messages:
+                    headers = tuple(m.headers() or ())
+                    yield Record(m.topic(), m.partition(), m.offset(), m.key(), m.value(), headers, m.timestamp()[1])
 
 
 def expected_by_spark(
-    spark: SparkSession, bootstrap: str, registry_url: str, topic: str, window: Window, options: Mapping[str, Any]
-) -> Expected:
-    """The ids that should be living below the cut; memory of the driver holds them all."""
-    rows = read_batch(spark, bootstrap=bootstrap, topics=[topic], end={topic: dict(window)}, options=options)
-    states_of = rows.mapInArrow(functools.partial(states, registry_url), _STATE)
-    newest = states_of.groupBy("doc_id").agg(
-        functions.max(functions.struct("version", "deleted")).alias("newest"), functions.count("*").alias("records")
+    spark: SparkSession, deployment: Deployment, spec: SearchAuditSpec, feed: Feed, at: Cut
+) -> SparkExpected:
+    """The expected side of `spec` below the cut."""
+    kafka, registry = deployment.one("kafka", Kafka), deployment.one("registry", Registry)
+    end, options = {spec.topic: dict(at.window)}, dict(kafka.options)
+    rows = read_batch(spark, bootstrap=kafka.bootstrap, topics=[spec.topic], end=end, slices=True, options=options)
+    plan = StatesPlan(feed, kafka.bootstrap, options, registry.url)
+    newest = (
+        rows.mapInArrow(functools.partial(states, plan), _STATE)
+        .groupBy("doc_id")
+        .agg(functions.max(functions.struct(*_NEWEST)).alias("newest"), functions.count("*").alias("records"))
     )
-    out = Expected()
-    for row in newest.filter(functions.col("doc_id").isNull() | ~functions.col("newest.deleted")).collect():
-        if row["doc_id"] is None:
-            out.unreadable = row["records"]
-        else:
-            out.keys.append(row["doc_id"])
-    out.keys.sort()
-    return out
+    return SparkExpected(spark, newest.select("doc_id", "records", "newest.*"))
+
+
+class SparkExpected:
+    """See `expected.Expected`."""
+
+    def __init__(self, spark: SparkSession, newest: DataFrame) -> None:
+        self._spark = spark
+        self._all = newest.persist(StorageLevel.DISK_ONLY)
+        self._known = self._all.where("doc_id is not null")
+        self._living = self._known.where("kind = 'living'")
+        counts = {
+            row["kind"]: (row["keys"], row["records"])
+            for row in self._all.groupBy("kind")
+            .agg(functions.count("*").alias("keys"), functions.sum("records").alias("records"))
+            .collect()
+        }
+        self.living: int = counts.get("living", (0, 0))[0]
+        self.unreadable: int = counts.get(None, (0, 0))[1]
+
+    def histograms(self, bits: int) -> tuple[Histogram, ...]:
+        """See `Expected`."""
+        out = []
+        for view in range(len(VIEWS)):
+            place = functions.shiftright(f"s{view}", BUCKET_BITS - bits).alias("place")
+            # Sums of 32-bit limbs as 64-bit integers: exact for 2^31 documents.
+            sums = (functions.count("*").alias("n"), functions.sum("d0").alias("d0"), functions.sum("d1").alias("d1"))
+            rows = self._living.groupBy(place).agg(*sums).collect()
+            out.append({row["place"]: (row["n"], of_limbs(row["d0"], row["d1"])) for row in rows})
+        return tuple(out)
+
+    def find(self, states: Collection[int]) -> list[RecordState]:
+        """See `Expected`."""
+        wanted = [limbs(state) for state in states]
+        return self._joined(self._living, wanted, "d0 long, d1 long", ["d0", "d1"])
+
+    def of(self, doc_ids: Collection[str]) -> dict[str, RecordState]:
+        """See `Expected`."""
+        found = self._joined(self._known, [(doc_id,) for doc_id in doc_ids], "doc_id string", ["doc_id"])
+        return {record.doc_id: record for record in found}
+
+    def in_buckets(self, bits: int, places: Collection[int]) -> list[RecordState]:
+        """See `Expected`."""
+        rows = self._living.withColumn("place", functions.shiftright("s0", BUCKET_BITS - bits))
+        return self._joined(rows, [(place,) for place in places], "place int", ["place"])
+
+    def spoilt(self) -> list[RecordState]:
+        """See `Expected`."""
+        return [_record(row) for row in self._known.where("kind = 'spoilt'").collect()]
+
+    def keys(self, lows: Window = NO_LOWS) -> SortedKeys:
+        """See `Expected`."""
+        rows = self._known.where("kind != 'deleted'")
+        for partition, low in lows.items():
+            rows = rows.where(f"not (partition = {int(partition)} and offset < {int(low)})")
+        return SparkKeys(rows.select("doc_id"))
+
+    def _joined(self, rows: DataFrame, wanted: list[Any], schema: str, by: list[str]) -> list[RecordState]:
+        if not wanted:
+            return []
+        small = functions.broadcast(self._spark.createDataFrame(wanted, schema))
+        return [_record(row) for row in rows.join(small, by).collect()]
+
+
+class SparkKeys:
+    """See `sorted_keys.SortedKeys`: keys in partitions that are ranges, each sorted; the driver holds their sizes."""
+
+    def __init__(self, keys: DataFrame) -> None:
+        self._keys = keys.orderBy("doc_id").persist(StorageLevel.DISK_ONLY)
+        sizes = self._keys.groupBy(functions.spark_partition_id().alias("p")).count().collect()
+        self._firsts: dict[int, int] = {}
+        self._size = 0
+        for row in sorted(sizes, key=lambda row: row["p"]):
+            self._firsts[row["p"]] = self._size
+            self._size += row["count"]
+
+    def __len__(self) -> int:
+        return self._size
+
+    def at(self, ranks: Sequence[int]) -> list[str]:
+        """See `SortedKeys`."""
+        found = {rank: key for (rank, _), (key,) in self._read([(rank, rank + 1) for rank in ranks]).items()}
+        return [found[rank] for rank in ranks]
+
+    def spans(self, bounds: Sequence[tuple[int, int]]) -> list[Sequence[str]]:
+        """See `SortedKeys`."""
+        found = self._read(bounds)
+        return [found[pair] for pair in bounds]
+
+    def _read(self, bounds: Sequence[tuple[int, int]]) -> dict[tuple[int, int], list[str]]:
+        """Keys of half-open ranges of ranks that do not overlap."""
+        out: dict[tuple[int, int], list[str]] = {pair: [] for pair in bounds}
+        if bounds:
+            ordered = sorted(out)
+            rows = self._keys.rdd.mapPartitionsWithIndex(functools.partial(_ranked, self._firsts, ordered)).collect()
+            for pair, _, key in sorted(rows, key=lambda row: row[1]):
+                out[pair].append(key)
+        return out
+
+
+def _ranked(
+    firsts: dict[int, int], bounds: Sequence[tuple[int, int]], partition: int, rows: Iterable[Any]
+) -> Iterator[tuple[tuple[int, int], int, str]]:
+    """One task: the keys of its partition whose rank is within `bounds`, which are sorted."""
+    mine = iter(bounds)
+    pair = next(mine, None)
+    for rank, row in enumerate(rows, firsts.get(partition, 0)):
+        while pair is not None and rank >= pair[1]:
+            pair = next(mine, None)
+        if pair is None:
+            return
+        if rank >= pair[0]:
+            yield pair, rank, row["doc_id"]
+
+
+def _record(row: Any) -> RecordState:
+    known = row["doc_id"], row["version"], row["partition"], row["offset"], row["kind"]
+    return RecordState(*known, of_limbs(row["d0"], row["d1"]))

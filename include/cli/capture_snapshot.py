@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import orjson
 
-from include.cli.table import duration, table
+from include.cli.table import duration, size, table
 from include.clock import Clock, SystemClock
 from include.errors import SettingsError
 
@@ -37,7 +37,7 @@ def show_plan(name: str, tables: tuple[str, ...], where: str, rows_per_s: int | 
 
 def _plan(plan: Plan, where: str) -> str:
     rows = [
-        [each.table, f"{each.rows:,}", _size(each.bytes), ", ".join(each.key) or "-", f"{each.chunks:,}", each.note]
+        [each.table, f"{each.rows:,}", size(each.bytes), ", ".join(each.key) or "-", f"{each.chunks:,}", each.note]
         for each in sorted(plan.tables, key=lambda each: -each.bytes)
     ]
     limit = f"at most {plan.rows_per_s:,} rows/s" if plan.rows_per_s else "without a limit of rows/s"
@@ -49,10 +49,6 @@ def _plan(plan: Plan, where: str) -> str:
             f"{len(rows)} tables, about {plan.rows:,} rows, by {plan.workers} connections {limit}{ends}{chosen}",
         )
     )
-
-
-def _size(count: int) -> str:
-    return f"{count / 1e9:.1f} GB" if count >= 1e9 else f"{count / 1e6:.1f} MB" if count >= 1e5 else f"{count:,} B"
 
 
 @contextmanager

@@ -18,11 +18,13 @@ SECTIONS = (
     "cluster",
     "documents",
     "elasticsearch",
+    "expectations",
     "expiry",
     "indexes",
     "kafka",
     "lake",
     "registry",
+    "searches",
     "sources",
     "store",
 )
@@ -46,10 +48,13 @@ def command(deployment: Path | None, as_json: bool) -> None:
 def check(deployment: Deployment) -> dict[str, list[str]]:
     """Names of each section's entries; raises `SettingsError` with file, line, path and the allowed values."""
     from include.audit.definition import declared_audits
+    from include.audit.expectations.definition import declared_expectations
     from include.document.definition import definitions
     from include.index.definition import declared_indexes, mapping_of
+    from include.index.mapping import creation, places
     from include.lake.backfill.deployed import deleting
     from include.lake.check import check_groups
+    from include.search.definition import targets
     from include.settings.applications import Alerts, Application
     from include.settings.connections import Cluster, Elasticsearch, Kafka, ObjectStore, Registry
     from include.source.definition import declared_sources
@@ -69,7 +74,11 @@ def check(deployment: Deployment) -> dict[str, list[str]]:
     documents = definitions(deployment)
     indexes = declared_indexes(deployment)
     for name, index in indexes.items():
-        mapping_of(deployment, index)
+        mapping = mapping_of(deployment, index)
+        creation(name, index, mapping)
+        for place in index.coerced:
+            if place not in places(mapping):
+                raise deployment.error(("indexes", name, "coerced"), "no such field in the mapping", got=place)
         _known(deployment, ("indexes", name, "application"), index.application, "applications")
     for topic, document in documents.items():
         _known(deployment, ("documents", topic, "application"), document.application, "applications")
@@ -78,9 +87,11 @@ def check(deployment: Deployment) -> dict[str, list[str]]:
         "sources": sorted(declared_sources(deployment)),
         "documents": sorted(documents),
         "indexes": sorted(indexes),
+        "searches": sorted(targets(deployment)),
         "lake": sorted(groups),
         "applications": sorted(applications),
         "audits": sorted(declared_audits(deployment)),
+        "expectations": sorted(declared_expectations(deployment)),
     }
 
 

@@ -1,38 +1,41 @@
-"""`lyrebird search ENTITY ID`: one document from the index, as fresh as it is acknowledged."""
+"""`lyrebird search`: one document, lists, full text, rankings and places, asked of the index."""
 
 from __future__ import annotations
 
-import sys
+from typing import Final
 
 import click
-import orjson
 
-from include.errors import SettingsError
-from include.index.definition import declared_indexes
-from include.index.elasticsearch import ElasticsearchIndex
-from include.search.one import find_one
-from include.settings.connections import Elasticsearch
-from include.settings.deployment import Deployment
+from include.cli.lazy import Entry, Lazy
 
-__all__ = ["command"]
+__all__ = ["COMMANDS", "command"]
+
+COMMANDS: Final[dict[str, Entry]] = {
+    "one": Entry("search_one", "One document by its id: `search order 4711`, or `search one order 4711`."),
+    "user": Entry("search_user", "What one user has, newest first."),
+    "text": Entry("search_text", 'Words in lines, with the quantity: `search text "meat lover\'s pizza" --pieces 3`.'),
+    "popular": Entry("search_popular", "What is in most lines: of one business, category, area, time.", "popular"),
+    "categories": Entry("search_popular", "Lines by category.", "categories"),
+    "near": Entry("search_near", "Nearest first, around a point.", "near"),
+    "area": Entry("search_near", "Inside a box of degrees, newest first.", "area"),
+    "dark-launch": Entry("search_dark_launch", "Database and index asked the same: compare, and advise to switch."),
+}
 
 
-@click.command(name="search", short_help="Ask the index for one document.")
-@click.argument("entity")
-@click.argument("doc_id", metavar="ID")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object on one line, nothing else.")
-def command(entity: str, doc_id: str, as_json: bool) -> None:
-    """Print the document of ENTITY with key ID, e.g. `lyrebird search order 4711`; exit code 1 when there is none."""
-    deployment = Deployment.load()
-    indexes = declared_indexes(deployment)
-    alias = next((name for name, definition in indexes.items() if definition.entity == entity), None)
-    if alias is None:
-        allowed = sorted({definition.entity for definition in indexes.values()})
-        raise SettingsError("no index holds this entity", entity=entity, allowed=allowed)
-    index = ElasticsearchIndex(deployment.one("elasticsearch", Elasticsearch))
-    answer = find_one(index, alias, entity, doc_id)
-    if answer is None:
-        click.echo(f"error: {entity} {doc_id} is not in index {alias}", err=True)
-        sys.exit(1)
-    found = {entity: answer.body, "metadata": answer.metadata}
-    click.echo(orjson.dumps(found, option=None if as_json else orjson.OPT_INDENT_2).decode())
+class _Searches(Lazy):
+    """An entity's name stands for `one` of it."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
+            args = ["one", *args]
+        return super().resolve_command(ctx, args)
+
+
+@click.group(name="search", cls=_Searches, table=COMMANDS)
+def command() -> None:
+    """Ask the index. Tables are for people, --json is one object; times are UTC.
+
+    With several entries in the section `searches`, --in names the one that is meant.
+    """

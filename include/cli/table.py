@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-__all__ = ["duration", "table"]
+__all__ = ["duration", "size", "table"]
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[str] = ()) -> str:
@@ -19,6 +19,11 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[st
         ]
         text.append("  ".join(cells).rstrip())
     return "\n".join(text)
+
+
+def size(count: int) -> str:
+    """Bytes as a person says them: `512 B`, `3.4 MB`, `1.2 GB`."""
+    return f"{count / 1e9:.1f} GB" if count >= 1e9 else f"{count / 1e6:.1f} MB" if count >= 1e5 else f"{count:,} B"
 
 
 def duration(seconds: float) -> str:

@@ -6,10 +6,10 @@
 | transient ones only | skipped: a final signal follows |
 | a final one | document of the newest final row (greatest `newest_by`) |
 | the same, a required look-up is missing | set aside with the values that were looked for |
+| the same, a hook fails on it | set aside with what the hook raised |
 
-A document shows the snapshot, which is never older than the signal that asked for it, as one primary is read after
-its change was in the log (with replicas, the reader would have to wait for the signal's GTID first). Reading *later*
-is harmless: what changed in between signals too.
+A document shows the snapshot, which is never older than the signal that asked for it: who begins it sees to that
+(`document.reach`). Reading *later* is harmless: what changed in between signals too.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from include.document.definition import DocumentDefinition, hook
-from include.document.lookup import Missing, Place, Source, attach, shaped
+from include.document.lookup import Missing, Place, Source, attach, fact_rows, shaped
 from include.document.tables import Row, Tables
 
 __all__ = ["Assembled", "Assembler"]
@@ -34,6 +34,8 @@ class Assembled:
     documents: dict[Key, dict[str, Any] | None] = field(default_factory=dict)
     skipped: list[Key] = field(default_factory=list)
     incomplete: dict[Key, list[Missing]] = field(default_factory=dict)
+    failed: dict[Key, str] = field(default_factory=dict)
+    """Keys whose rows a hook cannot deal with, and why."""
 
 
 class Assembler:
@@ -50,7 +52,7 @@ class Assembler:
         """Read and decide for `keys` (distinct); each is in exactly one part of the answer."""
         fact = self.definition.fact
         rows: dict[Key, list[Row]] = {key: [] for key in keys}
-        for row in tables.rows(fact.table, self._columns, fact.key, keys):
+        for row in fact_rows(tables, fact.table, self._columns, fact.key, keys):
             found_for = rows.get(tuple(row[name] for name in fact.key))
             if found_for is not None:  # a collation may find keys that are not the one asked for
                 found_for.append(row)
@@ -82,8 +84,15 @@ class Assembler:
             if place.root in missing:
                 out.incomplete[key] = missing[place.root]
             else:
-                out.documents[key] = self._with_computed(place.body)
+                self._compute(key, place.body, out)
         return out
 
-    def _with_computed(self, body: Mapping[str, Any]) -> dict[str, Any]:
-        return {**body, **{name: compute(body) for name, compute in self._hooks.items()}}
+    def _compute(self, key: Key, body: Mapping[str, Any], out: Assembled) -> None:
+        computed: dict[str, Any] = {}
+        for name, compute in self._hooks.items():
+            try:
+                computed[name] = compute(body)
+            except Exception as error:  # noqa: BLE001 - whatever a deployment's own code raises concerns this document
+                out.failed[key] = f"{name}: its hook failed: {type(error).__name__}: {error}"
+                return
+        out.documents[key] = {**body, **computed}

@@ -7,13 +7,13 @@ documents are written in chunks of 1,000 keys, all in the same snapshot and the 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, Final, Literal
 
-import orjson
-
 from include.clock import Clock
+from include.document.aside import Aside, Wrong
 from include.document.assembler import Assembler
+from include.document.load import Metered, ReadLoad
 from include.document.lookup import Missing
 from include.document.publish import Publisher
 from include.document.rebuild import FIRST_START, Rebuild, Rebuilds
@@ -22,13 +22,11 @@ from include.document.signals import Inputs, Signals
 from include.document.tables import SourceTables, Tables
 from include.document.wanted import Wanted
 from include.errors import InvalidRecord, Transient
-from include.log.dead_letter import DeadLetter, DeadLetterLimit
-from include.log.plan import BatchPlan, Partition
-from include.log.ports import LogReader, Record, SchemaRegistry
+from include.log.plan import BatchPlan, Cut, Partition
+from include.log.ports import LogReader, SchemaRegistry
 from include.log.requests import Answer, Request
 from include.log.tail import PortTail, ResolvedTail
 from include.metrics.exporter import Metrics
-from include.record import version as versions
 from include.record.codec import Decoder, Encoder
 from include.record.schema import Column
 
@@ -57,13 +55,15 @@ class BatchRunner:
         self.inputs = inputs
         self._definition = inputs.definition
         self._publisher = publisher
-        self._tables = tables
+        self._tables: SourceTables = tables
         self._reader = reader
         self._registry = registry
         self._clock = clock
         self._metrics = metrics
         self._assembler = Assembler(inputs.definition)
-        self._limit = DeadLetterLimit(inputs.definition.dead_ratio, inputs.definition.dead_run)
+        self._aside = Aside(inputs.definition, publisher, clock)
+        self._load = ReadLoad(inputs.definition.read_rows_per_s, clock)
+        self._metered = Metered(tables, self._load)
         self._keys = Wanted(inputs.definition, inputs.topic, reader, Decoder(registry.schema))
         self._rebuilds = Rebuilds()
         self._key_columns: list[Column] = []
@@ -122,6 +122,7 @@ class BatchRunner:
         signals: Signals | None = None if moved else Signals()
         until_s = self._clock.monotonic_s() + _PATIENCE_S
         pause_s, read_s = _FIRST_PAUSE_S, 0.0
+        before = self._load.counts()
         opened = True
         while True:
             try:
@@ -136,7 +137,7 @@ class BatchRunner:
                         read_s = self._clock.monotonic_s() - began_s
                     counts = self._once(plan, signals)
                 if plan.cut is not None:
-                    self._publisher.resolve(plan.cut, plan.topic_ids)
+                    self._publisher.resolve(plan.cut, plan.topic_ids, self._uncovered(plan.cut))
             except Transient:
                 opened = False
                 if self._clock.monotonic_s() + pause_s > until_s:
@@ -145,16 +146,30 @@ class BatchRunner:
                 self._clock.sleep(pause_s)
                 pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
             else:
-                self._count(signals, counts)
+                read = self._count(signals, counts, before)
                 took_s = self._clock.monotonic_s() - until_s + _PATIENCE_S
-                return {**counts, "read_s": round(read_s, 3), "write_s": round(took_s - read_s, 3)} if counts else {}
+                spent = {"read_s": round(read_s, 3), "write_s": round(took_s - read_s, 3)}
+                return {**counts, **read, **spent} if counts else {}
 
     def _open(self) -> None:
         self._publisher.open()
         self._rebuilds = Rebuilds(self._publisher.answers)
 
+    def _uncovered(self, cut: Cut) -> list[str]:
+        """Tables whose changes the documents may lack.
+
+        Of those that capture does not cover, the ones that signal: all others are read from the database itself. And
+        the fact table, until all keys have been written that were there when the assembler started empty.
+        """
+        definition, fact = self._definition, self._definition.fact.table
+        found = {f"{definition.database}.{table}" for table in (fact, *definition.signals)} & set(cut.uncovered)
+        if self._own_request or any(id_.startswith(f"{FIRST_START}-") for id_ in self._rebuilds.open):
+            found.add(f"{definition.database}.{fact}")
+        return sorted(found)
+
     def _once(self, plan: BatchPlan, signals: Signals) -> dict[str, int]:
         """One try at step 3 of `publish`."""
+        self._aside.begin()
         accepted = self._accept(signals.requests)
         version = plan.cut.version if plan.cut is not None else 0
         work = self._rebuilds.due(version)
@@ -164,16 +179,14 @@ class BatchRunner:
         if not news and work is None and not signals.counts["read"]:
             return {}
         counts = {"documents": 0, "tombstones": 0, "skipped": 0, "set_aside": 0}
-        with self._tables.snapshot() as tables:
+        with self._metered.snapshot(plan.cut.position if plan.cut is not None else None) as tables:
             keys = self._keys.by_signals(tables, signals)
             chunk = None
             if work is not None:
                 chunk = self._keys.by_request(tables, work, version, self._numbers)
                 keys.update(dict.fromkeys(chunk.keys, version))
             self._publisher.begin()
-            for letter in self._letters(signals):
-                self._publisher.set_aside(letter)
-                counts["set_aside"] += 1
+            self._aside.records(signals)
             todo = iter(keys.items())
             while some := dict(itertools.islice(todo, _CHUNK)):
                 self._write(tables, some, counts)
@@ -189,6 +202,7 @@ class BatchRunner:
             self._publisher.answer(answer, self._rebuilds.headers(chunk.after))
         self._publisher.commit(plan.ends)
         self._own_request, self._refused = None, []
+        counts["set_aside"] = self._aside.end()
         return counts
 
     def _accept(self, requests: list[Request]) -> list[Request]:
@@ -212,44 +226,24 @@ class BatchRunner:
             raise RuntimeError("start() comes first")
         out = self._assembler.assemble(tables, list(keys))
         counts["skipped"] += len(out.skipped)
+        wrong: dict[Key, list[Missing] | str] = {**out.incomplete, **out.failed}
+        written = 0
         for key, body in out.documents.items():
-            named = dict(zip(self._definition.fact.key, key, strict=True))
             try:
                 value = None if body is None else self._encode_body(body)
             except InvalidRecord as error:
-                self._incomplete(key, keys[key], {"error": str(error)}, str(error), counts)
+                wrong[key] = str(error)
                 continue
-            self._publisher.document(self._encode_key(named), value, keys[key])
+            self._publisher.document(self._encode_key(self._named(key)), value, keys[key])
             counts["tombstones" if value is None else "documents"] += 1
-        share = len(out.documents) // max(1, len(out.incomplete))
-        for key, missing in out.incomplete.items():
-            self._limit.passed(share)
-            self._incomplete(key, keys[key], {"missing": [_plain(each) for each in missing]}, _reason(missing), counts)
-
-    def _incomplete(self, key: Key, version: int, what: dict[str, Any], reason: str, counts: dict[str, int]) -> None:
-        """Set a document aside. It has no coordinates, as it was never in the log: partition and offset are -1."""
-        if self._encode_key is None:
-            raise RuntimeError("start() comes first")
-        named = dict(zip(self._definition.fact.key, key, strict=True))
-        value = orjson.dumps({"key": named, "version": version, **what}, default=str)
-        record = Record(
-            self._publisher.topic, -1, -1, self._encode_key(named), value, (versions.to_header(version),), 0
+            written += 1
+        named = {key: self._named(key) for key in wrong}
+        self._aside.documents(
+            [Wrong(named[key], self._encode_key(named[key]), keys[key], why) for key, why in wrong.items()], written
         )
-        letter = DeadLetter(record, self._publisher.application, reason, self._clock.now_us())
-        self._limit.set_aside(letter)
-        self._publisher.set_aside(letter)
-        counts["set_aside"] += 1
 
-    def _letters(self, signals: Signals) -> Iterator[DeadLetter]:
-        """The batch's unreadable records. They are spread evenly over the readable ones for the limit's `run`."""
-        good = signals.counts["read"] - len(signals.set_aside)
-        share = good // max(1, len(signals.set_aside))
-        for each in signals.set_aside:
-            self._limit.passed(share)
-            letter = DeadLetter(each.record, self._publisher.application, each.reason, self._clock.now_us())
-            self._limit.set_aside(letter)
-            yield letter
-        self._limit.passed(good - share * len(signals.set_aside))
+    def _named(self, key: Key) -> dict[str, Any]:
+        return dict(zip(self._definition.fact.key, key, strict=True))
 
     def _prepare_encoders(self) -> None:
         columns = self._tables.columns
@@ -265,24 +259,21 @@ class BatchRunner:
             else:
                 self._encode_body = encoder
 
-    def _count(self, signals: Signals | None, counts: dict[str, int]) -> None:
+    def _count(
+        self, signals: Signals | None, counts: dict[str, int], before: tuple[int, int, float]
+    ) -> dict[str, float]:
         """Figures of a batch that is done; of one that had been done before, nothing."""
-        metrics = self._metrics
+        metrics, load = self._metrics, self._load
+        rows, statements, held_back_s = (now - then for now, then in zip(load.counts(), before, strict=True))
+        metrics.count("lyrebird_source_rows_total", rows)
+        metrics.count("lyrebird_source_statements_total", statements)
+        metrics.count("lyrebird_source_held_back_seconds_total", held_back_s)
         if not counts or signals is None:
-            return
+            return {}
         metrics.count("lyrebird_superseded_total", signals.counts["superseded"])
         metrics.count("lyrebird_filtered_total", signals.counts["filtered"])
         metrics.count("lyrebird_filtered_total", counts["skipped"], "transient in the snapshot")
         metrics.count("lyrebird_set_aside_total", counts["set_aside"])
         metrics.count("lyrebird_documents_total", counts["documents"], "document")
         metrics.count("lyrebird_documents_total", counts["tombstones"], "tombstone")
-
-
-def _plain(missing: Missing) -> dict[str, Any]:
-    return {"path": missing.path, "table": missing.table, "where": dict(missing.where)}
-
-
-def _reason(missing: list[Missing]) -> str:
-    first = missing[0]
-    where = ", ".join(f"{name}={value!r}" for name, value in first.where.items())
-    return f"{first.path}: no row of {first.table} where {where}"
+        return {"source_rows": rows, "source_statements": statements, "held_back_s": round(held_back_s, 3)}

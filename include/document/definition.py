@@ -14,8 +14,9 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
+from include.document.database import Database, Replica
 from include.errors import SettingsError
 from include.log import topics
 from include.settings.applications import Application
@@ -23,7 +24,6 @@ from include.settings.deployment import Deployment, Strict, unknown_name
 
 __all__ = [
     "Computed",
-    "Database",
     "DocumentDefinition",
     "Fact",
     "Fields",
@@ -129,6 +129,10 @@ class DocumentDefinition(Strict):
     signals: list[str] = Field(
         default_factory=list, description="looked-up tables whose change alone alters a document"
     )
+    read_from: Replica | None = Field(default=None, description="replica that is read instead of the source's server")
+    read_rows_per_s: int = Field(
+        default=100_000, ge=0, description="most rows a second that are read, through one connection; 0: no limit"
+    )
     rebuild_keys: int = Field(default=2_000, ge=1, description="keys that a rebuild adds to one batch")
     dead_ratio: float = Field(default=0.1, gt=0, le=1, description="more set aside than this share stops the stage")
     dead_run: int = Field(default=100, ge=1, description="so many set aside one after the other stop the stage")
@@ -160,17 +164,6 @@ class Path:
     def match(self) -> tuple[str, ...]:
         """Columns of `table` by whose values the way back begins."""
         return tuple(self.hops[-1].where)
-
-
-class Database(BaseModel):
-    """Of an entry of `sources`, what reading look-ups needs. One server, the primary."""
-
-    model_config = ConfigDict(extra="ignore", frozen=True)
-
-    host: str
-    port: int = 3306
-    user: str
-    password: str = Field(repr=False)
 
 
 def definitions(deployment: Deployment) -> dict[str, DocumentDefinition]:
@@ -233,7 +226,9 @@ def definition_of(deployment: Deployment, application: str) -> tuple[str, Docume
 
 
 def database_of(deployment: Deployment, definition: DocumentDefinition) -> Database:
-    """The server that the definition's source captures."""
+    """The server that documents are read from: the one that the definition's source captures, unless it names one."""
+    if definition.read_from is not None:
+        return Database(**definition.read_from.model_dump(), replica=True)
     return deployment.section("sources", Database)[definition.source]
 
 

@@ -6,14 +6,15 @@ signal table to the keys of the documents that show them.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from include.document.definition import Fact, Fields, Hop, Lookup, Path
-from include.document.tables import Row, Tables
+from include.document.tables import Keys, NoSuchTable, Row, Tables
 
-__all__ = ["Missing", "Place", "Source", "attach", "keys_behind", "shaped"]
+__all__ = ["Missing", "Place", "Source", "attach", "fact_rows", "keys_behind", "shaped"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,13 +95,22 @@ def keys_behind(tables: Tables, fact: Fact, path: Path, signals: Mapping[tuple[A
         columns = tuple(path.hops[number - 1].where) if number else tuple(fact.key)
         found: dict[tuple[Any, ...], int] = {}
         if wanted:
-            for row in tables.rows(above, sorted({*columns, *match}), match, sorted(wanted)):
+            read = tables.rows if number else functools.partial(fact_rows, tables)
+            for row in read(above, sorted({*columns, *match}), match, sorted(wanted)):
                 value = tuple(row[column] for column in columns)
                 version = wanted.get(tuple(row[column] for column in match))
                 if version is not None and None not in value:
                     found[value] = max(version, found.get(value, 0))
         wanted = found
     return wanted
+
+
+def fact_rows(tables: Tables, table: str, columns: Sequence[str], match: Sequence[str], values: Keys) -> list[Row]:
+    """Rows of the fact table; one that was dropped has none. A running assembler knows that it was there."""
+    try:
+        return tables.rows(table, columns, match, values)
+    except NoSuchTable:
+        return []
 
 
 def _step(tables: Tables, hop: Hop, columns: Sequence[str], above: Sequence[Row | None]) -> list[list[Row]]:

@@ -1,7 +1,8 @@
 """Reads the source's tables with pymysql: one connection, one read-only snapshot at a time.
 
-The account needs SELECT alone. IN lists hold at most 1,000 keys. A snapshot is a transaction
-`WITH CONSISTENT SNAPSHOT, READ ONLY` that is ended as soon as the batch has read, to spare the server's undo log.
+The account needs SELECT alone (with `fallbacks` on MariaDB BINLOG MONITOR too, as capture's has). IN lists hold at
+most 1,000 keys. A snapshot is a transaction `WITH CONSISTENT SNAPSHOT, READ ONLY` that is ended as soon as the batch
+has read, to spare the server's undo log.
 """
 
 from __future__ import annotations
@@ -17,32 +18,50 @@ from pymysql.constants import FIELD_TYPE
 from pymysql.converters import conversions
 from pymysql.cursors import SSCursor
 
-from include.document.definition import Database
-from include.document.tables import Keys, Row, Tables
+from include.clock import Clock, SystemClock
+from include.document.database import Database, tls_options
+from include.document.reach import BEGIN, begin_after
+from include.document.tables import KEYS_AT_ONCE, Keys, NoSuchTable, Row, Tables
 from include.errors import LyrebirdError, Terminal, Transient
+from include.record.position import SourcePosition
 from include.record.schema import Column
 
 __all__ = ["MysqlTables"]
 
-_AT_ONCE: Final = 1_000
 _ACCESS_DENIED: Final = frozenset({1044, 1045, 1142, 1143, 1227, 1698})
-_GONE: Final = frozenset({1049, 1054, 1146})
+_GONE: Final = frozenset({1049, 1054})
+_NO_TABLE: Final = 1146
 _EPOCH: Final = dt.datetime(1970, 1, 1)  # noqa: DTZ001 - columns carry no zone; all are taken for UTC
 
 
 class MysqlTables:
-    """The tables of one database. Belongs to one thread; reconnects at the next call when the server went away."""
+    """The tables of one database. Belongs to one thread; reconnects at the next call when the server went away.
 
-    def __init__(self, server: Database, database: str) -> None:
+    Of a server with fallbacks the next one is tried when one does not answer, or lacks what it should have by now.
+    """
+
+    def __init__(self, server: Database, database: str, clock: Clock | None = None) -> None:
         self._server = server
         self._database = database
+        self._clock = clock or SystemClock()
+        self._turn = 0
         self._connection: pymysql.connections.Connection[Any] | None = None
         self._known: dict[str, dict[str, Column]] = {}
 
     @contextmanager
-    def snapshot(self) -> Iterator[Tables]:
+    def snapshot(self, after: SourcePosition | None = None) -> Iterator[Tables]:
         """See `SourceTables`. Column types are asked for anew after each reconnection."""
-        self._execute("START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY")
+        try:
+            if after is None:
+                self._execute(BEGIN)
+            else:
+                host, port = self._at
+                server = self._server.model_copy(update={"host": host, "port": port})
+                begin_after(self._execute, after, server, self._clock)
+        except Transient:
+            self.close()
+            self._turn += 1
+            raise
         try:
             yield self
         finally:
@@ -81,8 +100,8 @@ class MysqlTables:
         statement = f"SELECT {names} FROM {_quoted(table)} WHERE {where if one else f'({where})'} IN %s"  # noqa: S608 - names of a checked definition, quoted
         exact = [self._is_wide(table, name) for name in columns]
         out: list[Row] = []
-        for start in range(0, len(values), _AT_ONCE):
-            chunk = values[start : start + _AT_ONCE]
+        for start in range(0, len(values), KEYS_AT_ONCE):
+            chunk = values[start : start + KEYS_AT_ONCE]
             found = self._execute(statement, (tuple(value[0] for value in chunk) if one else tuple(chunk),))
             if any(exact):
                 found = [
@@ -101,6 +120,12 @@ class MysqlTables:
         statement = f"SELECT DISTINCT {names} FROM {_quoted(table)}{low} ORDER BY {names} LIMIT {int(limit)}"  # noqa: S608 - names of a checked definition, quoted
         return [tuple(row) for row in self._execute(statement, () if after is None else (after,))]
 
+    def bounds(self, table: str, column: str) -> tuple[int, int] | None:
+        """The least and the greatest value of an integer column that leads an index; None for an empty table."""
+        name = _quoted(column)
+        ((low, high),) = self._execute(f"SELECT MIN({name}), MAX({name}) FROM {_quoted(table)}")  # noqa: S608 - names of a checked definition, quoted
+        return None if low is None else (low, high)
+
     def close(self) -> None:
         """Give up the connection; may be called twice."""
         connection, self._connection = self._connection, None
@@ -109,8 +134,13 @@ class MysqlTables:
                 connection.close()
 
     @property
+    def _at(self) -> tuple[str, int]:
+        places = self._server.places
+        return places[self._turn % len(places)]
+
+    @property
     def _place(self) -> str:
-        return f"{self._server.host}:{self._server.port}"
+        return "{}:{}".format(*self._at)
 
     def _is_wide(self, table: str, column: str) -> bool:
         """Whether Avro carries this integer as a decimal."""
@@ -130,8 +160,8 @@ class MysqlTables:
         if self._connection is None:
             self._known = {}
             connection = pymysql.connect(
-                host=self._server.host,
-                port=self._server.port,
+                host=self._at[0],
+                port=self._at[1],
                 user=self._server.user,
                 password=self._server.password,
                 database=self._database,
@@ -143,6 +173,7 @@ class MysqlTables:
                 conv=_CONVERSIONS,
                 # a snapshot holds at this level only; the server's default may be another
                 init_command="SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ",
+                **tls_options(self._server),
             )
             with connection.cursor() as cursor:
                 cursor.execute("SET time_zone = '+00:00'")
@@ -159,6 +190,14 @@ class MysqlTables:
                 user=self._server.user,
                 answer=answer,
                 fix="Check user and password in `sources`; it needs SELECT on the tables.",
+            )
+        if code == _NO_TABLE:
+            return NoSuchTable(
+                "the source's database does not have a table that a document needs",
+                server=self._place,
+                database=self._database,
+                answer=answer,
+                fix="Mend the entry in `documents`, or bring the table back.",
             )
         if code in _GONE or isinstance(refusal, pymysql.err.ProgrammingError):
             return Terminal(

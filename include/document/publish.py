@@ -2,8 +2,11 @@
 
 Order of durable steps; a crash after any of them is tested:
 
-1. Open the writer of transactional id `<application>.<topic>.0`: older ones are fenced, their transaction aborted.
-2. Read what is committed: input offsets of the group of that name, answers, the newest resolved record.
+1. Open the writer of transactional id `<application>.<topic>.0`: older ones are fenced, their transaction aborted;
+   where Kafka forgot to tell some partitions how the last one ended, they are told (`log.unended`).
+2. Read what is committed: input offsets of the group of that name, answers, the newest resolved record. Should that
+   not speak for all that is there, it is written again, for the position that it named: the next opening tells by it
+   what the last transaction was.
 3. For each batch one transaction: documents and tombstones, records set aside, answers, and the input end offsets of
    the group. A batch whose end offsets are committed already is not written again.
 4. A transaction of its own for `<topic>.resolved`: source → P, partition → next offset. Should step 4 be missed, the
@@ -14,23 +17,31 @@ Where Spark starts to read follows from step 2 alone; checkpoints and batch ids 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from typing import Final
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import replace
+from typing import Any, Final
 
 from include.clock import Clock
-from include.errors import Fenced
+from include.errors import Fenced, Transient
 from include.log import topics
 from include.log.dead_letter import DeadLetter
 from include.log.plan import BatchPlan, Cut, Partition
 from include.log.ports import Headers, LogReader, LogWriter, Record, TopicAdmin, TopicSpec
 from include.log.requests import Answer
 from include.log.resolved import Ends, Resolved, ResolvedView, ResolvedWriter
+from include.log.unended import open_ended
 from include.record import version as versions
+from include.record.gtid import MariadbGtidSet
+from include.record.position import BinlogPosition, SourcePosition
 
-__all__ = ["Publisher"]
+__all__ = ["Finish", "Publisher"]
 
 _WINDOW: Final = 256
 _EVERY_S: Final = 1.0
+_NOWHERE: Final = SourcePosition("mariadb", MariadbGtidSet(), BinlogPosition("none.0", 0), 0)
+Finish = Callable[[str, Collection[Partition], bool], None]
+"""Fences the writer of a transactional id; writes a transaction's end (a commit, or else an abort) to these places, and
+to where the offsets of the group of that name are kept."""
 
 
 class Publisher:
@@ -44,6 +55,7 @@ class Publisher:
         inputs: Iterable[str],
         *,
         open_writer: Callable[[str], LogWriter],
+        finish: Finish,
         reader: LogReader,
         admin: TopicAdmin,
         clock: Clock,
@@ -57,6 +69,7 @@ class Publisher:
         self._source = source
         self._inputs = tuple(inputs)
         self._open_writer = open_writer
+        self._finish = finish
         self._reader = reader
         self._admin = admin
         self._clock = clock
@@ -65,6 +78,8 @@ class Publisher:
         self._dead_topics: set[str] = set()
         self._written_s = float("-inf")
         self._changed: dict[Partition, int] = {}
+        self._answered = 0
+        self._unsaid = False
 
     def ensure(self, partitions: int) -> None:
         """Make the topics that this application writes or is asked through, where they are missing."""
@@ -75,25 +90,76 @@ class Publisher:
     def open(self) -> None:
         """Steps 1 and 2. May be called again: whatever was open is aborted."""
         self.close()
-        self._writer = self._open_writer(self.group)
+        self._writer = open_ended(
+            self.group,
+            writer=lambda: self._open_writer(self.group),
+            topics=self._own_topics,
+            was_committed=self._was_committed,
+            finish=lambda places, commit: self._finish(self.group, places, commit),
+            reader=self._reader,
+            clock=self._clock,
+        )
+        self.committed = self._read_committed()
+        self.answers = _all(self._reader, topics.answers(self.topic))
+        view, deltas = _newest(self._reader, topics.resolved(self.topic))
+        self.resolved = view.newest
+        ends = _ends(self._reader, self.topic)
+        self._answered = max((record.next_offset for record in self.answers), default=0)
+        self._resolver = ResolvedWriter(self._source, self.resolved, ends, deltas=deltas)
+        self._written_s = float("-inf")
+        self._changed, self._unsaid = {}, False
+        last = self.resolved
+        if last is not None and self._seen_since(last, view.ends() or {}):
+            self._say(last.version, last.position, last.uncovered, last.state)
+
+    def _own_topics(self) -> list[str]:
+        """Topics that this application alone writes to."""
+        dead = f".{self.application}.dead"
+        mine = {self.topic, topics.resolved(self.topic), topics.answers(self.topic)}
+        inputs = {topics.dead(name, self.application) for name in (*self._inputs, self.topic)}
+        return [name for name in self._admin.names() if name in mine or (name.endswith(dead) and name in inputs)]
+
+    def _read_committed(self) -> dict[Partition, int]:
         there = {name for name in self._inputs if self._admin.describe(name) is not None}
-        self.committed = {
+        return {
             (name, partition): offset
             for name in there
             for partition, offset in self._reader.committed(self.group, name).items()
         }
-        self.answers = _all(self._reader, topics.answers(self.topic))
-        tail = _tail(self._reader, topics.resolved(self.topic))
-        view = ResolvedView()
-        for record in tail:
-            view.on_record(record.value)
-        held = [Resolved.parse(record.value) for record in tail if record.value is not None]
-        self.resolved = view.newest
-        ends = {(self.topic, p): offset for p, offset in self._reader.end_offsets(self.topic).items()}
-        deltas = [record.key for record in held if not record.full]
-        self._resolver = ResolvedWriter(self._source, self.resolved, ends, deltas=deltas)
-        self._written_s = float("-inf")
-        self._changed = {}
+
+    def _was_committed(self, left: Mapping[Partition, int]) -> bool:
+        """Of a batch: whether the newest resolved record speaks for it, or anything is seen that it does not speak for.
+
+        A transaction of step 4 is one record in one partition: if it has no end there, nobody has seen anything of it.
+        """
+        if set(left) == {(topics.resolved(self.topic), 0)}:
+            return False
+        view, _ = _newest(self._reader, topics.resolved(self.topic))
+        last, ends = view.newest, view.ends() or {}
+        if any(ends.get(at, 0) > offset for at, offset in left.items()):
+            return True
+        if last is None:
+            last = Resolved(self._source, 0, 0, _NOWHERE, {}, full=True, state={"answers": 0, "committed": {}})
+        try:
+            self.committed = self._read_committed()
+        except Transient:
+            # Where offsets are kept that transaction has no end either.
+            self.committed = {}
+            last = replace(last, state={**last.state, "committed": {}})
+        return self._seen_since(last, ends)
+
+    def _seen_since(self, last: Resolved, ends: Ends) -> bool:
+        """Whether a batch was committed that `last` does not speak for: offsets, answers or documents say so."""
+        if last.state.get("committed", _flat(self.committed)) != _flat(self.committed):
+            return True
+        answers = topics.answers(self.topic)
+        begins = {(name, p): at for name in (self.topic, answers) for p, at in self._reader.begin_offsets(name).items()}
+        known = {**ends, (answers, 0): last.state.get("answers", self._answered)}
+        return any(
+            any(True for _ in self._reader.read(*at, max(begins[at], known.get(at, 0)), offset))
+            for name in (self.topic, answers)
+            for at, offset in _ends(self._reader, name).items()
+        )
 
     def covers(self, plan: BatchPlan) -> bool:
         """Whether the batch was committed before; `Fenced` when what is committed lies inside it."""
@@ -135,33 +201,46 @@ class Publisher:
 
     def commit(self, ends: Ends) -> None:
         """End of step 3: all that was added and the input's end offsets, in one stroke."""
-        wrote = {at: offset for at, offset in self._open.next_offsets().items() if at[0] == self.topic}
+        wrote = self._open.next_offsets()
         self._open.commit(self.group, ends)
         self.committed.update(ends)
-        self._changed.update(wrote)
+        self._changed.update({at: offset for at, offset in wrote.items() if at[0] == self.topic})
+        self._answered = wrote.get((topics.answers(self.topic), 0), self._answered)
+        self._unsaid = True
 
-    def resolve(self, cut: Cut, topic_ids: Mapping[str, str]) -> bool:
-        """Step 4; when nothing was written since the last one, at most once a second. False when left out."""
+    def resolve(self, cut: Cut, topic_ids: Mapping[str, str], uncovered: Collection[str] = ()) -> bool:
+        """Step 4; when there is nothing new to say, at most once a second. False when left out.
+
+        `uncovered`: tables (`database.table`) whose changes up to the cut may be missing from the documents.
+        """
         now_s = self._clock.monotonic_s()
-        if not self._changed and now_s - self._written_s < _EVERY_S:
+        told = self.resolved is not None and set(self.resolved.uncovered) == set(uncovered)
+        # After every batch that was committed, as `open` tells by it what the next one became.
+        if not self._unsaid and told and now_s - self._written_s < _EVERY_S:
             return False
+        self._say(cut.version, cut.position, uncovered, {"topic_ids": dict(topic_ids), "inputs": list(self._inputs)})
+        self._written_s = now_s
+        return True
+
+    def _say(
+        self, version: int, position: SourcePosition, uncovered: Collection[str], state: Mapping[str, Any]
+    ) -> None:
         if self._resolver is None:
             raise RuntimeError("open() comes first")
         self.resolved, records = self._resolver.records(
             self._changed,
-            version=cut.version,
-            position=cut.position,
+            version=version,
+            position=position,
             now_us=self._clock.now_us(),
-            uncovered=cut.uncovered,
-            state={"topic_ids": dict(topic_ids), "inputs": list(self._inputs)},
+            uncovered=uncovered,
+            state={**state, "answers": self._answered, "committed": _flat(self.committed)},
         )
         self._open.begin()
         for key, value in records:
-            headers = (versions.to_header(cut.version),)
+            headers = (versions.to_header(version),)
             self._open.append(topics.resolved(self.topic), key, value, headers=headers, partition=0)
         self._open.commit()
-        self._changed, self._written_s = {}, now_s
-        return True
+        self._changed, self._unsaid = {}, False
 
     def close(self) -> None:
         """Abort what is open; may be called twice."""
@@ -187,6 +266,24 @@ def _tail(reader: LogReader, topic: str) -> list[Record]:
         if full or start == begin:
             return records[full[-1] :] if full else records
         window *= 8
+
+
+def _newest(reader: LogReader, topic: str) -> tuple[ResolvedView, list[bytes]]:
+    """What a resolved topic says, and the keys of its deltas since the last full map."""
+    view, deltas = ResolvedView(), list[bytes]()
+    for record in _tail(reader, topic):
+        view.on_record(record.value)
+        if record.value is not None and record.key is not None and not Resolved.parse(record.value).full:
+            deltas.append(record.key)
+    return view, deltas
+
+
+def _ends(reader: LogReader, topic: str) -> dict[Partition, int]:
+    return {(topic, p): offset for p, offset in reader.end_offsets(topic).items()}
+
+
+def _flat(offsets: Mapping[Partition, int]) -> dict[str, int]:
+    return {f"{topic}/{partition}": offset for (topic, partition), offset in offsets.items()}
 
 
 def _all(reader: LogReader, topic: str) -> list[Record]:

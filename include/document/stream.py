@@ -27,6 +27,7 @@ from include.log import stream, topics
 from include.log.kafka import KafkaAdmin, KafkaReader, KafkaWriter
 from include.log.plan import BatchPlan
 from include.log.registry import ConfluentRegistry
+from include.log.transaction_end import end_transaction
 from include.metrics.exporter import Metrics
 from include.metrics.progress import RunFolder
 from include.settings.connections import Kafka, Registry
@@ -62,6 +63,9 @@ def run(application: str, deployment: Deployment, *, keep_session: bool = False)
         definition.source,
         inputs.all(),
         open_writer=lambda name: KafkaWriter(kafka.bootstrap, name, options, transaction_timeout_s=_TRANSACTION_S),
+        finish=lambda id_, places, commit: end_transaction(
+            kafka.bootstrap, id_, places, commit=commit, group=id_, options=options
+        ),
         reader=reader,
         admin=KafkaAdmin(kafka.bootstrap, options),
         clock=clock,

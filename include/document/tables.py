@@ -7,20 +7,32 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
+from include.errors import Terminal
+from include.record.position import SourcePosition
 from include.record.schema import Column
 
-__all__ = ["Keys", "MemoryTables", "Row", "SourceTables", "Tables"]
+__all__ = ["KEYS_AT_ONCE", "Keys", "MemoryTables", "NoSuchTable", "Row", "SourceTables", "Tables"]
 
 Row = Mapping[str, Any]
 """Column → value as Avro takes it (`document.schema`): int, float, str, bytes, Decimal, None; times as integers."""
 
 Keys = Sequence[tuple[Any, ...]]
 
+KEYS_AT_ONCE: Final = 1_000
+"""Values of one statement; more are asked for by several."""
+
+
+class NoSuchTable(Terminal):
+    """The database has no table of that name, at this moment."""
+
 
 class Tables(Protocol):
-    """One consistent moment of the database. Raises `Transient` when the server goes away."""
+    """One consistent moment of the database.
+
+    Raises `Transient` when the server goes away, `NoSuchTable` for a table that is not there.
+    """
 
     def rows(self, table: str, columns: Sequence[str], match: Sequence[str], values: Keys) -> list[Row]:
         """Rows in which the columns `match` equal one of `values`, in no order; values hold no None."""
@@ -34,8 +46,11 @@ class Tables(Protocol):
 class SourceTables(Protocol):
     """The database."""
 
-    def snapshot(self) -> AbstractContextManager[Tables]:
-        """All that is read inside is of one moment, not before the call."""
+    def snapshot(self, after: SourcePosition | None = None) -> AbstractContextManager[Tables]:
+        """All that is read inside is of one moment, which has all transactions up to `after`.
+
+        Waits, within bounds, for a server that lacks some; then `Transient`.
+        """
 
     def columns(self, table: str) -> dict[str, Column]:
         """The table's columns by name; `Terminal` when there is no such table."""
@@ -50,8 +65,8 @@ class MemoryTables:
         self._columns = columns
 
     @contextmanager
-    def snapshot(self) -> Iterator[Tables]:
-        """A copy of the tables as they are now."""
+    def snapshot(self, after: SourcePosition | None = None) -> Iterator[Tables]:
+        """A copy of the tables as they are now, which is never before what the log tells."""
         copy = MemoryTables(self.tables, self._columns)
         try:
             yield copy
@@ -68,7 +83,7 @@ class MemoryTables:
         wanted = set(values)
         return [
             {name: row[name] for name in columns}
-            for row in self.tables[table]
+            for row in self._rows(table)
             if tuple(row[name] for name in match) in wanted
         ]
 
@@ -76,5 +91,10 @@ class MemoryTables:
         self, table: str, columns: Sequence[str], after: tuple[Any, ...] | None, limit: int
     ) -> list[tuple[Any, ...]]:
         """See `Tables`."""
-        found = sorted({tuple(row[name] for name in columns) for row in self.tables[table]})
+        found = sorted({tuple(row[name] for name in columns) for row in self._rows(table)})
         return [key for key in found if after is None or key > after][:limit]
+
+    def _rows(self, table: str) -> list[dict[str, Any]]:
+        if table not in self.tables:
+            raise NoSuchTable("no such table", table=table)
+        return self.tables[table]

@@ -10,7 +10,7 @@ from include.document.definition import DocumentDefinition
 from include.document.lookup import keys_behind
 from include.document.rebuild import Rebuild, parse_key
 from include.document.signals import Signals
-from include.document.tables import Tables
+from include.document.tables import NoSuchTable, Tables
 from include.log.ports import LogReader
 from include.record import version as versions
 
@@ -58,7 +58,10 @@ class Wanted:
             finished, after = True, None
         else:
             fact, most = self._definition.fact, self._definition.rebuild_keys
-            keys = tables.keys_after(fact.table, fact.key, work.after, most)
+            try:
+                keys = tables.keys_after(fact.table, fact.key, work.after, most)
+            except NoSuchTable:  # dropped since the start: it has no keys
+                keys = []
             finished = len(keys) < most
             after = keys[-1] if keys else work.after
             if finished:

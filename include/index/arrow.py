@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import include.errors
 from include.errors import LyrebirdError, Terminal
-from include.index.task import SetAside, TaskOutcome
+from include.index.outcome import SetAside, TaskOutcome
 from include.log.ports import Record
 
 __all__ = ["OUTCOME_SCHEMA", "outcome_arrow", "outcome_of", "outcome_rows", "record_of"]
@@ -20,7 +20,9 @@ OUTCOME_SCHEMA: Final = (
     "kind string, topic string, partition int, offset long, timestamp_ms long, key binary, value binary, "
     "headers array<struct<key:string,value:binary>>, text string"
 )
-"""One row `counts` for each task, then rows `dead` and `resolved`, and `fault` when it has to stop."""
+"""One row `counts` for each task, then rows `refused`, `unread` and `other`, and `fault` when it has to stop."""
+
+_PLAIN: Final = ("epochs", "requests", "retries", "waiting", "reason")
 
 
 def outcome_arrow() -> Any:
@@ -58,16 +60,17 @@ def record_of(row: Mapping[str, Any]) -> Record:
 
 def outcome_rows(outcome: TaskOutcome) -> Iterator[dict[str, Any]]:
     """The rows of one task's outcome."""
-    counts = {"counts": outcome.counts, "epoch": outcome.epoch, "reason": outcome.reason}
-    yield {"kind": "counts", "text": json.dumps(counts)}
+    said = {name: getattr(outcome, name) for name in _PLAIN}
+    said["counts"] = [[*at, counts] for at, counts in outcome.counts.items()]
+    yield {"kind": "counts", "text": json.dumps(said)}
     for one in outcome.dead:
-        yield {"kind": "dead", "text": one.reason, **_row(one.record)}
-    for record in outcome.resolved:
-        yield {"kind": "resolved", **_row(record)}
+        yield {"kind": "refused" if one.refused else "unread", "text": one.reason, **_row(one.record)}
+    for record in outcome.others:
+        yield {"kind": "other", **_row(record)}
     if outcome.fault is not None:
         error = outcome.fault
-        said = [type(error).__name__, error.message, error.fix, dict(error.details)]
-        yield {"kind": "fault", "text": json.dumps(said, default=str)}
+        named = [type(error).__name__, error.message, error.fix, dict(error.details)]
+        yield {"kind": "fault", "text": json.dumps(named, default=str)}
 
 
 def outcome_of(rows: Iterable[Mapping[str, Any]]) -> TaskOutcome:
@@ -77,11 +80,12 @@ def outcome_of(rows: Iterable[Mapping[str, Any]]) -> TaskOutcome:
         kind = row["kind"]
         if kind == "counts":
             said = json.loads(row["text"])
-            out.add(TaskOutcome(counts=said["counts"], epoch=said["epoch"], reason=said["reason"]))
-        elif kind == "dead":
-            out.dead.append(SetAside(record_of(row), row["text"]))
-        elif kind == "resolved":
-            out.resolved.append(record_of(row))
+            said["counts"] = {(topic, p): counts for topic, p, counts in said["counts"]}
+            out.add(TaskOutcome(**said))
+        elif kind in ("refused", "unread"):
+            out.dead.append(SetAside(record_of(row), row["text"], refused=kind == "refused"))
+        elif kind == "other":
+            out.others.append(record_of(row))
         else:
             out.fault = out.fault or _error(*json.loads(row["text"]))
     return out

@@ -3,144 +3,139 @@
 The order of these steps is the guarantee:
 
 1. every record of the batch is settled in the index (the tasks did that; versions make it safe to do again),
-2. what was set aside is committed to the dead-letter topic, in one Kafka transaction with the batch's end offsets,
-3. the progress document moves to those ends.
+2. what was set aside is committed to the dead-letter topics, in one Kafka transaction with the batch's end offsets,
+3. a refresh, once `refresh_s` have passed since the last one, makes all of it visible to searches,
+4. the progress document of each topic moves to those ends, with what became of how many records.
+
+When no further batch comes, `freshen` does 3 and 4 for what was left.
 
 A crash after 1: the batch is read again, all of it is stale, dead letters are written then. After 2: the same, but
-its dead letters lie below the committed offsets and are skipped. So no record is lost and no dead letter doubled.
+its dead letters lie below the committed offsets and are skipped. After 3: the same, and nothing says yet that searches
+see it. Between two topics' documents in 4: the one is read again, the other goes on. So no record is lost, no dead
+letter doubled, and each record is counted once.
 """
 
 from __future__ import annotations
 
-import logging
+import threading
 from collections.abc import Mapping
 from dataclasses import replace
 
 from include.clock import Clock
 from include.errors import Terminal
+from include.index.advance import advanced, counted, resolved_of, seen_by_searches
 from include.index.complete import Completeness
+from include.index.outcome import SetAside, TaskOutcome
 from include.index.port import IndexInfo, SearchIndex
-from include.index.progress import Progress, ProgressKeeper, advanced
-from include.index.task import SetAside, TaskOutcome
-from include.log import topics
-from include.log.dead_letter import DeadLetter, DeadLetterLimit
-from include.log.ports import LogReader, LogWriter
+from include.index.progress import Progress, ProgressKeeper
+from include.index.set_aside import DeadLetters
 
-__all__ = ["Settlement", "dead_group"]
-
-logger = logging.getLogger(__name__)
-
-
-def dead_group(application: str, topic: str) -> str:
-    """Transactional id of the dead-letter writer, and the group that its input offsets are committed for."""
-    return f"{application}.{topic}.dead"
+__all__ = ["Settlement"]
 
 
 class Settlement:
-    """Steps 2 and 3 for one index and topic. One process at a time: the keeper and the writer fence older ones."""
+    """Steps 2 to 4 for one index and all its topics. One process at a time: keepers and the writer fence older ones.
+
+    Its methods may be called from several threads. `refresh_s` is the least time between two refreshes.
+    """
 
     def __init__(
         self,
         *,
-        application: str,
         info: IndexInfo,
         index: SearchIndex,
-        keeper: ProgressKeeper,
-        progress: Progress,
-        writer: LogWriter,
-        reader: LogReader,
-        limit: DeadLetterLimit,
+        keepers: Mapping[str, ProgressKeeper],
+        progress: Mapping[str, Progress],
+        letters: DeadLetters,
         clock: Clock,
+        refresh_s: float = 0.0,
     ) -> None:
-        self.progress = progress
-        self._application = application
-        self._info = info
+        self.info = info
+        self.progress = dict(progress)
         self._index = index
-        self._keeper = keeper
-        self._writer = writer
-        self._limit = limit
+        self._keepers = keepers
+        self._letters = letters
         self._clock = clock
-        self._complete = Completeness(progress)
-        self._group = dead_group(application, progress.topic)
-        self._resolved = topics.resolved(progress.topic)
-        self._covered: dict[tuple[str, int], int] = {
-            (topic, p): offset
-            for topic in (progress.topic, self._resolved)
-            for p, offset in _committed(reader, self._group, topic).items()
-        }
+        self._complete = {topic: Completeness(of) for topic, of in progress.items()}
+        self._refresh_s = refresh_s
+        self._refreshed_s: float | None = None
+        self._turn = threading.Lock()
 
     def settle(
         self, outcome: TaskOutcome, ends: Mapping[tuple[str, int], int], topic_ids: Mapping[str, str]
+    ) -> Mapping[str, Progress]:
+        """Steps 2 to 4. Raises `Fenced`, `Transient`, or `Terminal` when the index or the deploy is bad."""
+        if outcome.waiting or outcome.fault:
+            raise Terminal("batch is not settled", index=self.info.name, reason=outcome.reason)
+        with self._turn:
+            aside = {topic: [one for one in outcome.dead if one.record.topic == topic] for topic in self.progress}
+            for topic, complete in self._complete.items():
+                name = resolved_of(topic)
+                refused = complete.on_records([record for record in outcome.others if record.topic == name])
+                aside[topic] += [SetAside(record, str(error)) for record, error in refused]
+            self._require_same_index()
+            read = {topic: sum(of["read"] for of in outcome.of_topic(topic).values()) for topic in self.progress}
+            self._letters.settle(self.info.name, aside, read, ends)
+            self._save(
+                self._searchable({t: self._moved(of, outcome, ends, topic_ids) for t, of in self.progress.items()})
+            )
+            return self.progress
+
+    def freshen(self) -> Mapping[str, Progress]:
+        """Steps 3 and 4 when a refresh is due and searches lack something; raises as `settle`."""
+        with self._turn:
+            self._save(self._searchable(self.progress))
+            return self.progress
+
+    def note(self, progress: Progress) -> None:
+        """Keep what was learnt of a topic before its records are worked off; raises as `settle`."""
+        with self._turn:
+            self._save({progress.topic: progress})
+
+    def _moved(
+        self,
+        progress: Progress,
+        outcome: TaskOutcome,
+        ends: Mapping[tuple[str, int], int],
+        topic_ids: Mapping[str, str],
     ) -> Progress:
-        """Steps 2 and 3. Raises `Fenced`, `Transient`, or `Terminal` when the index or the deploy is bad."""
-        if outcome.counts["waiting"] or outcome.fault:
-            raise Terminal("batch is not settled", topic=self.progress.topic, reason=outcome.reason)
-        refused = self._complete.on_records(outcome.resolved)
-        aside = [*outcome.dead, *(SetAside(record, str(error)) for record, error in refused)]
-        letters = self._letters(aside, outcome.counts["read"])
-        self._require_same_index()
-        self._set_aside(letters, ends)
-        acked = {p: offset for (topic, p), offset in ends.items() if topic == self.progress.topic}
-        read = {p: offset for (topic, p), offset in ends.items() if topic == self._resolved}
+        resolved = resolved_of(progress.topic)
+        acked = {p: offset for (topic, p), offset in ends.items() if topic == progress.topic}
+        read = {p: offset for (topic, p), offset in ends.items() if topic == resolved}
+        own = {topic: topic_ids[topic] for topic in (progress.topic, resolved) if topic in topic_ids}
         moved = replace(
-            advanced(self.progress, acked, read),
-            topic_ids={**self.progress.topic_ids, **topic_ids},
-            epoch=max(self.progress.epoch, outcome.epoch),
+            advanced(progress, acked, read),
+            topic_ids={**progress.topic_ids, **own},
+            epoch=max(progress.epoch, outcome.epochs.get(progress.topic, 0)),
         )
-        moved = self._complete.apply(moved)
-        if moved != self.progress:
-            self._keeper.save(moved)
-            self.progress = moved
-        return moved
+        moved = self._complete[progress.topic].apply(moved)
+        # Settled before, when another topic's document could not be written: its records are counted already.
+        again = all(progress.acked.get(p, 0) >= offset for p, offset in acked.items())
+        return moved if again else counted(moved, outcome.of_topic(progress.topic))
 
-    def _letters(self, aside: list[SetAside], read: int) -> list[DeadLetter]:
-        """The letters in the order of the log; raises `Terminal` when they are too many.
+    def _searchable(self, moved: Mapping[str, Progress]) -> Mapping[str, Progress]:
+        """`moved`, after a refresh if one is due and there is something to show."""
+        now_s = self._clock.monotonic_s()
+        due = self._refreshed_s is None or now_s >= self._refreshed_s + self._refresh_s
+        seen = {topic: seen_by_searches(of) for topic, of in moved.items()}
+        if not due or seen == moved:
+            return moved
+        self._index.refresh(self.info.name)
+        self._refreshed_s = now_s
+        return seen
 
-        Tasks report what they set aside, not in which places: records that passed count as spread evenly.
-        """
-        now_us = self._clock.now_us()
-        passed = max(0, read - len(aside))
-        between, rest = divmod(passed, len(aside) + 1)
-        self._limit.passed(between + rest)
-        letters = []
-        for one in sorted(aside, key=lambda a: (a.record.topic, a.record.partition, a.record.offset)):
-            letter = DeadLetter(one.record, self._application, one.reason, now_us)
-            self._limit.set_aside(letter)
-            self._limit.passed(between)
-            letters.append(letter)
-        return letters
-
-    def _set_aside(self, letters: list[DeadLetter], ends: Mapping[tuple[str, int], int]) -> None:
-        new = [x for x in letters if x.record.offset >= self._covered.get((x.record.topic, x.record.partition), 0)]
-        if not new:
-            return
-        # Letters of the resolved topic go with those of the topic that it speaks of.
-        dead = topics.dead(self.progress.topic, self._application)
-        self._writer.begin()
-        try:
-            for letter in new:
-                logger.warning("set aside %s: %s", letter.record.at, letter.reason)
-                self._writer.append(dead, letter.key, letter.value, headers=letter.headers, partition=0)
-            self._writer.commit(self._group, ends)
-        except Exception:
-            self._writer.abort()
-            raise
-        self._covered.update(ends)
+    def _save(self, moved: Mapping[str, Progress]) -> None:
+        for topic, progress in moved.items():
+            if progress != self.progress[topic]:
+                self._keepers[topic].save(progress)
+                self.progress[topic] = progress
 
     def _require_same_index(self) -> None:
-        found = self._index.describe(self._info.name)
-        if found is None or found.uuid != self._info.uuid:
-            alias = self._info.name.rpartition("-v")[0]
+        found = self._index.describe(self.info.name)
+        if found is None or found.uuid != self.info.uuid:
+            alias = self.info.name.rpartition("-v")[0]
             raise Terminal(
                 "index was lost or made anew while it was written",
-                index=self._info.name,
-                fix=f"Run `lyrebird index create {alias}`; the next start reads the topic from its beginning.",
+                index=self.info.name,
+                fix=f"Run `lyrebird index rebuild {alias}`, then `lyrebird index promote {alias}`.",
             )
-
-
-def _committed(reader: LogReader, group: str, topic: str) -> dict[int, int]:
-    try:
-        return reader.committed(group, topic)
-    except Terminal:
-        # No such topic yet: nothing of it was set aside.
-        return {}

@@ -20,17 +20,16 @@ import uuid
 from decimal import Decimal
 from typing import Any
 
-import orjson
-
 from include.errors import InvalidRecord
+from include.index.digest import canonical
 
 __all__ = ["body_json", "plain"]
 
 
 def body_json(value: Any) -> bytes:
-    """`value` as JSON on one line; equal values give equal bytes. Raises `InvalidRecord`."""
+    """`value` as canonical JSON (`digest.canonical`). Raises `InvalidRecord`."""
     try:
-        return orjson.dumps(plain(value))
+        return canonical(plain(value))
     except TypeError as error:
         raise InvalidRecord("value has no JSON form", reason=str(error)) from error
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 
 import orjson
 
@@ -24,6 +24,7 @@ __all__ = [
     "classify_request",
     "document_line",
     "groups_of",
+    "line_bytes",
 ]
 
 ItemClass = Literal["done", "stale", "retry", "slow", "alone", "dead", "index_fault"]
@@ -42,11 +43,12 @@ _DEAD_TYPES: Final = frozenset(
         "strict_dynamic_mapping_exception",
     }
 )
+_LINE: Final = b'{"index":{"_id":%b,"version":%d,"version_type":"%b"}}\n{%b:%b,"metadata":%b}\n'
+_DELETED_LINE: Final = b'{"index":{"_id":%b,"version":%d,"version_type":"%b"}}\n{"metadata":%b}\n'
 _SLOW: Final = frozenset({(403, "cluster_block_exception"), (400, "index_closed_exception")})
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
+class Line(NamedTuple):
     """One document on its way. `ref` is the sender's own number for it."""
 
     ref: int
@@ -75,15 +77,33 @@ class BulkAnswer:
 
 
 def document_line(ref: int, identity: Identity, entity: str, body: bytes | None, metadata: bytes) -> Line:
-    """Action and document; without `body` the document is a soft-delete tombstone.
+    """`line_bytes` of a document whose `_id` is its id."""
+    data = line_bytes(identity.doc_id, identity.version, orjson.dumps(entity), body, metadata)
+    return Line(ref, data, deleted=body is None)
 
-    Such a tombstone keeps its version for ever, where Elasticsearch forgets that of a real delete after a minute.
+
+def line_bytes(
+    index_id: str,
+    version: int,
+    entity: bytes,
+    body: bytes | None,
+    metadata: bytes,
+    *,
+    routing: str | None = None,
+    same: bool = False,
+) -> bytes:
+    """Action and document, to be written only over an older version; `entity`, `body`, `metadata` are JSON.
+
+    Without `body` the document is a soft-delete tombstone: it keeps its version for ever, where Elasticsearch forgets
+    that of a real delete after a minute. `same`: also over a document of the same version. `routing` chooses the shard.
     """
-    doc_id = orjson.dumps(identity.doc_id)
-    action = b'{"index":{"_id":%s,"version":%d,"version_type":"external"}}\n' % (doc_id, identity.version)
+    name = orjson.dumps(index_id)
+    kind = b"external_gte" if same else b"external"
+    if routing is not None:
+        kind += b'","routing":%b' % orjson.dumps(routing)[:-1]
     if body is None:
-        return Line(ref, b'%s{"metadata":%s}\n' % (action, metadata), deleted=True)
-    return Line(ref, b'%s{"%s":%s,"metadata":%s}\n' % (action, entity.encode(), body, metadata))
+        return _DELETED_LINE % (name, version, kind, metadata)
+    return _LINE % (name, version, kind, entity, body, metadata)
 
 
 def groups_of(lines: Sequence[Line], most_bytes: int) -> list[list[Line]]:

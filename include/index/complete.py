@@ -23,7 +23,7 @@ _MOST_WAITING: Final = 1000
 
 
 class Completeness:
-    """Follows `<topic>.resolved` of one topic, from where a progress document left it."""
+    """Follows the resolved topic of one topic, from where a progress document left it."""
 
     def __init__(self, progress: Progress) -> None:
         self._topic = progress.topic

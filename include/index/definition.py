@@ -1,42 +1,107 @@
-"""Section `indexes` of the deployment: which topic goes into which index, and how.
+"""Section `indexes` of the deployment: which topics go into which index, and how.
 
 The entry's name is the alias that readers ask (`orders`); the index behind it is `<name>-v<generation>`.
 """
 
 from __future__ import annotations
 
-import json
 from typing import Any, Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from include.errors import SettingsError
 from include.index.generation import IndexName
+from include.index.mapping_file import read_mapping
 from include.log import topics
 from include.settings.deployment import Deployment, Strict, unknown_name
 
-__all__ = ["IndexDefinition", "declared_indexes", "index_named", "index_of_application", "index_of_topic", "mapping_of"]
+__all__ = [
+    "IndexDefinition",
+    "IndexTopic",
+    "KeyForm",
+    "ValueForm",
+    "declared_indexes",
+    "index_named",
+    "index_of_application",
+    "index_of_topic",
+    "mapping_of",
+]
 
 SECTION = "indexes"
+KeyForm = Literal["schema", "text", "none"]
+"""schema: in the wire format of the registry. text: UTF-8 as it is. none: records have no key, each is a document of
+its own under a computed id."""
+ValueForm = Literal["plain", "change"]
+"""plain: the value is the body. change: a change envelope, whose newer image is the body."""
+
+
+class IndexTopic(Strict):
+    """How the records of one topic become documents."""
+
+    entity: str = Field(pattern=r"^[a-z][a-z0-9_]*$", description="name of the body in the document, e.g. order")
+    key: KeyForm = Field(default="schema", description="what a record's key is")
+    value: ValueForm = Field(default="plain", description="what a record's value is")
+    generation: int = Field(default=1, ge=1, le=500, description="raised when the topic was made anew")
+    partitions: list[int] = Field(default_factory=list, description="numbers of partitions that it has had, in order")
+    partitioner: Literal["murmur2", "any"] = Field(
+        default="murmur2", description="murmur2: producers choose a key's partition as the Java client does"
+    )
+    routing: str | None = Field(default=None, description="field of the body that chooses the shard, e.g. user_id")
 
 
 class IndexDefinition(Strict):
-    """One index and the topic that fills it."""
+    """One index and the topics that fill it. `topic` and `entity` beside the rest stand for the one entry of `topics`.
+
+    With several topics a document's `_id` is `<topic>/<doc_id>`, so that equal keys of two topics are two documents.
+    """
 
     application: str = Field(description="the only application that writes this index")
-    topic: str = Field(description="a topic of documents: plain Avro values, tombstones for deletes")
-    entity: str = Field(pattern=r"^[a-z][a-z0-9_]*$", description="name of the body in the document, e.g. order")
+    topics: dict[str, IndexTopic] = Field(min_length=1, description="topic -> how its records become documents")
     mapping: str = Field(description="mapping file, relative to the deployment folder")
+    coerced: list[str] = Field(
+        default_factory=list, description="fields, as order.price, that may be searched by other values than they show"
+    )
     generation: int = Field(default=1, ge=1, description="number of the index behind the alias")
-    topic_generation: int = Field(default=1, ge=1, description="raised when the topic was made anew")
-    versions: Literal["header"] = Field(default="header", description="where a record's version stands")
+    versions: Literal["header", "offset"] = Field(
+        default="header", description="header: as the topic's writer counts; offset: of topics that have no versions"
+    )
     shards: int = Field(default=1, ge=1)
     replicas: int = Field(default=0, ge=0)
     refresh_interval: str = Field(default="500ms", pattern=r"^[1-9][0-9]*(ms|s)$")
     bulk_bytes: int = Field(default=5_000_000, ge=10_000, le=50_000_000, description="most bytes of one request")
     dead_ratio: float = Field(default=0.5, gt=0, le=1, description="a greater part of bad records stops the stage")
     dead_run: int = Field(default=1000, ge=1, description="so many bad records in a row stop the stage")
-    records_per_batch: int = Field(default=20_000, ge=100, description="most offsets per partition and batch")
+    records_per_batch: int = Field(default=100_000, ge=100, description="most offsets per partition and batch")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _one_topic(cls, raw: Any) -> Any:
+        if not isinstance(raw, dict) or "topic" not in raw:
+            return raw
+        if "topics" in raw:
+            raise ValueError("give either `topic` or `topics`")
+        own = {name: value for name, value in raw.items() if name in IndexTopic.model_fields and name != "generation"}
+        rest = {name: value for name, value in raw.items() if name not in own and name != "topic"}
+        own |= {"generation": rest.pop("topic_generation")} if "topic_generation" in rest else {}
+        return {**rest, "topics": {raw["topic"]: own}}
+
+    @property
+    def topic(self) -> str:
+        """Its topic, where it is the only one; raises `SettingsError` for an index of several."""
+        if len(self.topics) != 1:
+            raise SettingsError("the index is filled by several topics", allowed=sorted(self.topics), fix="Name one.")
+        return next(iter(self.topics))
+
+    @property
+    def refresh_s(self) -> float:
+        """`refresh_interval` in seconds."""
+        text = self.refresh_interval
+        return int(text[:-2]) / 1000 if text.endswith("ms") else float(text[:-1])
+
+    @property
+    def entities(self) -> list[str]:
+        """Names of the bodies in its documents, sorted."""
+        return sorted({each.entity for each in self.topics.values()})
 
 
 def declared_indexes(deployment: Deployment) -> dict[str, IndexDefinition]:
@@ -44,7 +109,8 @@ def declared_indexes(deployment: Deployment) -> dict[str, IndexDefinition]:
     found = deployment.section(SECTION, IndexDefinition)
     for name, definition in found.items():
         IndexName(name, definition.generation)
-        topics.declared(definition.topic)
+        for topic in definition.topics:
+            topics.readable(topic)
     return found
 
 
@@ -72,7 +138,7 @@ def index_of_application(deployment: Deployment, application: str) -> tuple[str,
 
 def index_of_topic(deployment: Deployment, topic: str) -> tuple[str, IndexDefinition]:
     """Alias and entry that `topic` fills; raises `SettingsError` unless there is exactly one."""
-    found = [(n, d) for n, d in declared_indexes(deployment).items() if d.topic == topic]
+    found = [(n, d) for n, d in declared_indexes(deployment).items() if topic in d.topics]
     if len(found) != 1:
         raise deployment.error((SECTION,), "no single index is filled by this topic", topic=topic)
     return found[0]
@@ -81,16 +147,14 @@ def index_of_topic(deployment: Deployment, topic: str) -> tuple[str, IndexDefini
 def mapping_of(deployment: Deployment, definition: IndexDefinition) -> dict[str, Any]:
     """The declared mapping of the whole document (`<entity>` and `metadata`); raises `SettingsError`."""
     file = deployment.folder / definition.mapping
-    try:
-        mapping: Any = json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise SettingsError("mapping cannot be read", file=str(file), reason=str(error)) from error
-    properties = mapping.get("properties") if isinstance(mapping, dict) else None
-    if not isinstance(properties, dict) or set(properties) != {definition.entity, "metadata"}:
+    mapping = read_mapping(file)
+    properties = mapping.get("properties")
+    allowed = [*definition.entities, "metadata"]
+    if not isinstance(properties, dict) or sorted(properties) != sorted(allowed):
         raise SettingsError(
             "mapping describes another document",
             file=str(file),
             path="properties",
-            allowed=[definition.entity, "metadata"],
+            allowed=allowed,
         )
-    return dict(mapping)
+    return mapping

@@ -1,43 +1,29 @@
-"""Sends lines until each is settled, waiting where the server asks for it.
+"""Sends lines until each is settled, waiting where the server asks for it: `flight` decides, this sends.
 
-A line is settled when it is done, stale or dead. Nothing is sent again that was settled. The order between requests
-does not matter, as versions decide. Waits grow by decorrelated jitter
-(https://aws.amazon.com/blogs/architecture/exponential-backoff-and-jitter/) or as `Retry-After` says.
+With a pool of threads several requests are under way at once, and lines can be made while others travel (`give`).
 """
 
 from __future__ import annotations
 
+import concurrent.futures
 import random
-from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 
 from include.clock import Clock
-from include.errors import Terminal
-from include.index.bulk import BulkAnswer, ItemAnswer, Line, classify_item, classify_request, groups_of
+from include.index.bulk import BulkAnswer, Line
+from include.index.flight import Concurrency, Delivered, Flight, Request
 
 __all__ = ["Delivered", "Delivery"]
 
-_FIRST_WAIT_S = 0.1
-_LONGEST_WAIT_S = 5.0
-_SLOW_WAIT_S = 5.0
-
-
-@dataclass
-class Delivered:
-    """What became of the lines. `waiting` were not settled within the patience, for `reason`."""
-
-    done: list[Line] = field(default_factory=list)
-    stale: list[Line] = field(default_factory=list)
-    dead: list[tuple[Line, ItemAnswer]] = field(default_factory=list)
-    waiting: list[Line] = field(default_factory=list)
-    requests: int = 0
-    retries: int = 0
-    reason: str = ""
+_AHEAD = 2
 
 
 class Delivery:
-    """Delivers to one index. `send` never raises for what a server does: no answer is status 0."""
+    """Delivers to one index; for one thread. `send` never raises for what a server does: no answer is status 0.
+
+    Without a pool requests go one after the other in the caller's thread. `concurrency` is shared by the deliveries of
+    a process, so that the next one starts with what the last one found.
+    """
 
     def __init__(
         self,
@@ -48,87 +34,74 @@ class Delivery:
         bulk_bytes: int,
         patience_s: float,
         jitter: random.Random | None = None,
+        pool: concurrent.futures.Executor | None = None,
+        concurrency: Concurrency | None = None,
     ) -> None:
+        self.bulk_bytes = bulk_bytes
         self._send = send
         self._clock = clock
-        self._index = index
-        self._bulk_bytes = bulk_bytes
-        self._patience_s = patience_s
-        # Jitter wants spread, not secrecy.
-        self._jitter = jitter or random.Random()  # noqa: S311
+        self._pool = pool
+        self._concurrency = concurrency or Concurrency(1)
+        self._flight = Flight(
+            index=index,
+            bulk_bytes=bulk_bytes,
+            patience_s=patience_s,
+            concurrency=self._concurrency,
+            # Jitter wants spread, not secrecy.
+            jitter=jitter or random.Random(),  # noqa: S311
+        )
+        self._futures: dict[concurrent.futures.Future[BulkAnswer], Request] = {}
 
     def deliver(self, lines: Sequence[Line]) -> Delivered:
-        """Send `lines`; blocks at most about `patience_s` when the server does not take them.
+        """Send `lines`; blocks until all are settled, or `patience_s` after the last one that the server took.
 
         May be called again with lines that were delivered before: they come back as stale. Raises `Terminal` when
-        the index is not there or refuses this writer.
+        the index is not there or refuses this writer; what was under way then has been answered.
         """
-        out = Delivered()
-        queue = deque(groups_of(lines, self._bulk_bytes))
-        deadline = self._clock.monotonic_s() + self._patience_s
-        wait_s = _FIRST_WAIT_S
-        while queue:
-            group = queue.popleft()
-            answer = self._send(b"".join(line.data for line in group))
-            out.requests += 1
-            again, pause_s = self._settle(group, answer, queue, out)
-            if not again:
-                wait_s = _FIRST_WAIT_S
-                continue
-            queue.append(again)
-            out.retries += 1
-            wait_s = min(_LONGEST_WAIT_S, self._jitter.uniform(_FIRST_WAIT_S, wait_s * 3))
-            pause_s = max(pause_s, wait_s)
-            if self._clock.monotonic_s() + pause_s > deadline:
-                out.waiting = [line for rest in queue for line in rest]
-                break
-            self._clock.sleep(pause_s)
-        return out
+        self._flight.add(lines, self._clock.monotonic_s())
+        return self.finish()
 
-    def _settle(
-        self, group: list[Line], answer: BulkAnswer, queue: deque[list[Line]], out: Delivered
-    ) -> tuple[list[Line], float]:
-        """Enter what is settled into `out`, split groups into `queue`; gives what to send again, after how long."""
-        kind = classify_request(answer, len(group))
-        pause_s = answer.retry_after_s or 0.0
-        if kind == "items":
-            return self._settle_items(group, answer, queue, out)
-        if kind == "index_fault":
-            raise self._fault(answer.status, answer.type, answer.reason)
-        if kind in ("split", "halve"):
-            if len(group) == 1:
-                out.dead.append((group[0], ItemAnswer(answer.status, answer.type, answer.reason)))
+    def give(self, lines: Sequence[Line]) -> Delivered:
+        """Send `lines` and come back while they travel; blocks as `deliver` when too many do. Raises as `deliver`.
+
+        Gives what became of lines of this and earlier calls; the last of them `finish` tells.
+        """
+        self._flight.add(lines, self._clock.monotonic_s())
+        self._pump(self.bulk_bytes * _AHEAD * self._concurrency.limit if self._pool else 0)
+        return self._flight.take()
+
+    def finish(self) -> Delivered:
+        """Wait for all that was given; raises as `deliver`."""
+        self._pump(0)
+        return self._flight.take()
+
+    def _pump(self, most_bytes: int) -> None:
+        """Send and take answers until no more than `most_bytes` are not settled, or patience ends."""
+        flight = self._flight
+        while True:
+            now_s = self._clock.monotonic_s()
+            request = flight.next(now_s)
+            if request is not None:
+                self._start(request)
+            elif flight.fault and not self._futures:
+                raise flight.fault
+            elif flight.idle or (flight.pending_bytes <= most_bytes and not flight.fault):
+                return
+            elif self._futures:
+                self._land(max(0.0, flight.resume_s - now_s) or None)
+            elif flight.given_up():
+                flight.surrender()
             else:
-                middle = len(group) // 2
-                queue.extendleft((group[middle:], group[:middle]))
-            return [], 0.0
-        out.reason = f"{answer.status} {answer.type} {answer.reason}".strip()
-        return group, max(pause_s, _SLOW_WAIT_S) if kind == "slow" else pause_s
+                self._clock.sleep(flight.resume_s - now_s)
 
-    def _settle_items(
-        self, group: list[Line], answer: BulkAnswer, queue: deque[list[Line]], out: Delivered
-    ) -> tuple[list[Line], float]:
-        again: list[Line] = []
-        pause_s = answer.retry_after_s or 0.0
-        for line, item in zip(group, answer.items or (), strict=True):
-            kind = classify_item(item.status, item.type)
-            if kind == "done":
-                out.done.append(line)
-            elif kind == "stale":
-                out.stale.append(line)
-            elif kind == "dead" or (kind == "alone" and len(group) == 1):
-                out.dead.append((line, item))
-            elif kind == "alone":
-                queue.append([line])
-            elif kind == "index_fault":
-                raise self._fault(item.status, item.type, item.reason)
-            else:
-                again.append(line)
-                out.reason = f"{item.status} {item.type} {item.reason}".strip()
-                pause_s = max(pause_s, _SLOW_WAIT_S) if kind == "slow" else pause_s
-        return again, pause_s
+    def _start(self, request: Request) -> None:
+        if self._pool is None:
+            self._flight.on_answer(request, self._send(request.data), self._clock.monotonic_s())
+        else:
+            self._futures[self._pool.submit(self._send, request.data)] = request
 
-    def _fault(self, status: int, kind: str, reason: str) -> Terminal:
-        alias = self._index.rpartition("-v")[0] or self._index
-        fix = f"Run `lyrebird index create {alias}`." if status == 404 else "Look at the server's user and rights."
-        return Terminal("index cannot be written", index=self._index, status=status, reason=kind or reason, fix=fix)
+    def _land(self, timeout_s: float | None) -> None:
+        first = concurrent.futures.FIRST_COMPLETED
+        done, _ = concurrent.futures.wait(self._futures, timeout_s, return_when=first)
+        for future in done:
+            self._flight.on_answer(self._futures.pop(future), future.result(), self._clock.monotonic_s())

@@ -19,21 +19,28 @@ if TYPE_CHECKING:
 __all__ = ["ElasticsearchIndex", "call", "connect"]
 
 T = TypeVar("T")
+_WRITTEN = {status: ItemAnswer(status) for status in (200, 201)}
 _REQUEST_S = 10.0
 _BULK_S = 30.0
+_IDS = 500
+_MOST_HITS = 10_000
+_WRITTEN = {status: ItemAnswer(status) for status in (200, 201)}
 _BULK_FILTER = "errors,items.*.status,items.*.error.type,items.*.error.reason,items.*.error.caused_by.reason"
 
 
-def connect(settings: Settings) -> elasticsearch.Elasticsearch:
+def connect(settings: Settings, node_class: Any = "urllib3") -> elasticsearch.Elasticsearch:
     """A client without retries of its own, as `delivery` decides what is sent again."""
     import elasticsearch
 
     return elasticsearch.Elasticsearch(
         settings.url,
         basic_auth=(settings.user, settings.password or "") if settings.user else None,
+        # An answer to a bulk has a line for each document: the standard library's reader takes three times as long.
+        serializer=elasticsearch.OrjsonSerializer(),
         max_retries=0,
         retry_on_timeout=False,
         request_timeout=_REQUEST_S,
+        node_class=node_class,
     )
 
 
@@ -122,7 +129,11 @@ class ElasticsearchIndex:
         except (elasticsearch.TransportError, elasticsearch.SerializationError) as error:
             return BulkAnswer(0, type=type(error).__name__, reason=str(error))
         items = found.body.get("items")
-        return BulkAnswer(200, [_item(item) for item in items] if isinstance(items, list) else None)
+        if not isinstance(items, list):
+            return BulkAnswer(200, None)
+        if found.body.get("errors", True):
+            return BulkAnswer(200, [_item(item) for item in items])
+        return BulkAnswer(200, [_WRITTEN[item["index"]["status"]] for item in items])
 
     def get(self, name: str, doc_id: str) -> Found | None:
         """See `port.SearchIndex`."""
@@ -165,6 +176,47 @@ class ElasticsearchIndex:
         if shards["failed"]:
             raise Transient("a shard was not refreshed", system="elasticsearch", index=name, failed=shards["failed"])
 
+    def living_below(self, name: str, topic: str, version: int, most: int) -> list[Found]:
+        """See `port.SearchIndex`."""
+        older = {"range": {"metadata.version": {"lt": version}}}
+        return self._of_topic(name, topic, [{"term": {"metadata.deleted": False}}, older], most)
+
+    def copies(self, name: str, topic: str, doc_ids: Sequence[str]) -> list[Found]:
+        """See `port.SearchIndex`; asks for 500 at a time, or fewer where they have very many copies."""
+        out: list[Found] = []
+        left = [list(doc_ids[start : start + _IDS]) for start in range(0, len(doc_ids), _IDS)]
+        while left:
+            ids = left.pop()
+            found = self._of_topic(name, topic, [{"terms": {"metadata.doc_id": ids}}], _MOST_HITS)
+            if len(found) < _MOST_HITS or len(ids) == 1:
+                out += found
+            else:
+                left += [ids[: len(ids) // 2], ids[len(ids) // 2 :]]
+        return out
+
+    def _of_topic(self, name: str, topic: str, filters: list[dict[str, Any]], most: int) -> list[Found]:
+        import elasticsearch
+
+        try:
+            answer = call(
+                lambda: self.client.search(
+                    index=name,
+                    query={"bool": {"filter": [{"term": {"metadata.topic": topic}}, *filters]}},
+                    size=most,
+                    source_includes=["metadata"],
+                    version=True,
+                    allow_partial_search_results=False,
+                    sort=["_doc"],
+                ),
+                index=name,
+            ).body
+        except elasticsearch.NotFoundError as error:
+            raise _missing(name) from error
+        if answer["timed_out"] or answer["_shards"]["failed"]:
+            raise Transient("a shard does not answer", system="elasticsearch", index=name)
+        hits = answer["hits"]["hits"]
+        return [Found(hit["_id"], hit["_version"], hit["_source"], hit.get("_routing")) for hit in hits]
+
     def note(self, name: str, note_id: str) -> Note | None:
         """See `port.SearchIndex`."""
         import elasticsearch
@@ -204,6 +256,9 @@ def _missing(name: str) -> Terminal:
 
 def _item(item: Mapping[str, Any]) -> ItemAnswer:
     (answer,) = item.values()
+    # Mostly it is that, of thousands in each answer.
+    if answer["status"] in _WRITTEN:
+        return _WRITTEN[answer["status"]]
     error = answer.get("error") or {}
     cause = (error.get("caused_by") or {}).get("reason", "")
     reason = error.get("reason", "")

@@ -6,14 +6,18 @@ may then arrive in any order and any number of times: the index keeps the greate
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
+from typing import Final
 
 from include.errors import InvalidRecord
 from include.log.ports import Record
 from include.record import key, version
 from include.record.codec import Decoder
 
-__all__ = ["Identity", "identify"]
+__all__ = ["Identity", "identify", "index_id"]
+
+_LONGEST_ID: Final = 512
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,3 +36,11 @@ def identify(record: Record, decode: Decoder) -> Identity:
     if not isinstance(fields, dict) or not fields:
         raise InvalidRecord("key is not a record of fields", reason="key", got=type(fields).__name__)
     return Identity(key.doc_id(fields), version.from_headers(record.headers))
+
+
+def index_id(topic: str, doc_id: str) -> str:
+    """`_id` in an index that several topics fill, so that equal keys of two topics are two documents."""
+    name = f"{topic}/{doc_id}"
+    if len(name.encode()) <= _LONGEST_ID:
+        return name
+    return f"{topic}/sha256:{hashlib.sha256(doc_id.encode()).hexdigest()}"

@@ -3,22 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, Final
 
 from include.errors import Terminal
 from include.index.definition import IndexDefinition
-from include.index.metadata import FIELDS
+from include.index.mapping_check import dynamic_of
+from include.index.mapping_limits import beyond_limits
+from include.index.metadata import FIELDS, NOT_SEARCHED, metadata_mapping
 from include.index.port import IndexInfo
 
-__all__ = ["LIVING", "check", "creation", "require_metadata"]
+__all__ = ["LIVING", "check", "creation", "places", "require_metadata", "undeclared"]
 
 LIVING: dict[str, Any] = {"term": {"metadata.deleted": False}}
 """The alias's filter: readers never see soft-delete tombstones."""
+# What a server leaves out when it shows a mapping.
+_DEFAULTS: Final = {"index": True, "doc_values": True, "enabled": True, "store": False, "coerce": True, "norms": True}
 
 
 def creation(alias: str, definition: IndexDefinition, mapping: Mapping[str, Any]) -> dict[str, Any]:
-    """What to create the index with; raises `Terminal` for a mapping without the metadata fields."""
+    """What to create the index with; raises `Terminal` for a mapping without the metadata fields or beyond limits."""
     require_metadata(str(definition.mapping), mapping)
+    beyond = beyond_limits(mapping)
+    if beyond:
+        raise Terminal(
+            "mapping is more than a server takes",
+            mapping=definition.mapping,
+            limits=beyond,
+            fix="Declare a part as {type: flattened}, or as {type: object, enabled: false}.",
+        )
     return {
         "settings": {
             "number_of_shards": definition.shards,
@@ -35,40 +47,74 @@ def creation(alias: str, definition: IndexDefinition, mapping: Mapping[str, Any]
 def require_metadata(where: str, mapping: Mapping[str, Any]) -> None:
     """Raise `Terminal` unless the mapping has every metadata field with the type that audits and readers rely on."""
     found = mapping.get("properties", {}).get("metadata", {}).get("properties", {})
-    wrong = {
-        name: found.get(name, {}).get("type")
-        for name, kind in FIELDS.items()
-        if found.get(name, {}).get("type") != kind or "ignore_above" in found[name] or "normalizer" in found[name]
-    }
+    wrong = {name: found.get(name) for name, kind in FIELDS.items() if not _serves(found.get(name, {}), name, kind)}
     if wrong:
         raise Terminal(
             "mapping lacks metadata fields, or has them with other types",
             mapping=where,
             found=wrong,
-            allowed={name: FIELDS[name] for name in wrong},
+            allowed={name: field for name, field in metadata_mapping()["properties"].items() if name in wrong},
             fix="Put them into the mapping file and create a new generation of the index.",
         )
 
 
+def _serves(field: Mapping[str, Any], name: str, kind: str) -> bool:
+    """Whether a metadata field holds every value whole, can be added up, and searched where it is searched for."""
+    hides = "ignore_above" in field or "normalizer" in field or field.get("doc_values") is False
+    return field.get("type") == kind and not hides and (field.get("index") is not False or name in NOT_SEARCHED)
+
+
 def check(info: IndexInfo, alias: str, declared: Mapping[str, Any]) -> list[str]:
-    """How a live index differs from what is declared, one line each; raises `Terminal` as `require_metadata`."""
+    """How a live index differs from what is declared, one line each; raises `Terminal` as `require_metadata`.
+
+    Fields that only the index has are `undeclared`; below objects that take new names they are data.
+    """
     require_metadata(info.name, info.mapping)
     lines = []
     if alias not in info.aliases:
         lines.append(f"alias {alias} does not lead to {info.name}")
     elif info.aliases[alias].get("filter") != LIVING:
         lines.append(f"alias {alias} does not hide deleted documents")
+    if dynamic_of(declared) != dynamic_of(info.mapping):
+        lines.append(f"dynamic: declared {dynamic_of(declared)}, {dynamic_of(info.mapping)} in the index")
     want, have = dict(_fields(declared)), dict(_fields(info.mapping))
-    lines += [f"{name}: declared {kind}, missing in the index" for name, kind in want.items() if name not in have]
-    lines += [f"{name}: {kind} in the index, not declared" for name, kind in have.items() if name not in want]
-    lines += [f"{n}: declared {want[n]}, {have[n]} in the index" for n in want if n in have and want[n] != have[n]]
-    return lines
+    lines += [f"{name}: declared {want[name]['type']}, missing in the index" for name in want if name not in have]
+    lines += [line for name in want if name in have for line in _differ(name, want[name], have[name])]
+    rules = {name for each in info.mapping.get("dynamic_templates", ()) for name in each}
+    wanted = [name for each in declared.get("dynamic_templates", ()) for name in each]
+    return lines + [f"dynamic_templates: {name} is missing in the index" for name in wanted if name not in rules]
 
 
-def _fields(mapping: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, str]]:
+def undeclared(info: IndexInfo, declared: Mapping[str, Any]) -> list[str]:
+    """Fields that the index has and the declaration has not: mostly those that came with newer schemas."""
+    want = dict(_fields(declared))
+    return [f"{name}: {field['type']}" for name, field in _fields(info.mapping) if name not in want]
+
+
+def places(mapping: Mapping[str, Any]) -> frozenset[str]:
+    """All fields and sub-fields of a mapping by their paths, those of maps without the names that are data."""
+    return frozenset(name for name, _ in _fields(mapping))
+
+
+def _differ(name: str, want: Mapping[str, Any], have: Mapping[str, Any]) -> Iterator[str]:
+    for param in sorted(want.keys() | have.keys()):
+        said, found = (str(field.get(param, _DEFAULTS.get(param, "unset"))).lower() for field in (want, have))
+        if said != found:
+            what = "" if param == "type" else f"{param} "
+            yield f"{name}: declared {what}{said}, {what}{found} in the index"
+
+
+def _fields(mapping: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """All fields and sub-fields with their parameters, those of maps without the names that are data."""
     for name, field in mapping.get("properties", {}).items():
         full = f"{path}{name}"
-        yield full, field.get("type", "object")
-        yield from _fields(field, f"{full}.")
-        for sub, kind in field.get("fields", {}).items():
-            yield f"{full}.{sub}", kind.get("type", "")
+        yield full, _params(field)
+        if dynamic_of(field, "strict") not in ("true", "runtime"):
+            yield from _fields(field, f"{full}.")
+        for sub, params in field.get("fields", {}).items():
+            yield f"{full}.{sub}", _params(params)
+
+
+def _params(field: Mapping[str, Any]) -> Mapping[str, Any]:
+    own = {name: value for name, value in field.items() if name not in ("properties", "fields")}
+    return {"type": "object", **own}

@@ -30,6 +30,7 @@ class MemoryIndex:
         self._visible: dict[str, dict[str, Found]] = {}
         self._notes: dict[tuple[str, str], Note] = {}
         self._sequence = 0
+        self._written: dict[str, dict[str, int]] = {}
         self._made = 0
 
     def describe(self, name: str) -> IndexInfo | None:
@@ -45,7 +46,7 @@ class MemoryIndex:
             self._made += 1
             mapping, aliases = copy.deepcopy(body.get("mappings", {})), copy.deepcopy(body.get("aliases", {}))
             self._infos[name] = IndexInfo(name, f"uuid-{self._made}", mapping, aliases)
-            self._documents[name], self._visible[name] = {}, {}
+            self._documents[name], self._visible[name], self._written[name] = {}, {}, {}
         return self._infos[name]
 
     def drop(self, name: str) -> None:
@@ -89,6 +90,23 @@ class MemoryIndex:
         """What a search sees: the state at the last refresh, tombstones included."""
         return self._visible[self._concrete(name)]
 
+    def sequence_numbers(self, name: str) -> dict[str, int]:
+        """The number of each document's last write, counted over all writes; its one shard's `_seq_no`."""
+        return self._written[self._concrete(name)]
+
+    def living_below(self, name: str, topic: str, version: int, most: int) -> list[Found]:
+        """See `port.SearchIndex`."""
+        return [
+            found
+            for found in self._of_topic(name, topic)
+            if not found.deleted and found.source["metadata"]["version"] < version
+        ][:most]
+
+    def copies(self, name: str, topic: str, doc_ids: Sequence[str]) -> list[Found]:
+        """See `port.SearchIndex`."""
+        wanted = set(doc_ids)
+        return [found for found in self._of_topic(name, topic) if found.source["metadata"]["doc_id"] in wanted]
+
     def remove(self, name: str, doc_id: str) -> None:
         """Delete a document behind everyone's back."""
         del self._of(name)[doc_id]
@@ -112,6 +130,15 @@ class MemoryIndex:
     def close(self) -> None:
         """See `port.SearchIndex`."""
 
+    def _of_topic(self, name: str, topic: str) -> list[Found]:
+        self.requests += 1
+        visible = self.visible(name).values()
+        return [
+            Found(found.doc_id, found.version, {"metadata": found.source["metadata"]}, found.routing)
+            for found in visible
+            if found.source.get("metadata", {}).get("topic") == topic
+        ]
+
     def _concrete(self, name: str) -> str:
         info = self.describe(name)
         if info is None:
@@ -131,10 +158,17 @@ class MemoryIndex:
         refused = _refusal(self._infos[name].mapping, source)
         if refused is not None:
             return refused
-        there = self._documents[name].get(action["_id"])
-        if there is not None and there.version >= action["version"]:
+        routing = action.get("routing")
+        # A shard for each routing: an id lives once in each of them.
+        place = action["_id"] if routing is None else f"{routing}\0{action['_id']}"
+        there = self._documents[name].get(place)
+        # `external_gte` takes the same version again, which heals a document that was altered.
+        least = action["version"] + (action.get("version_type") == "external_gte")
+        if there is not None and there.version >= least:
             return ItemAnswer(409, "version_conflict_engine_exception", "version conflict")
-        self._documents[name][action["_id"]] = Found(action["_id"], action["version"], source)
+        self._documents[name][place] = Found(action["_id"], action["version"], source, routing)
+        self._sequence += 1
+        self._written[name][place] = self._sequence
         return ItemAnswer(200 if there else 201)
 
 

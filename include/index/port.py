@@ -27,11 +27,12 @@ class IndexInfo:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A document as it is at this moment, also before a refresh, tombstones too."""
+    """A document as it is at this moment, also before a refresh, tombstones too. `doc_id` is its `_id`."""
 
     doc_id: str
     version: int
     source: Mapping[str, Any]
+    routing: str | None = None
 
     @property
     def deleted(self) -> bool:
@@ -68,6 +69,15 @@ class SearchIndex(Protocol):
 
     def refresh(self, name: str) -> None:
         """Make what was written visible to searches; `Transient` when a shard did not."""
+
+    def living_below(self, name: str, topic: str, version: int, most: int) -> list[Found]:
+        """At most `most` living documents of `topic` with a version below `version`, with their metadata only.
+
+        As of the last refresh, as is `copies`; `Transient` when a shard does not answer.
+        """
+
+    def copies(self, name: str, topic: str, doc_ids: Sequence[str]) -> list[Found]:
+        """All documents of `topic` with these `metadata.doc_id`, whatever their routing, with their metadata only."""
 
     def note(self, name: str, note_id: str) -> Note | None:
         """A note, realtime; None when there is none or no such index."""

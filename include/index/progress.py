@@ -8,8 +8,8 @@ by the index's uuid: an index made anew under an old name starts from the beginn
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from include.clock import Clock, iso
@@ -18,7 +18,16 @@ from include.index.port import IndexInfo, Note, SearchIndex
 from include.log.resolved import Resolved
 from include.record.position import SourcePosition
 
-__all__ = ["NOTES", "Progress", "ProgressKeeper", "advanced", "ensure_notes", "note_id", "read_progress"]
+__all__ = [
+    "NOTES",
+    "PartitionNumber",
+    "Progress",
+    "ProgressKeeper",
+    "Vector",
+    "ensure_notes",
+    "note_id",
+    "read_progress",
+]
 
 NOTES: Final = "lyrebird-progress"
 """The index that holds the progress documents of all indexes."""
@@ -26,52 +35,92 @@ NOTES: Final = "lyrebird-progress"
 Vector = Mapping[int, int]
 
 
+@dataclass(frozen=True, slots=True)
+class PartitionNumber:
+    """How many partitions a topic had, and which ends they had when there were more; None where that is not known."""
+
+    number: int
+    until: Vector | None = None
+
+
 @dataclass(frozen=True)
 class Progress:
     """What an index is complete to.
 
     `acked` is the next offset of each partition of the topic: every record below it is settled (written, stale or set
-    aside). `resolved_acked` is the same for `<topic>.resolved`, `newest` what was last read there, as a full map.
-    `complete` is the source position that the index is whole to, `epoch` the greatest epoch of a version so far.
+    aside). `searchable` is what `acked` was at the last refresh: searches see all below it. `resolved_acked` is the
+    next offset of `<topic>.resolved`, `newest` what was last read there, as a full map. `generation` is the topic's
+    that these offsets belong to (0: not known yet). `complete` is the source
+    position that the index is whole to, `visible` the one that searches are whole to. `epoch` is the greatest epoch
+    of a version so far. `floors` says for each table (`database.table`) below which version none of its rows lives,
+    `control_acked` the next offset of its source's control topic. `partitions` tells how many partitions the topic
+    has had. `counts` says for each partition what became of the records below `acked`: read = indexed + deleted +
+    stale + folded + filtered + dead.
     """
 
     topic: str
+    generation: int = 0
     topic_ids: Mapping[str, str] = field(default_factory=dict)
     acked: Vector = field(default_factory=dict)
+    searchable: Vector = field(default_factory=dict)
     resolved_acked: Vector = field(default_factory=dict)
     newest: Resolved | None = None
     complete: SourcePosition | None = None
+    visible: SourcePosition | None = None
     uncovered: tuple[str, ...] = ()
     epoch: int = 0
+    floors: Mapping[str, int] = field(default_factory=dict)
+    control_acked: Vector = field(default_factory=dict)
+    partitions: tuple[PartitionNumber, ...] = ()
+    counts: Mapping[int, Mapping[str, int]] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         """Plain values."""
         return {
             "topic": self.topic,
+            "topic_generation": self.generation,
             "topic_ids": dict(self.topic_ids),
-            "partitions": len(self.acked),
-            "acked": {str(p): offset for p, offset in sorted(self.acked.items())},
-            "resolved_acked": {str(p): offset for p, offset in sorted(self.resolved_acked.items())},
+            "acked": _texts(self.acked),
+            "searchable": _texts(self.searchable),
+            "resolved_acked": _texts(self.resolved_acked),
             "newest": json.loads(self.newest.value()) if self.newest else None,
             "complete": self.complete.to_json() if self.complete else None,
+            "visible": self.visible.to_json() if self.visible else None,
             "uncovered": list(self.uncovered),
             "epoch": self.epoch,
+            "floors": dict(self.floors),
+            "control_acked": _texts(self.control_acked),
+            "partitions": [
+                {"number": each.number, "until": None if each.until is None else _texts(each.until)}
+                for each in self.partitions
+            ],
+            "counts": {str(p): dict(counts) for p, counts in sorted(self.counts.items())},
         }
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Progress:
         """Inverse of `to_json`; raises `Terminal` for a document of another form."""
         try:
-            newest, complete = value["newest"], value["complete"]
+            newest, complete, visible = value["newest"], value["complete"], value["visible"]
             return cls(
                 topic=value["topic"],
+                generation=value["topic_generation"],
                 topic_ids=dict(value["topic_ids"]),
-                acked={int(p): int(offset) for p, offset in value["acked"].items()},
-                resolved_acked={int(p): int(offset) for p, offset in value["resolved_acked"].items()},
+                acked=_vector(value["acked"]),
+                searchable=_vector(value["searchable"]),
+                resolved_acked=_vector(value["resolved_acked"]),
                 newest=Resolved.parse(json.dumps(newest).encode()) if newest else None,
                 complete=SourcePosition.from_json(complete) if complete else None,
+                visible=SourcePosition.from_json(visible) if visible else None,
                 uncovered=tuple(value["uncovered"]),
                 epoch=value["epoch"],
+                floors={table: int(floor) for table, floor in value["floors"].items()},
+                control_acked=_vector(value["control_acked"]),
+                partitions=tuple(
+                    PartitionNumber(p["number"], None if p["until"] is None else _vector(p["until"]))
+                    for p in value["partitions"]
+                ),
+                counts={int(p): dict(counts) for p, counts in value["counts"].items()},
             )
         except (KeyError, TypeError, ValueError, InvalidRecord) as error:
             raise Terminal(
@@ -117,14 +166,16 @@ class ProgressKeeper:
         self._last: Note | None = None
         self._writes = 0
 
-    def claim(self) -> Progress:
+    def claim(self, resume: Callable[[Progress], Progress] | None = None) -> Progress:
         """Read the document and put the owner's name on it, which fences every older writer.
 
-        Gives an empty progress for an index that has none: reading starts at the beginning. May be called again.
+        Gives an empty progress for an index that has none: reading starts at the beginning. `resume` may change or
+        refuse what was found, before anything is written. May be called again.
         """
         ensure_notes(self._index)
         self._last = self._index.note(NOTES, self._id)
         progress = Progress.from_json(self._last.source) if self._last else Progress(self._topic)
+        progress = resume(progress) if resume else progress
         self.save(progress)
         return progress
 
@@ -160,14 +211,9 @@ class ProgressKeeper:
         self._last = written
 
 
-def advanced(progress: Progress, acked: Vector, resolved_acked: Vector) -> Progress:
-    """`progress` with vectors that never go back."""
-    return replace(
-        progress,
-        acked=_greatest(progress.acked, acked),
-        resolved_acked=_greatest(progress.resolved_acked, resolved_acked),
-    )
+def _texts(vector: Vector) -> dict[str, int]:
+    return {str(p): offset for p, offset in sorted(vector.items())}
 
 
-def _greatest(one: Vector, other: Vector) -> dict[int, int]:
-    return {p: max(one.get(p, 0), other.get(p, 0)) for p in {*one, *other}}
+def _vector(texts: Mapping[str, int]) -> dict[int, int]:
+    return {int(p): int(offset) for p, offset in texts.items()}

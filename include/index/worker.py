@@ -1,75 +1,146 @@
 """What a Spark worker does with its share of a batch. It imports no more than that takes, as workers start often.
 
-Rows come and go as Arrow batches; `IndexTask` does the work.
+Ranges of the log come in and what became of their records goes out as Arrow batches; the records themselves are read
+here and never go through the JVM.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import Executor, ThreadPoolExecutor
+from dataclasses import dataclass, field
 from typing import Any
 
 from include.clock import SystemClock
-from include.index.arrow import outcome_arrow, outcome_rows, record_of
+from include.index.arrow import outcome_arrow, outcome_rows
+from include.index.definition import KeyForm, ValueForm
 from include.index.delivery import Delivery
 from include.index.elasticsearch import ElasticsearchIndex
-from include.index.metadata import Origin
-from include.index.port import SearchIndex
-from include.index.task import IndexTask
+from include.index.elasticsearch_admin import ElasticsearchAdmin
+from include.index.evolving import Bodies, Evolves
+from include.index.flight import Concurrency
+from include.index.formats import Keys, Values
+from include.index.routing import Copies
+from include.index.states import Feed, States
+from include.index.task import IndexTask, Raw
+from include.log.ports import SchemaRegistry
 from include.log.registry import ConfluentRegistry
+from include.log.slices import Slice, cached_consumer
 from include.log.worker_memory import keep_imports
-from include.record.codec import Decoder
 from include.settings.connections import Elasticsearch
 
 __all__ = ["WorkerPlan", "work_off"]
 
 _PATIENCE_S = 15.0
-_WINDOW_BYTES = 8_000_000
+_MOST_IN_FLIGHT = 4
 
 
 @dataclass(frozen=True)
 class WorkerPlan:
-    """What a worker needs to index records; plain values, as it travels."""
+    """What a worker needs to index records; plain values, as it travels.
+
+    Records below `starts` are passed over: this index has them.
+    """
 
     index: str
-    entity: str
-    origin: Origin
+    feeds: tuple[Feed, ...]
+    bootstrap: str
+    kafka_options: Mapping[str, Any]
     elasticsearch: Elasticsearch
     registry_url: str
     bulk_bytes: int
-    epoch: int = 0
+    epochs: Mapping[str, int] = field(default_factory=dict)
+    starts: Mapping[tuple[str, int], int] = field(default_factory=dict)
     patience_s: float = _PATIENCE_S
+    evolves: Evolves | None = None
 
 
 @functools.lru_cache(maxsize=8)
-def _connections(url: str, user: str | None, password: str | None, registry: str) -> tuple[SearchIndex, Decoder]:
+def _server(url: str, user: str | None, password: str | None) -> ElasticsearchIndex:
     """Kept for as long as the worker lives: a new connection for each batch would cost more than the batch."""
-    index = ElasticsearchIndex(Elasticsearch(url=url, user=user, password=password))
-    return index, Decoder(ConfluentRegistry(registry).schema)
+    return ElasticsearchIndex(Elasticsearch(url=url, user=user, password=password))
+
+
+@functools.lru_cache(maxsize=8)
+def _pace(url: str) -> tuple[Executor, Concurrency]:
+    """What the last batch found out of a server's strength holds for the next one."""
+    return ThreadPoolExecutor(_MOST_IN_FLIGHT, thread_name_prefix="bulk"), Concurrency(_MOST_IN_FLIGHT)
+
+
+@functools.lru_cache(maxsize=8)
+def _registry(url: str) -> SchemaRegistry:
+    return ConfluentRegistry(url)
+
+
+@functools.lru_cache(maxsize=32)
+def _formats(registry_url: str, key: KeyForm, value: ValueForm) -> tuple[Keys, Values]:
+    registry = _registry(registry_url)
+    return Keys(registry, key), Values(registry, value)
+
+
+@functools.lru_cache(maxsize=32)
+def _evolving(
+    server: Elasticsearch, registry_url: str, topic: str, entity: str, value: ValueForm, evolves: Evolves
+) -> Bodies:
+    """Kept likewise, so that a schema is new to an index only once."""
+    index, registry = _server(server.url, server.user, server.password), _registry(registry_url)
+    put_mapping = ElasticsearchAdmin(server, index.client).put_mapping
+    return evolves.bodies(Values(registry, value), index.describe, put_mapping, registry, topic, entity, value)
+
+
+def _formats_of(plan: WorkerPlan, feed: Feed) -> tuple[Keys, Bodies]:
+    own = feed.topic
+    keys, values = _formats(plan.registry_url, own.key, own.value)
+    if plan.evolves is None:
+        return keys, values
+    server = plan.elasticsearch
+    return keys, _evolving(server, plan.registry_url, feed.name, own.entity, own.value, plan.evolves)
 
 
 def work_off(plan: WorkerPlan, batches: Iterable[Any]) -> Iterator[Any]:
-    """One task: index the rows of its share, then give one row of counts, and those for the driver."""
+    """One task: index the records in the ranges of its share, then tell what became of them."""
     import pyarrow
 
     arrow: Any = pyarrow
     server = plan.elasticsearch
-    index, decode = _connections(server.url, server.user, server.password, plan.registry_url)
+    index = _server(server.url, server.user, server.password)
+    pool, concurrency = _pace(server.url)
+    states = {feed.name: States(feed, _registry(plan.registry_url), _formats_of(plan, feed)) for feed in plan.feeds}
     task = IndexTask(
-        origin=plan.origin,
-        entity=plan.entity,
-        decode=decode,
+        states=states,
         delivery=Delivery(
             functools.partial(index.bulk, plan.index),
             SystemClock(),
             index=plan.index,
             bulk_bytes=plan.bulk_bytes,
             patience_s=plan.patience_s,
+            pool=pool,
+            concurrency=concurrency,
         ),
-        window_bytes=_WINDOW_BYTES,
-        epoch=plan.epoch,
+        window_bytes=plan.bulk_bytes,
+        epochs=plan.epochs,
+        copies=Copies(index, plan.index, SystemClock(), plan.patience_s),
     )
-    outcome = task.run(record_of(row) for batch in batches for row in batch.to_pylist())
+    outcome = task.run(_records(plan, _slices(plan, batches)))
     yield arrow.RecordBatch.from_pylist(list(outcome_rows(outcome)), schema=outcome_arrow())
     keep_imports()
+
+
+def _slices(plan: WorkerPlan, batches: Iterable[Any]) -> list[Slice]:
+    out = []
+    for batch in batches:
+        for row in batch.to_pylist():
+            start = max(row["start"], plan.starts.get((row["topic"], row["partition"]), 0))
+            if start < row["end"]:
+                out.append(Slice(row["topic"], row["partition"], start, row["end"], row["topic_id"]))
+    return out
+
+
+def _records(plan: WorkerPlan, slices: list[Slice]) -> Iterator[Raw]:
+    if not slices:
+        return
+    with cached_consumer(plan.bootstrap, plan.kafka_options) as consumer:
+        for messages in consumer.read(slices):
+            for m in messages:
+                yield m.topic(), m.partition(), m.offset(), m.key(), m.value(), m.headers(), m.timestamp()[1]

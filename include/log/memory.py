@@ -118,6 +118,12 @@ class MemoryLog:
                     if record is not None and last[record.key] != offset:
                         partition.slots[offset] = None
 
+    def grow(self, topic: str, partitions: int) -> None:
+        """Add partitions until there are so many, as `kafka-topics --alter` does."""
+        with self._held.lock:
+            there = self._held.topic(topic).partitions
+            there += [_Partition() for _ in range(partitions - len(there))]
+
     def truncate(self, topic: str, partition: int, before: int) -> None:
         """Drop records below `before`, as retention does."""
         with self._held.lock:

@@ -9,7 +9,7 @@ from typing import Any
 
 from include.errors import InvalidRecord, Terminal
 from include.log.compatibility import unreadable
-from include.log.ports import Compatibility
+from include.log.ports import Compatibility, SchemaLanguage
 
 __all__ = ["MemoryRegistry"]
 
@@ -23,16 +23,23 @@ class MemoryRegistry:
         self._schemas: dict[int, dict[str, Any]] = {}
         self._subjects: dict[str, list[int]] = {}
         self._levels: dict[str, Compatibility] = {}
+        self._languages: dict[int, SchemaLanguage] = {}
 
-    def register(self, subject: str, schema: Mapping[str, Any], compatibility: Compatibility = "BACKWARD") -> int:
-        """See `SchemaRegistry`. The level of a subject is that of its first registration."""
-        text = json.dumps(schema, sort_keys=True)
+    def register(
+        self,
+        subject: str,
+        schema: Mapping[str, Any],
+        compatibility: Compatibility = "BACKWARD",
+        language: SchemaLanguage = "AVRO",
+    ) -> int:
+        """See `SchemaRegistry`. A subject's level is that of its first registration; it judges Avro alone."""
+        text = json.dumps([language, schema], sort_keys=True)
         level = self._levels.setdefault(subject, compatibility)
         held = self._subjects.setdefault(subject, [])
         known = self._by_text.get(text)
         if known is not None and known in held:
             return known
-        if level == "BACKWARD" and held:
+        if level == "BACKWARD" and held and language == "AVRO":
             problem = unreadable(schema, self._schemas[held[-1]])
             if problem:
                 raise Terminal(
@@ -43,7 +50,8 @@ class MemoryRegistry:
                     fix="Add fields with a default, or start a new topic.",
                 )
         schema_id = known if known is not None else next(self._ids)
-        self._by_text[text], self._schemas[schema_id] = schema_id, json.loads(text)
+        self._by_text[text], self._schemas[schema_id] = schema_id, json.loads(text)[1]
+        self._languages[schema_id] = language
         held.append(schema_id)
         return schema_id
 
@@ -52,3 +60,13 @@ class MemoryRegistry:
         if schema_id not in self._schemas:
             raise InvalidRecord("no schema of this id is registered", reason="schema id", schema_id=schema_id)
         return self._schemas[schema_id]
+
+    def language(self, schema_id: int) -> SchemaLanguage:
+        """See `SchemaRegistry`."""
+        self.schema(schema_id)
+        return self._languages[schema_id]
+
+    def newest(self, subject: str) -> int | None:
+        """See `SchemaRegistry`."""
+        held = self._subjects.get(subject)
+        return held[-1] if held else None

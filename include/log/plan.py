@@ -141,6 +141,7 @@ class StreamSpec:
     tasks: int = 2
     topic_ids: Mapping[str, str] = field(default_factory=dict)
     options: Mapping[str, str | int | bool] = field(default_factory=dict)
+    slices: bool = False
 
     def __post_init__(self) -> None:
         """Refuse what contradicts itself."""

@@ -18,6 +18,7 @@ __all__ = [
     "LogReader",
     "LogWriter",
     "Record",
+    "SchemaLanguage",
     "SchemaRegistry",
     "TopicAdmin",
     "TopicInfo",
@@ -26,6 +27,8 @@ __all__ = [
 
 Headers = Sequence[tuple[str, bytes | None]]
 Compatibility = Literal["NONE", "BACKWARD"]
+SchemaLanguage = Literal["AVRO", "JSON"]
+"""AVRO: Avro's. JSON: JSON Schema's, whose values are JSON behind the five bytes of the wire format."""
 _URL_SAFE: Final = str.maketrans("+/", "-_")
 
 
@@ -166,8 +169,20 @@ class TopicAdmin(Protocol):
 class SchemaRegistry(Protocol):
     """Schemas by id, subjects as `<topic>-key` and `<topic>-value`."""
 
-    def register(self, subject: str, schema: Mapping[str, Any], compatibility: Compatibility = "BACKWARD") -> int:
+    def register(
+        self,
+        subject: str,
+        schema: Mapping[str, Any],
+        compatibility: Compatibility = "BACKWARD",
+        language: SchemaLanguage = "AVRO",
+    ) -> int:
         """Id of the schema under `subject`, the same at every call; `Terminal` when the level refuses it."""
 
     def schema(self, schema_id: int) -> dict[str, Any]:
-        """The schema of an id; `InvalidRecord` when nobody registered it."""
+        """The schema of an id; `InvalidRecord` when nobody registered it, or in a language that we do not read."""
+
+    def language(self, schema_id: int) -> SchemaLanguage:
+        """What the schema of an id is written in; raises as `schema`."""
+
+    def newest(self, subject: str) -> int | None:
+        """Id of the schema that was registered last under `subject`; None when there is none."""

@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 from include.errors import InvalidRecord, Terminal, Transient
 from include.log.http import Answer, Http
-from include.log.ports import Compatibility
+from include.log.ports import Compatibility, SchemaLanguage
 
 __all__ = ["ConfluentRegistry"]
 
@@ -27,15 +27,21 @@ class ConfluentRegistry:
         self.url = url.rstrip("/")
         self._http = Http(self.url, _TYPE, timeout_s)
         self._ids: dict[tuple[str, str], int] = {}
-        self._schemas: dict[int, dict[str, Any]] = {}
+        self._schemas: dict[int, tuple[SchemaLanguage, dict[str, Any]]] = {}
 
-    def register(self, subject: str, schema: Mapping[str, Any], compatibility: Compatibility = "BACKWARD") -> int:
+    def register(
+        self,
+        subject: str,
+        schema: Mapping[str, Any],
+        compatibility: Compatibility = "BACKWARD",
+        language: SchemaLanguage = "AVRO",
+    ) -> int:
         """See `SchemaRegistry`; sets the subject's level first where it has another."""
         text = json.dumps(schema)
         if (subject, text) not in self._ids:
             name = quote(subject, safe="")
             self._level(subject, name, compatibility)
-            answer = self._ask("POST", f"/subjects/{name}/versions", {"schema": text, "schemaType": "AVRO"})
+            answer = self._ask("POST", f"/subjects/{name}/versions", {"schema": text, "schemaType": language})
             if answer.status == HTTPStatus.CONFLICT:
                 raise Terminal(
                     "the registry refuses an incompatible schema",
@@ -49,12 +55,34 @@ class ConfluentRegistry:
 
     def schema(self, schema_id: int) -> dict[str, Any]:
         """See `SchemaRegistry`."""
+        return self._found(schema_id)[1]
+
+    def language(self, schema_id: int) -> SchemaLanguage:
+        """See `SchemaRegistry`."""
+        return self._found(schema_id)[0]
+
+    def newest(self, subject: str) -> int | None:
+        """See `SchemaRegistry`."""
+        answer = self._ask("GET", f"/subjects/{quote(subject, safe='')}/versions/latest")
+        return None if answer.status == HTTPStatus.NOT_FOUND else int(self._good(answer, subject=subject)["id"])
+
+    def _found(self, schema_id: int) -> tuple[SchemaLanguage, dict[str, Any]]:
         if schema_id not in self._schemas:
             answer = self._ask("GET", f"/schemas/ids/{schema_id}")
             if answer.status == HTTPStatus.NOT_FOUND:
                 raise InvalidRecord("no schema of this id is registered", reason="schema id", schema_id=schema_id)
-            found = json.loads(self._good(answer, schema_id=schema_id)["schema"])
-            self._schemas[schema_id] = found if isinstance(found, dict) else {"type": found}
+            good = self._good(answer, schema_id=schema_id)
+            # Left out by registries for Avro, as it was the only language once.
+            language: Any = good.get("schemaType") or "AVRO"
+            if language not in ("AVRO", "JSON"):
+                raise InvalidRecord(
+                    "schema is in a language that is not read",
+                    reason=language,
+                    schema_id=schema_id,
+                    allowed="AVRO, JSON",
+                )
+            found = json.loads(good["schema"])
+            self._schemas[schema_id] = language, found if isinstance(found, dict) else {"type": found}
         return self._schemas[schema_id]
 
     def close(self) -> None:

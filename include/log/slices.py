@@ -10,7 +10,7 @@ import contextlib
 import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from confluent_kafka import Consumer, TopicPartition
@@ -20,7 +20,16 @@ from include.errors import Terminal, Transient
 from include.log.kafka_errors import AT_END, NOT_HELD, Connection, Options
 from include.log.plan import Partition
 
-__all__ = ["RangeConsumer", "Slice", "cached_consumer", "row_columns", "slices_of", "spread"]
+__all__ = [
+    "RangeConsumer",
+    "Slice",
+    "cached_consumer",
+    "cut_evenly",
+    "row_columns",
+    "slice_columns",
+    "slices_of",
+    "spread",
+]
 
 _POLL_S: Final = 0.02
 _ROWS: Final = 2000
@@ -62,6 +71,25 @@ def spread(slices: Iterable[Slice], tasks: int) -> list[list[Slice]]:
         # The 1 keeps many empty-looking slices from all landing in one group.
         loads[lightest] += each.size + 1
     return [sorted(group) for group in groups if group]
+
+
+def cut_evenly(slices: Iterable[Slice], tasks: int) -> list[list[Slice]]:
+    """At most `tasks` groups of as good as equal offsets, cutting slices; a partition is in a group at most once."""
+    ordered = sorted(slices)
+    most = -(-sum(each.size for each in ordered) // tasks) if ordered else 0
+    groups: list[list[Slice]] = []
+    room = 0
+    for each in ordered:
+        start = each.start
+        while start < each.end:
+            if not room:
+                groups.append([])
+                room = most
+            end = min(each.end, start + room)
+            groups[-1].append(replace(each, start=start, end=end))
+            room -= end - start
+            start = end
+    return groups
 
 
 class RangeConsumer:
@@ -219,4 +247,14 @@ def row_columns(messages: Sequence[Any], ids: Mapping[str, str], schema: Any) ->
         pa.array([m.value() for m in messages], pa.binary()),
         pa.ListArray.from_arrays(pa.array(bounds, pa.int32()), pairs, type=kind),
     ]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def slice_columns(slices: Sequence[Slice], schema: Any) -> Any:
+    """Slices as a pyarrow RecordBatch of `schema`, the columns of `include.log.stream.SLICE_SCHEMA`."""
+    import pyarrow
+
+    pa: Any = pyarrow
+    rows = [(s.topic, s.topic_id, s.partition, s.start, s.end) for s in slices]
+    columns = [pa.array(values, field.type) for values, field in zip(zip(*rows, strict=True), schema, strict=True)]
     return pa.RecordBatch.from_arrays(columns, schema=schema)

@@ -1,8 +1,4 @@
-"""The log as rows in Spark: the source that every application reads with.
-
-Spark asks `LogStreamReader` in a process of its own beside the driver where a batch ends (`Planner`), and reads the
-batch's slices in its Python workers (`RangeConsumer`). Batch and stream readers are two classes: one class that is
-both silently reads nothing in batch.
+"""The log as rows in Spark: what every application reads with (`datasource.stream` is the source itself).
 
 What a stream promises: each committed record from `start` on appears in exactly one batch, a batch that is run again
 reads the same records, and no batch goes back. Checkpoints are disposable: `start` comes from the sink.
@@ -13,34 +9,30 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
-from pyspark.sql.pandas.types import to_arrow_schema
-from pyspark.sql.streaming.datasource import ReadLimit, SupportsTriggerAvailableNow
 from pyspark.sql.streaming.listener import StreamingQueryListener
-from pyspark.sql.types import StructType
 
 from include.clock import SystemClock
-from include.log.plan import BatchPlan, Cut, StreamOffset, StreamSpec, batch_plan
-from include.log.planner import Planner, bounded
-from include.log.slices import Slice, cached_consumer, row_columns, slices_of, spread
+from include.log.datasource.stream import FORMAT, ROW_SCHEMA, SLICE_SCHEMA, LogSource
+from include.log.plan import BatchPlan, Cut, StreamSpec, batch_plan
+from include.log.planner import bounded
 from include.log.spark_settings import TALKATIVE, settings
 from include.log.supervised import Supervised, checkpoint_folder
 from include.log.survey import KafkaSurvey
-from include.log.tail import KafkaTail, ResolvedTail, newest_cut
-from include.log.worker_memory import keep_imports
+from include.log.tail import newest_cut
 from include.metrics.exporter import Metrics
 from include.metrics.progress import RunFolder
 from include.settings.environment import environment
 
 __all__ = [
     "ROW_SCHEMA",
+    "SLICE_SCHEMA",
     "BatchPlan",
     "Cut",
     "LogSource",
@@ -51,13 +43,6 @@ __all__ = [
     "run",
     "session",
 ]
-
-ROW_SCHEMA: Final = (
-    "topic string, topic_id string, partition int, offset long, timestamp_ms long, key binary, value binary, "
-    "headers array<struct<key:string,value:binary>>"
-)
-_NAME: Final = "lyrebird-log"
-_WAIT_S: Final = 0.4
 
 
 def session(application: str, conf: Mapping[str, str] | None = None) -> SparkSession:
@@ -106,6 +91,7 @@ def read_stream(
     limits: Mapping[str, int] | None = None,
     tasks: int = 2,
     topic_ids: Mapping[str, str] | None = None,
+    slices: bool = False,
     options: Mapping[str, Any] | None = None,
 ) -> DataFrame:
     """A streaming DataFrame of `ROW_SCHEMA`: the committed records of `topics`, in batches.
@@ -121,6 +107,9 @@ def read_stream(
         limits: the same, per topic.
         tasks: most Spark tasks that a batch is spread over; a partition is read by one.
         topic_ids: ids that `start` belongs to.
+        slices: rows of `SLICE_SCHEMA` instead: start <= offset < end of a partition, for tasks that read them by
+            `slices.cached_consumer`, so that no record goes through the JVM. Where the order within a partition does
+            not matter: a partition's range is cut where that makes tasks equal.
         options: librdkafka's own.
 
     The query fails with `Terminal` when a topic has another id than the offsets belong to, or `start` is not held any
@@ -137,8 +126,9 @@ def read_stream(
         tasks,
         topic_ids or {},
         dict(options or {}),
+        slices,
     )
-    return spark.readStream.format(_NAME).option("spec", spec.to_text()).load()
+    return spark.readStream.format(FORMAT).option("spec", spec.to_text()).load()
 
 
 def read_batch(
@@ -149,9 +139,10 @@ def read_batch(
     start: Mapping[str, Mapping[int, int]] | None = None,
     end: Mapping[str, Mapping[int, int]] | None = None,
     tasks: int = 2,
+    slices: bool = False,
     options: Mapping[str, Any] | None = None,
 ) -> DataFrame:
-    """The same rows, bounded: from `start` (default: the beginning) to `end` (default: last stable offsets).
+    """The same rows, or slices, bounded: from `start` (default: the beginning) to `end` (default: last stable offsets).
 
     The bounds are settled by this call, so every action on the DataFrame reads the same records.
 
@@ -159,9 +150,10 @@ def read_batch(
         Terminal: a topic does not exist, or `start` is not held any more.
         Transient: the log does not answer.
     """
-    spec = StreamSpec(bootstrap, tuple(dict.fromkeys(topics)), start or {}, tasks=tasks, options=dict(options or {}))
+    names = tuple(dict.fromkeys(topics))
+    spec = StreamSpec(bootstrap, names, start or {}, tasks=tasks, slices=slices, options=dict(options or {}))
     offset = bounded(spec, KafkaSurvey(bootstrap, spec.options), end or {})
-    return spark.read.format(_NAME).option("spec", spec.to_text()).option("offset", offset.to_text()).load()
+    return spark.read.format(FORMAT).option("spec", spec.to_text()).option("offset", offset.to_text()).load()
 
 
 def run(
@@ -235,122 +227,3 @@ class _Listener(StreamingQueryListener):
 
     def onQueryTerminated(self, event: Any) -> None:  # noqa: N802
         pass
-
-
-class LogSource(DataSource):
-    """Spark's door to the log: format `lyrebird-log`."""
-
-    @classmethod
-    def name(cls) -> str:
-        """Its format's name."""
-        return _NAME
-
-    def schema(self) -> StructType | str:
-        """`ROW_SCHEMA`."""
-        return ROW_SCHEMA
-
-    def reader(self, schema: StructType) -> DataSourceReader:
-        """For bounded reads."""
-        offset = StreamOffset.from_text(self.options["offset"])
-        return LogBatchReader(StreamSpec.from_text(self.options["spec"]), schema, offset)
-
-    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
-        """For streams."""
-        return LogStreamReader(StreamSpec.from_text(self.options["spec"]), schema)
-
-
-class SlicePartition(InputPartition):
-    """What one task reads."""
-
-    def __init__(self, slices: Sequence[Slice]) -> None:
-        super().__init__(None)
-        self.slices = tuple(slices)
-
-
-def _rows(spec: StreamSpec, schema: StructType, partition: InputPartition) -> Iterator[Any]:
-    """RecordBatches of a task's slices."""
-    if not isinstance(partition, SlicePartition):
-        # Spark plans one empty partition where a bounded read has none.
-        return
-    kind = to_arrow_schema(schema, timezone="UTC")
-    ids = {each.topic: each.topic_id for each in partition.slices}
-    with cached_consumer(spec.bootstrap, spec.options) as consumer:
-        for messages in consumer.read(partition.slices):
-            yield row_columns(messages, ids, kind)
-    keep_imports()
-
-
-def _tasks(offset: StreamOffset, tasks: int) -> list[InputPartition]:
-    slices = slices_of(offset.starts, offset.ends, offset.ids)
-    return [SlicePartition(group) for group in spread(slices, tasks)]
-
-
-class LogBatchReader(DataSourceReader):
-    """Reads the slices between two settled offsets."""
-
-    def __init__(self, spec: StreamSpec, schema: StructType, offset: StreamOffset) -> None:
-        self._spec = spec
-        self._schema = schema
-        self._offset = offset
-
-    def partitions(self) -> list[InputPartition]:
-        """One for each task."""
-        return _tasks(self._offset, self._spec.tasks)
-
-    def read(self, partition: InputPartition) -> Iterator[Any]:
-        """RecordBatches; runs in a worker."""
-        return _rows(self._spec, self._schema, partition)
-
-
-class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Feeds Spark from a `Planner`. Pickled to the workers, so that it opens nothing before it is asked."""
-
-    def __init__(self, spec: StreamSpec, schema: StructType) -> None:
-        self._spec = spec
-        self._schema = schema
-        self._planner: Planner | None = None
-        self._bounded = False
-
-    def initialOffset(self) -> dict[str, Any]:  # noqa: N802
-        """Where `start` says, at every call."""
-        return self._spec.initial().to_json()
-
-    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
-        """The end of the next batch, or `start` when there is none or the log is away.
-
-        Waits a little for news: so a quiet stream costs little and still reacts at once. `limit` is Spark's own and
-        always "all": ours are in the spec.
-        """
-        before = StreamOffset.from_json(start)
-        after = self._opened().latest(before, 0.0 if self._bounded else _WAIT_S)
-        return start if after is before else after.to_json()
-
-    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
-        """Go to what is there now and no further."""
-        self._opened().freeze(self._spec.initial())
-        self._bounded = True
-
-    def reportLatestOffset(self) -> dict[str, Any] | None:  # noqa: N802
-        """The newest ends that were seen: what lag is measured against."""
-        newest = self._opened().newest()
-        return StreamOffset(ends=newest).to_json() if newest else None
-
-    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
-        """One for each task; none when the batch has moved nothing but its cut."""
-        return [] if start == end else _tasks(StreamOffset.from_json(end), self._spec.tasks)
-
-    def read(self, partition: InputPartition) -> Iterator[Any]:
-        """RecordBatches; runs in a worker."""
-        return _rows(self._spec, self._schema, partition)
-
-    def _opened(self) -> Planner:
-        if self._planner is None:
-            spec = self._spec
-            survey = KafkaSurvey(spec.bootstrap, spec.options)
-            tail = (
-                ResolvedTail(KafkaTail(spec.bootstrap, spec.cut_at, spec.options, survey), spec.cut_at)
-                if spec.cut_at
-                else None
-            )
-            self._planner = Planner(spec, survey, tail, SystemClock())
-        return self._planner

@@ -58,6 +58,7 @@ class Supervised:
         self._settled.set()
         self._fields: dict[str, Any] = {}
         self._cut: Cut | None = None
+        self._read: int | None = None
         self.failure: BaseException | None = None
 
     def batch(self, batch_id: int, plan: BatchPlan, work: Callable[[], Mapping[str, Any] | None]) -> None:
@@ -78,6 +79,7 @@ class Supervised:
                 self._settled.set()
                 raise
             self._cut = plan.cut
+            self._read = (told or {}).get("read")
             # Written with Spark's report on the batch: a file and its fsync would only hold the next batch up here.
             self._fields.update(batch=batch_id, **_of_cut(plan.cut), **dict(told or {}))
             if plan.cut is not None:
@@ -112,7 +114,9 @@ class Supervised:
         lag = lag_by_topic(source.get("latestOffset"), source.get("endOffset"))
         for topic, records in lag.items():
             self._metrics.set("lyrebird_lag_records", records, topic)
-        rows = int(progress["numInputRows"])
+        # Of a stream of slices Spark counts these; its work tells how many records it read.
+        rows = int(progress["numInputRows"]) if self._read is None else self._read
+        self._read = None
         seconds = float(progress["durationMs"].get("triggerExecution", 0)) / 1000
         self._metrics.count("lyrebird_rows_total", rows)
         self._metrics.count("lyrebird_batches_total")

@@ -19,6 +19,7 @@ __all__ = [
     "declared",
     "document_spec",
     "policy",
+    "readable",
     "requests",
     "resolved",
     "source_answers",
@@ -95,6 +96,12 @@ def declared(name: str) -> str:
     if parts[0] == "cdc":
         raise SettingsError("`cdc.` belongs to capture", topic=name, fix="Choose another first part.")
     return _name(name)
+
+
+def readable(name: str) -> str:
+    """A topic that a deployment file names as an input: declared, or a change topic; raises `SettingsError`."""
+    parts = name.split(".")
+    return _name(name) if parts[0] == "cdc" and len(parts) == 4 and all(parts) else declared(name)
 
 
 def policy(name: str) -> dict[str, str]:

@@ -66,11 +66,14 @@ def end_transaction(
     places: Collection[tuple[str, int]],
     *,
     commit: bool,
+    group: str | None = None,
     options: Options | None = None,
     timeout_s: float = 30.0,
     clock: Clock | None = None,
 ) -> None:
     """Fence the writer of that id, and have an end written to these (topic, partition); without any record.
+
+    With `group` also to where that group's offsets are kept: those of the transaction are then committed, or dropped.
 
     It is decided when this returns; a new writer of the id is open when the partitions have heard of it.
 
@@ -95,7 +98,7 @@ def end_transaction(
             run = client._manager.run  # noqa: SLF001 - it sends any request
             # Opened once: opening again would abort what was added before its end was decided.
             producer = producer or run(_open, client, transactional_id)
-            run(_end, client, transactional_id, producer, places, commit)
+            run(_end, client, transactional_id, producer, places, commit, group)
         except (InvalidProducerEpochError, ProducerFencedError) as error:
             raise Fenced(
                 "another process has taken over (end a transaction)",
@@ -148,9 +151,14 @@ async def _open(client: Any, transactional_id: str) -> _Producer:
 
 
 async def _end(
-    client: Any, transactional_id: str, producer: _Producer, places: Collection[tuple[str, int]], commit: bool
+    client: Any,
+    transactional_id: str,
+    producer: _Producer,
+    places: Collection[tuple[str, int]],
+    commit: bool,
+    group: str | None,
 ) -> None:
-    from kafka.protocol.producer import AddPartitionsToTxnRequest, EndTxnRequest
+    from kafka.protocol.producer import AddOffsetsToTxnRequest, AddPartitionsToTxnRequest, EndTxnRequest
 
     topics: dict[str, list[int]] = defaultdict(list)
     for topic, partition in sorted(places):
@@ -173,8 +181,20 @@ async def _end(
     )
     node = await _coordinator(client, transactional_id)
     send = client._manager.send  # noqa: SLF001
-    # Both are on their way before the first is answered: whoever dies in between must not leave it open for an abort.
+    # All are on their way before the first is answered: whoever dies in between must not leave it open for an abort.
+    offsets = None
+    if group is not None:
+        request = AddOffsetsToTxnRequest(
+            transactional_id=transactional_id,
+            producer_id=producer.id,
+            producer_epoch=producer.epoch,
+            group_id=group,
+            max_version=3,
+        )
+        offsets = send(request, node_id=node)
     added, ended = send(add, node_id=node), send(end, node_id=node)
+    if offsets is not None:
+        _check((await offsets).error_code)
     answer, outcome = await added, await ended
     for topic in answer.results_by_topic_v3_and_below:
         for partition in topic.results_by_partition:

@@ -69,15 +69,23 @@ class Decoder:
         try:
             value = fastavro.schemaless_reader(stream, schema, None)
         except Exception as error:
-            raise InvalidRecord("value is not what its schema says", reason=repr(error), schema_id=schema_id) from error
+            # fastavro names its stream by an address in memory, which would be another each time.
+            reason = "it ends too early" if isinstance(error, EOFError) else repr(error)
+            raise InvalidRecord("value is not what its schema says", reason=reason, schema_id=schema_id) from error
         if stream.tell() != len(body):
             raise InvalidRecord("value is longer than its schema says", reason="trailing bytes", schema_id=schema_id)
         return value
 
     def schema(self, schema_id: int) -> Any:
-        """The parsed schema of an id, as fastavro wants it."""
+        """The parsed schema of an id, as fastavro wants it; raises `InvalidRecord` for one that is not Avro's."""
         if schema_id not in self._parsed:
             found = self._lookup(schema_id)
-            loaded = json.loads(found) if isinstance(found, str) else dict(found)
-            self._parsed[schema_id] = fastavro.parse_schema(loaded)
+            try:
+                loaded = json.loads(found) if isinstance(found, str) else dict(found)
+                if isinstance(loaded, dict) and isinstance(loaded.get("type"), list):
+                    # A union, in the form in which registries' clients hand out what is no record.
+                    loaded = loaded["type"]
+                self._parsed[schema_id] = fastavro.parse_schema(loaded)
+            except Exception as error:
+                raise InvalidRecord("schema is not Avro's", reason=repr(error), schema_id=schema_id) from error
         return self._parsed[schema_id]

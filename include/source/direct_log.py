@@ -31,6 +31,7 @@ from include.log.topics import (
     source_requests,
     source_resolved,
 )
+from include.log.unended import unended
 from include.record.position import SourcePosition
 from include.record.version import to_header
 from include.source.checkpoint import read_checkpoint
@@ -39,7 +40,7 @@ from include.source.group import Group, Output
 from include.source.log_ports import LogPorts
 from include.source.ports import ResumePoint
 from include.source.state import CaptureState
-from include.source.unended import open_writer, own_topics, unended
+from include.source.unended import open_writer, own_topics
 
 __all__ = ["DirectLog", "ensure_topics", "memory_log", "transactional_id"]
 

@@ -1,7 +1,4 @@
-"""Open the log's writer, and first of all end what Kafka left open.
-
-Kafka may forget to tell partitions how a transaction ended (`include.log.transaction_end`). Whoever goes on without a
-look would read a checkpoint that is older than what was committed, write it again, and commit both.
+"""Open the writer of a source's topics, and first of all end what Kafka left open there (`log.unended`).
 
 A group of capture is one transaction, and its resolved record speaks for all of it. So it was committed, if that record
 is seen while rows before it are not, or if rows are seen that no resolved record speaks for. Otherwise nobody has seen
@@ -10,26 +7,17 @@ anything of it: it is aborted, and read from the source again.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Collection, Mapping
-from typing import Final
 
 from include.clock import Clock
-from include.errors import LyrebirdError, Terminal
 from include.log.ports import LogReader, LogWriter, TopicAdmin
 from include.log.resolved import Ends
 from include.log.topics import source_requests, source_resolved
+from include.log.unended import Place, open_ended
 from include.source.checkpoint import Checkpoint, read_checkpoint
 from include.source.log_ports import LogPorts
 
-__all__ = ["open_writer", "own_topics", "unended", "was_committed"]
-
-_LOG: Final = logging.getLogger(__name__)
-_PATIENCE_S: Final = 1.0
-_EVERY_S: Final = 0.1
-# What is ended may be forgotten again, if Kafka starts again meanwhile.
-_TRIES: Final = 4
-_Place = tuple[str, int]
+__all__ = ["open_writer", "own_topics", "was_committed"]
 
 
 def open_writer(name: str, ports: LogPorts, clock: Clock) -> tuple[LogWriter, Checkpoint]:
@@ -38,29 +26,27 @@ def open_writer(name: str, ports: LogPorts, clock: Clock) -> tuple[LogWriter, Ch
     Raises:
         Terminal: a transaction of some other producer is open there.
     """
-    resolved, left = source_resolved(name), dict[_Place, int]()
-    for _ in range(_TRIES):
-        writer = ports.writer()
-        try:
-            # Only after the fence: now the topics' ends cannot move under us.
-            found, topics = read_checkpoint(ports.reader, resolved), own_topics(name, ports.admin)
-            left = unended(ports.reader, topics, clock)
-            if not left:
-                return writer, found
-            commit = _was_committed(left, found.ends, [topic for topic in topics if topic != resolved], ports.reader)
-        except BaseException:
-            writer.close()
-            raise
-        writer.close()
-        _LOG.warning(
-            "Kafka left a transaction of %s open in %d partitions (first: %s): %s",
-            name,
-            len(left),
-            min(left),
-            "it is committed now, as a part of it was" if commit else "it is aborted now, and read again",
-        )
-        ports.finish(left, commit)
-    raise _foreign(name, left)
+    resolved, read = source_resolved(name), list[Checkpoint]()
+
+    def topics() -> list[str]:
+        # Only after the fence: now the topics' ends cannot move under us.
+        read[:] = [read_checkpoint(ports.reader, resolved)]
+        return own_topics(name, ports.admin)
+
+    def committed(left: Mapping[Place, int]) -> bool:
+        others = [topic for topic in own_topics(name, ports.admin) if topic != resolved]
+        return _was_committed(left, read[0].ends, others, ports.reader)
+
+    writer = open_ended(
+        name,
+        writer=ports.writer,
+        topics=topics,
+        was_committed=committed,
+        finish=ports.finish,
+        reader=ports.reader,
+        clock=clock,
+    )
+    return writer, read[0]
 
 
 def own_topics(name: str, admin: TopicAdmin) -> list[str]:
@@ -70,22 +56,10 @@ def own_topics(name: str, admin: TopicAdmin) -> list[str]:
     return [topic for topic in admin.names() if topic.startswith(stem) and topic != asked]
 
 
-def unended(
-    reader: LogReader, topics: Collection[str], clock: Clock, patience_s: float = _PATIENCE_S
-) -> dict[_Place, int]:
-    """(topic, partition) → last stable offset, of those that are not told of an end within `patience_s`."""
-    until_s = clock.monotonic_s() + patience_s
-    while True:
-        found = reader.unended(topics)
-        if not found or clock.monotonic_s() >= until_s:
-            return found
-        clock.sleep(_EVERY_S)
-
-
 def was_committed(
-    left: Mapping[_Place, int],
+    left: Mapping[Place, int],
     ends: Ends,
-    stable: Mapping[_Place, int],
+    stable: Mapping[Place, int],
     is_read: Callable[[str, int, int, int], bool],
 ) -> bool:
     """Whether the transaction that has no end in `left` was committed.
@@ -101,7 +75,7 @@ def was_committed(
     return any(is_read(*place, ends.get(place, 0), offset) for place, offset in stable.items())
 
 
-def _was_committed(left: Mapping[_Place, int], ends: Ends, topics: Collection[str], reader: LogReader) -> bool:
+def _was_committed(left: Mapping[Place, int], ends: Ends, topics: Collection[str], reader: LogReader) -> bool:
     begins = {(topic, p): begin for topic in topics for p, begin in reader.begin_offsets(topic).items()}
     stable = {(topic, p): end for topic in topics for p, end in reader.end_offsets(topic).items()}
 
@@ -110,16 +84,3 @@ def _was_committed(left: Mapping[_Place, int], ends: Ends, topics: Collection[st
         return any(True for _ in reader.read(topic, partition, first, end))
 
     return was_committed(left, ends, stable, is_read)
-
-
-def _foreign(name: str, left: Mapping[_Place, int]) -> LyrebirdError:
-    (topic, partition), offset = min(left.items())
-    return Terminal(
-        "a transaction of another producer is open in a topic of this source",
-        source=name,
-        topic=topic,
-        partition=partition,
-        offset=offset,
-        partitions=len(left),
-        fix="See who writes there (`kafka-transactions.sh describe-producers`), end that, and start capture again.",
-    )

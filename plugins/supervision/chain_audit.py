@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from include.audit.chain_run_params import ChainAuditRun, verdict_of
-from include.settings.environment import state_folder
+from supervision.audit_tasks import begin_run
 from supervision.refusing import GaveUp
 
 __all__ = ["check_chain_audit", "judge_chain_audit"]
@@ -19,11 +19,7 @@ def check_chain_audit(
 ) -> dict[str, Any]:
     """The audit's command, and where its report will be."""
     asked = ChainAuditRun.from_params(params or {}, groups)
-    folder = state_folder() / "audit" / "chain"
-    folder.mkdir(parents=True, exist_ok=True)
-    report = folder / f"{''.join(c if c.isalnum() or c in '-_.' else '_' for c in run_id or '')}.json"
-    # A run that is repeated must not be judged by the report of its earlier try.
-    report.unlink(missing_ok=True)
+    report = begin_run("chain", run_id).report(run_id or "")
     return {"arguments": asked.arguments(report), "report": str(report)}
 
 

@@ -6,29 +6,25 @@ import json
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from airflow.sdk.exceptions import AirflowSkipException
 
-from include.audit.run_params import SearchAuditRun, refuse_findings
 from include.errors import Terminal, Transient
 from include.lake.backfill.run_params import BackfillRun
 from include.lake.run_params import UploadRun, due
-from include.settings.environment import PROJECT_ROOT, state_folder
+from include.settings.environment import PROJECT_ROOT
 from include.source.run_params import SnapshotRun, capture_application, refuse_unless_snapshotted
 from supervision.launch import application_environment
 from supervision.refusing import refuses
 from supervision.run_folder import run_folder
 
 __all__ = [
-    "check_audit",
     "check_backfill",
     "check_replication",
     "check_snapshot",
     "check_upload",
     "choose_snapshot",
-    "judge_audit",
     "lyrebird_argv",
     "unless_dry_run",
 ]
@@ -88,24 +84,6 @@ def check_replication(
         )
     refuse_unless_snapshotted(source, _capture_status(source))
     return {"application": application, "argv": lyrebird_argv(["capture", "run", "--source", source])}
-
-
-def check_audit(
-    audits: Sequence[str], params: Mapping[str, Any] | None = None, run_id: str | None = None
-) -> dict[str, Any]:
-    """The audit's arguments, and where its report will be."""
-    folder = state_folder() / "audit" / "search"
-    folder.mkdir(parents=True, exist_ok=True)
-    report = folder / f"{''.join(c if c.isalnum() or c in '-_.' else '_' for c in run_id or '')}.json"
-    # A run that is repeated must not be judged by the report of its earlier try.
-    report.unlink(missing_ok=True)
-    asked = SearchAuditRun.from_params(params or {}, audits)
-    return {"arguments": asked.arguments(report), "report": str(report)}
-
-
-def judge_audit(report: str) -> int:
-    """Fails the run when the audit has findings; returns the number of clean audits."""
-    return refuse_findings(json.loads(Path(report).read_text(encoding="utf-8")))
 
 
 def check_upload(

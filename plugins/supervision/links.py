@@ -1,4 +1,4 @@
-"""Links from a task to the log of the application that it keeps running."""
+"""Links from a task to the log of the application that it keeps running, and to what its audit has found."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from airflow.sdk import BaseOperatorLink
 if TYPE_CHECKING:
     from airflow.sdk.types import TaskInstanceKey
 
-__all__ = ["LOG_ROUTE", "ApplicationLogLink"]
+__all__ = ["LOG_ROUTE", "ApplicationLogLink", "AuditResultLink"]
 
 LOG_ROUTE = "/lyrebird"
 """Where lyrebird_plugin.py serves the pages."""
@@ -25,3 +25,15 @@ class ApplicationLogLink(BaseOperatorLink):
         """Path of the page, on Airflow's own address."""
         del ti_key
         return f"{LOG_ROUTE}/applications/{quote(str(getattr(operator, 'application', '')), safe='')}/log"
+
+
+class AuditResultLink(BaseOperatorLink):
+    """What the audit of this run has found, and the history of its kind."""
+
+    name = "Audit result"
+
+    def get_link(self, operator: Any, *, ti_key: TaskInstanceKey) -> str:
+        """Path of the page, on Airflow's own address. A DAG `audit_<kind>` has the audits of that kind."""
+        del operator
+        kind = ti_key.dag_id.removeprefix("audit_")
+        return f"{LOG_ROUTE}/audits/{quote(kind, safe='')}/{quote(ti_key.run_id, safe='')}"

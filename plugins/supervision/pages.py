@@ -1,4 +1,4 @@
-"""Two plain pages: which applications run here, and the end of one's log. Nothing is loaded from elsewhere."""
+"""Plain pages: which applications run here, the end of one's log, audits. Nothing is loaded from elsewhere."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ import re
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from include.clock import iso
 from include.settings.environment import state_folder
+from supervision.audit_pages import add_audit_pages
 from supervision.decisions import incidents
+from supervision.page_frame import framed, time_text
 from supervision.run_folder import RunFolder, run_folder
 
 if TYPE_CHECKING:
@@ -21,18 +22,6 @@ __all__ = ["application_pages", "applications_page", "log_page"]
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,100}")
 _LINES = 2000
 _NOTHING: tuple[Any, ...] = (None, "", [], {})
-_FRAME = """\
-<!doctype html>
-<html lang="en"><meta charset="utf-8"><meta http-equiv="refresh" content="5"><title>{title}</title>
-<style>
-body{{font:14px system-ui,sans-serif;margin:1.5em;color-scheme:light dark}}
-pre{{font-size:12px;white-space:pre-wrap}}
-td,th{{text-align:left;padding:.3em 1em .3em 0;vertical-align:top}}
-td:nth-child(-n+3){{white-space:nowrap}}
-.incident td{{padding-left:1.5em;color:light-dark(#a11,#f88);white-space:normal}}
-.told{{display:inline-block;margin-right:1.2em}}.told b{{font-weight:normal;opacity:.6}}
-</style>
-<h1>{title}</h1>{body}</html>"""
 
 
 def application_pages() -> FastAPI:
@@ -54,6 +43,7 @@ def application_pages() -> FastAPI:
             raise HTTPException(404, "no such application on this host")
         return log_page(name)
 
+    add_audit_pages(pages)
     return pages
 
 
@@ -64,24 +54,20 @@ def applications_page() -> str:
     rows = "".join(_row(name, run_folder(name)) for name in names if _NAME.fullmatch(name))
     head = "<tr><th>application<th>state<th>since<th>held by<th>last report</tr>"
     body = f"<table>{head}{rows}</table>" if rows else "<p>Nothing has been started on this host yet.</p>"
-    return _FRAME.format(title="Applications", body=body)
+    return framed("Applications", body)
 
 
 def log_page(name: str) -> str:
     """The last lines of one application's log."""
     lines = run_folder(name).log_tail(_LINES)
     body = f"<table>{_row(name, run_folder(name))}</table><pre>{html.escape(chr(10).join(lines))}</pre>"
-    return _FRAME.format(title=html.escape(name), body=body)
-
-
-def _time(us: int) -> str:
-    return f"{iso(us)[:19].replace('T', ' ')} UTC"
+    return framed(name, body)
 
 
 def _told(key: str, value: object) -> str:
     """One field of a report as people read it: times with their zone, no braces."""
     if key.endswith("_us") and isinstance(value, int):
-        key, value = key.removesuffix("_us"), _time(value)
+        key, value = key.removesuffix("_us"), time_text(value)
     elif isinstance(value, dict):
         value = ", ".join(f"{name} {each}" for name, each in value.items() if each is not None)
     return f'<span class="told"><b>{html.escape(key)}</b> {html.escape(str(value))}</span>'
@@ -113,7 +99,7 @@ def _row(name: str, folder: RunFolder) -> str:
     cells = (
         f'<a href="/lyrebird/applications/{name}/log">{html.escape(name)}</a>',
         html.escape(state),
-        _time(seen.run.started_us) if seen.run else "",
+        time_text(seen.run.started_us) if seen.run else "",
         _owner(seen.run.owner) if seen.run else "",
         " ".join(_told(key, value) for key, value in report.items() if key != "incidents" and value not in _NOTHING),
     )

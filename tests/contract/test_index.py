@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from include.errors import Terminal, Transient
-from include.index.bulk import BulkAnswer, document_line
+from include.index.bulk import BulkAnswer, document_line, line_bytes
 from include.index.definition import IndexDefinition
 from include.index.elasticsearch import ElasticsearchIndex
 from include.index.identity import Identity
@@ -52,7 +52,9 @@ def world(request: pytest.FixtureRequest, unique: str) -> Iterator[World]:
     try:
         yield World(index, unique)
     finally:
-        index.client.indices.delete(index=[f"{unique}-v1", f"{unique}-notes"], ignore_unavailable=True)
+        index.client.indices.delete(
+            index=[f"{unique}-v1", f"{unique}-notes", f"{unique}-many"], ignore_unavailable=True
+        )
         index.close()
 
 
@@ -142,6 +144,52 @@ def test_many_documents_are_read_at_once_with_their_metadata(world: World) -> No
     assert len(found) == 1201
     assert found["gone"].deleted
     assert "order" not in found["0"].source
+
+
+def of_topic(index: SearchIndex, name: str, *documents: tuple[str, int, bool, str | None]) -> list[tuple[int, str]]:
+    """Write (id, version, deleted, routing) as a topic's documents, also over equal versions."""
+    lines = b""
+    for doc_id, version, deleted, routing in documents:
+        said = {"doc_id": doc_id, "topic": "t", "version": version, "deleted": deleted, "partition": 0, "offset": 1}
+        metadata = json.dumps(said).encode()
+        body = None if deleted else b"{}"
+        lines += line_bytes(doc_id, version, b'"order"', body, metadata, routing=routing, same=True)
+    answer = index.bulk(name, lines)
+    assert answer.items is not None
+    return [(item.status, item.type) for item in answer.items]
+
+
+def test_an_equal_version_is_written_again_where_that_is_asked_for_and_an_older_one_is_not(world: World) -> None:
+    assert of_topic(world.index, world.name, ("1", 5, False, None)) == [(201, "")]
+    stale = (409, "version_conflict_engine_exception")
+    assert of_topic(world.index, world.name, ("1", 5, True, None), ("1", 4, False, None)) == [(200, ""), stale]
+
+
+def test_living_documents_below_a_version_are_found_with_where_they_came_from(world: World) -> None:
+    of_topic(world.index, world.name, *((f"k{n}", n, n == 2, None) for n in range(1, 8)))
+    world.index.refresh(world.name)
+    found = world.index.living_below(world.name, "t", 5, 100)
+    assert {each.doc_id for each in found} == {"k1", "k3", "k4"}
+    assert {each.source["metadata"]["offset"] for each in found} == {1}
+    assert all("order" not in each.source for each in found)
+    assert len(world.index.living_below(world.name, "t", 5, 2)) == 2
+    assert world.index.living_below(world.name, "other", 5, 100) == []
+
+
+def test_all_copies_of_a_document_are_found_whatever_shard_their_routing_chose(world: World) -> None:
+    name = f"{world.alias}-many"
+    # Enough shards that some of so many routings differ; the double keeps one for each routing.
+    world.index.create(name, {"settings": {"number_of_shards": 4, "number_of_replicas": 0}, "mappings": MAPPING})
+    of_topic(world.index, name, *(("1", n, n == 9, f"r{n}") for n in range(1, 10)), ("2", 1, False, None))
+    world.index.refresh(name)
+    found = world.index.copies(name, "t", ["1", "none"])
+    assert len(found) > 1
+    assert {each.doc_id for each in found} == {"1"}
+    assert all(each.routing == f"r{each.version}" for each in found)
+    newest = max(found, key=lambda each: each.version)
+    assert (newest.version, newest.deleted) == (9, True)
+    assert [each.routing for each in world.index.copies(name, "t", ["2"])] == [None]
+    assert world.index.copies(name, "other", ["1"]) == []
 
 
 def test_a_note_is_written_over_its_last_version_only(world: World) -> None:

@@ -92,6 +92,25 @@ def test_a_tables_key_and_envelope_survive_the_registry(registry: SchemaRegistry
     assert Decoder(registry.schema)(Encoder(key_id, key)({"id": 7})) == {"id": 7}
 
 
+def test_a_schema_tells_its_language(registry: SchemaRegistry, unique: str) -> None:
+    shape = {"type": "object", "properties": {"id": {"type": "integer"}}}
+    found = registry.register(f"{unique}-value", shape, language="JSON")
+    assert registry.language(found) == "JSON"
+    assert registry.schema(found) == shape
+    assert registry.language(registry.register(f"{unique}-key", record(ID))) == "AVRO"
+    with pytest.raises(InvalidRecord):
+        registry.language(99_999_999)
+
+
+def test_the_newest_schema_of_a_subject_is_the_one_registered_last(registry: SchemaRegistry, unique: str) -> None:
+    subject = f"{unique}-value"
+    assert registry.newest(subject) is None
+    registry.register(subject, record(ID))
+    newer = registry.register(subject, record(ID, NOTE))
+    assert registry.newest(subject) == newer
+    assert registry.newest(f"{unique}-key") is None
+
+
 def test_an_id_that_nobody_registered_is_an_invalid_record(registry: SchemaRegistry) -> None:
     with pytest.raises(InvalidRecord, match="99999999"):
         registry.schema(99_999_999)

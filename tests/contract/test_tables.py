@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from include.document.definition import Database as Server
+from include.document.database import Database as Server
 from include.document.mysql import MysqlTables
 from include.document.tables import MemoryTables, SourceTables
 from include.errors import Terminal, Transient

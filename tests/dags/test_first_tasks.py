@@ -7,7 +7,6 @@ import json
 import os
 import re
 from collections.abc import Iterator
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -17,7 +16,7 @@ from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 from include.errors import Terminal, Transient
 from supervision import first_tasks
 from supervision.command import LyrebirdOperator
-from supervision.first_tasks import check_audit, check_replication, check_snapshot, judge_audit
+from supervision.first_tasks import check_replication, check_snapshot
 from supervision.pages import application_pages, applications_page, log_page
 from supervision.refusing import refusing
 from supervision.run_folder import RunFolder, run_folder
@@ -82,16 +81,6 @@ def test_a_cleared_run_may_find_its_own_capture_running(source: str, running: Ru
     run = json.loads((running.path / "run.json").read_text())
     (running.path / "run.json").write_text(json.dumps({**run, "owner": "source_replicate|r1|capture|-1"}))
     assert check_replication({"source": source}, run_id="r1", dag=DAG)["application"] == f"capture-{source}"
-
-
-def test_an_audit_is_judged_by_its_own_report_only() -> None:
-    plan = check_audit(["orders"], {"audits": []}, run_id="manual__2026-11-02T00:00:00+00:00")
-    report = Path(plan["report"])
-    report.write_text(json.dumps({"audits": {"orders": {"findings": 3}}}))
-    with pytest.raises(AirflowFailException, match=r"3 findings.*lyrebird audit search orders"):
-        refusing(judge_audit)(plan["report"])
-    assert check_audit(["orders"], {"audits": []}, run_id="manual__2026-11-02T00:00:00+00:00") == plan
-    assert not report.exists()
 
 
 def test_a_command_that_fails_gives_its_own_last_line() -> None:

@@ -15,7 +15,7 @@ from click.testing import CliRunner
 
 from include.cli.documents import command
 from include.document.assembler import Assembler
-from include.document.definition import Database as Server
+from include.document.database import Database as Server
 from include.document.definition import DocumentDefinition
 from include.document.mysql import MysqlTables
 from include.document.schema import body_avro
@@ -154,6 +154,13 @@ def test_the_command_prints_one_document_with_its_sources(
     printed = orjson.loads(answer.stdout)
     assert printed["document"] == expected[order_id]
     assert {source["table"] for source in printed["sources"]} >= {"orders", "order_lines", "partners", "verticals"}
+    alone = CliRunner().invoke(command, ["assemble", "--key", str(order_id)])
+    assert alone.exit_code == 0, alone.output
+    assert orjson.loads(alone.stdout) == expected[order_id], "one topic needs no name"
+    assert "lines: order_lines where order_row_id=" in alone.stderr
+    text = CliRunner().invoke(command, ["assemble", "--key", "pizza"])
+    assert "no key of these documents" in str(text.exception)
+    assert "Give an integer." in str(text.exception)
     gone = CliRunner().invoke(command, ["assemble", "--topic", "assembled_order", "--key", "999999", "--json"])
     assert "the database has no row of it" in str(gone.exception)
     wrong = CliRunner().invoke(command, ["assemble", "--topic", "orders", "--key", "1"])

@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 from include.cli.documents import command
 from include.clock import SystemClock
 from include.document import stream
-from include.document.definition import Database as Server
+from include.document.database import Database as Server
 from include.document.mysql import MysqlTables
 from include.index.body import plain
 from include.local.shop.connection import ShopServer

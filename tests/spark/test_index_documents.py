@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import threading
 import time
@@ -14,12 +15,14 @@ import pytest
 from pyspark.sql import SparkSession
 
 from include.audit.definition import search_audit
-from include.audit.platform import audit_on_servers
+from include.audit.platform import server_sides
+from include.audit.search import Mode, audit_search
 from include.audit.stream import expected_by_spark
 from include.clock import SystemClock
 from include.errors import Fenced, Terminal
 from include.index.definition import index_named, mapping_of
 from include.index.elasticsearch import ElasticsearchIndex
+from include.index.fed import change_fed
 from include.index.mapping import creation
 from include.index.progress import Progress, read_progress
 from include.index.stream import build
@@ -33,7 +36,7 @@ from include.metrics.exporter import Metrics
 from include.metrics.progress import RunFolder
 from include.settings.connections import Elasticsearch
 from include.settings.deployment import Deployment
-from tests.document_topic import MAPPING, DocumentTopic
+from tests.document_topic import MAPPING, VALUE, DocumentTopic
 
 DEPLOYMENT = """
 cluster: {{name: local, type: test}}
@@ -41,7 +44,13 @@ kafka: {{bootstrap: "{kafka}"}}
 registry: {{url: "{registry}"}}
 elasticsearch: {{url: "{elasticsearch}"}}
 indexes:
-  {name}: {{application: index_{name}, topic: {name}, entity: order, mapping: mapping.json, refresh_interval: 100ms}}
+  {name}:
+    application: index_{name}
+    topic: {name}
+    entity: order
+    mapping: mapping.json
+    coerced: [order.note]
+    refresh_interval: 100ms
 audits:
   {name}: {{index: {name}}}
 """
@@ -59,31 +68,32 @@ class Indexer:
     name: str
     runs: int = 0
 
-    def run(self) -> None:
-        """Run until the topic and its resolved topic are indexed to their ends."""
+    def run(self, *generations: int) -> None:
+        """Run until the topic and its resolved topic are indexed to their ends, in each of the generations."""
         self.runs += 1
         folder = RunFolder(self.folder / f"run-{self.runs}", SystemClock())
         folder.path.mkdir()
         metrics = Metrics(self.name)
         prepared = build(self.spark, self.deployment, f"index_{self.name}", run_folder=folder, metrics=metrics)
-        stopper = threading.Thread(target=self._stop_when_done, args=(folder,))
+        stopper = threading.Thread(target=self._stop_when_done, args=(folder, generations or (1,)))
         stopper.start()
         try:
-            run(
-                prepared.rows,
-                prepared.indexing.on_batch,
-                application=f"index_{self.name}",
-                run_folder=folder,
-                metrics=metrics,
-                trigger_s=0.1,
-                keep_session=True,
-            )
+            with prepared.indexing.beside():
+                run(
+                    prepared.rows,
+                    prepared.indexing.on_batch,
+                    application=f"index_{self.name}",
+                    run_folder=folder,
+                    metrics=metrics,
+                    trigger_s=0.1,
+                    keep_session=True,
+                )
         finally:
             (folder.path / "stop").touch()
             stopper.join()
 
-    def progress(self) -> Progress:
-        info = self.index.describe(f"{self.name}-v1")
+    def progress(self, generation: int = 1) -> Progress:
+        info = self.index.describe(f"{self.name}-v{generation}")
         assert info is not None
         return read_progress(self.index, info, self.name) or Progress(self.name)
 
@@ -96,13 +106,13 @@ class Indexer:
         (end,) = self.reader.end_offsets(topic).values()
         return [DeadLetter.parse(record) for record in self.reader.read(topic, 0, 0, end)]
 
-    def _stop_when_done(self, folder: RunFolder) -> None:
+    def _stop_when_done(self, folder: RunFolder, generations: tuple[int, ...]) -> None:
         until = time.monotonic() + 90
         ends = self.reader.end_offsets(self.name)
         resolved = self.reader.end_offsets(topics.resolved(self.name))
         while time.monotonic() < until and not folder.stop_requested():
-            now = self.progress()
-            if now.acked == ends and now.resolved_acked == resolved:
+            now = [self.progress(generation) for generation in generations]
+            if all(each.acked == ends and each.resolved_acked == resolved for each in now):
                 break
             time.sleep(0.2)
         (folder.path / "stop").touch()
@@ -183,6 +193,48 @@ def test_an_index_without_progress_is_read_again_from_the_beginning_and_no_dead_
     assert len(indexer.dead()) == 1
 
 
+def test_a_new_column_is_in_the_mapping_before_its_documents_and_a_type_that_does_not_fit_stops_the_stage(
+    topic: DocumentTopic, indexer: Indexer
+) -> None:
+    topic.put(1)
+    city = {"name": "city", "type": ["null", "string"], "default": None}
+    topic.write_as({**VALUE, "fields": [*VALUE["fields"], city]})
+    topic.put(2, city="Rome")
+    topic.resolve()
+    indexer.run()
+    assert indexer.document(2)["order"]["city"] == "Rome"
+    assert indexer.dead() == []
+    info = indexer.index.describe(f"{topic.name}-v1")
+    assert info is not None
+    assert info.mapping["properties"]["order"]["properties"]["city"]["fields"]["keyword"]["type"] == "keyword"
+
+    topic.write_as({**VALUE, "fields": [*VALUE["fields"][:2], {"name": "total_price", "type": "boolean"}]})
+    topic.put(3, total_price=True)
+    topic.resolve()
+    told = rf"{topic.name}.*order\.total_price: boolean into double.*lyrebird index rebuild {topic.name}"
+    with pytest.raises(Terminal, match=told):
+        indexer.run()
+    assert indexer.document(3) is None
+    assert indexer.dead() == []
+
+
+def test_a_generation_that_is_made_beside_the_serving_one_catches_up_without_a_new_record(
+    topic: DocumentTopic, indexer: Indexer
+) -> None:
+    topic.write([(n, {"state": "completed"}) for n in range(1, 20)])
+    topic.delete(4)
+    topic.resolve()
+    indexer.run()
+    indexer.index.create(f"{topic.name}-v2", {"mappings": MAPPING})
+    change_fed(indexer.index, topic.name, add=[2])
+    indexer.run(1, 2)
+    for n in range(1, 20):
+        one, two = (indexer.index.get(f"{topic.name}-v{generation}", str(n)) for generation in (1, 2))
+        assert one == two
+    assert indexer.progress(2).searchable == indexer.progress(1).acked
+    indexer.index.client.indices.delete(index=f"{topic.name}-v2")
+
+
 def test_an_index_that_is_lost_or_was_never_made_ends_the_application_with_the_command_to_run(
     topic: DocumentTopic, indexer: Indexer
 ) -> None:
@@ -214,20 +266,21 @@ def test_a_second_application_for_the_same_index_fences_the_first(
         )
 
 
-def test_spark_expects_the_same_keys_as_one_process_and_the_audit_agrees(
-    topic: DocumentTopic, indexer: Indexer, kafka: str, registry_url: str
+@pytest.mark.parametrize("mode", ["digest", "bisect"])
+def test_spark_expects_the_same_as_one_process_and_the_audit_agrees(
+    topic: DocumentTopic, indexer: Indexer, mode: Mode
 ) -> None:
     topic.write([(n, {"state": "completed"}) for n in range(1, 30)])
     topic.delete(7)
     topic.resolve()
     indexer.run()
+    indexer.index.client.delete(index=f"{topic.name}-v1", id="9")
     spec = search_audit(indexer.deployment, topic.name)
-    alone = audit_on_servers(indexer.deployment, spec)
-    by_spark = audit_on_servers(
-        indexer.deployment,
-        spec,
-        lambda window: expected_by_spark(indexer.spark, kafka, registry_url, topic.name, window, {}),
-    )
-    assert alone.clean
-    assert by_spark.clean
+    with server_sides(indexer.deployment) as sides:
+        alone = audit_search(spec, sides, mode=mode)
+    folding = functools.partial(expected_by_spark, indexer.spark, indexer.deployment)
+    with server_sides(indexer.deployment, folding) as sides:
+        by_spark = audit_search(spec, sides, mode=mode)
+    assert alone.missing == by_spark.missing == ("9",)
+    assert alone.findings == by_spark.findings == 1
     assert alone.expected == by_spark.expected == 28

@@ -1,4 +1,6 @@
-"""Builds row decoders and event loop beside their source: `python include/source/native/build.py [FOLDER]`.
+"""Builds what is compiled, beside its source or all in one folder: `python include/source/native/build.py [FOLDER]`.
+
+That is row decoders, event loop, and the index's writer of JSON.
 
 Needs nothing but the standard library and Cython. Never an error: where they cannot be built, the Python ones do the
 same work more slowly, and one line says so.
@@ -18,22 +20,27 @@ from typing import Final
 
 __all__ = ["build"]
 
-SOURCES: Final = tuple(Path(__file__).with_name(f"{name}.pyx") for name in ("_decoder", "_events"))
+_OWN: Final = Path(__file__).parent
+_INDEX: Final = _OWN.parents[1] / "index" / "native"
+SOURCES: Final = (_OWN / "_decoder.pyx", _OWN / "_events.pyx", _INDEX / "_avro_json.pyx")
 _FLAGS: Final = ("-O3", "-fwrapv", "-fPIC", "-fvisibility=hidden", "-DNDEBUG", "-w")
 
 
-def build(folder: Path) -> str:
-    """Build into `folder`; returns a line for a person. An older library is replaced in one step, or goes."""
+def build(folder: Path | None = None) -> str:
+    """Build into `folder`, or each beside its source; returns a line for a person.
+
+    An older library is replaced in one step, or goes.
+    """
     why_not = ""
     for source in SOURCES:
-        target = folder / f"{source.stem}{sysconfig.get_config_var('EXT_SUFFIX')}"
+        target = (folder or source.parent) / f"{source.stem}{sysconfig.get_config_var('EXT_SUFFIX')}"
         # Of one that fails the others do not stand there from another time.
         why_not = why_not or _made(source, target)
         if why_not:
             target.unlink(missing_ok=True)
     if not why_not:
-        return f"compiled row decoders and event loop: {folder}"
-    return f"note: the slower pure Python row decoders will be used: {why_not}; then `make setup`."
+        return f"compiled row decoders, event loop and JSON writer: {folder or _OWN.parents[1]}"
+    return f"note: the slower pure Python row decoders and JSON writer will be used: {why_not}; then `make setup`."
 
 
 def _made(source: Path, target: Path) -> str:
@@ -70,7 +77,7 @@ def _compiler() -> list[str] | None:
 
 def main() -> None:
     """Build, and say what came of it."""
-    sys.stdout.write(build(Path(sys.argv[1]) if len(sys.argv) > 1 else SOURCES[0].parent) + "\n")
+    sys.stdout.write(build(Path(sys.argv[1]) if len(sys.argv) > 1 else None) + "\n")
 
 
 if __name__ == "__main__":

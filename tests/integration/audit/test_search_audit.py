@@ -1,4 +1,4 @@
-"""The search audit on a real index: what was deleted behind everyone's back is named, with few requests."""
+"""The search audit on a real index: what was spoilt behind everyone's back is named, with few requests."""
 
 from __future__ import annotations
 
@@ -6,114 +6,115 @@ from collections.abc import Iterator
 
 import pytest
 
-from include.audit.definition import SearchAuditSpec
-from include.audit.elasticsearch import ElasticsearchView
-from include.audit.expected import fold, records_below
-from include.audit.report import SearchReport
-from include.audit.search import audit_search
-from include.clock import ManualClock, SystemClock
-from include.index.definition import IndexDefinition
-from include.index.delivery import Delivery
-from include.index.elasticsearch import ElasticsearchIndex
-from include.index.mapping import creation
-from include.index.metadata import Origin
-from include.index.progress import Progress, ProgressKeeper
-from include.index.task import IndexTask
-from include.log.memory import MemoryLog, MemoryRegistry
-from include.record.codec import Decoder
-from include.settings.connections import Elasticsearch
-from tests.document_topic import MAPPING, DocumentTopic
+from include.audit.search import Mode
+from tests.audit_proof import RealWorld, prove
 
-ORDERS = 500
-
-
-class World:
-    """500 orders in a topic and, by the indexer's own task, in a real index."""
-
-    def __init__(self, index: ElasticsearchIndex, name: str) -> None:
-        self.index, self.name = index, f"{name}-v1"
-        self.log, self.registry = MemoryLog(), MemoryRegistry()
-        self.decode = Decoder(self.registry.schema)
-        self.definition = IndexDefinition(application="a", topic="docs", entity="order", mapping="m.json")
-        self.alias = name
-        info = index.create(self.name, creation(name, self.definition, MAPPING))
-        self.topic = DocumentTopic("docs", self.log.admin(), self.log.writer("w"), self.registry, partitions=4)
-        self.topic.write([(n, {"state": "completed"}) for n in range(1, ORDERS + 1)])
-        for n in range(1, 20):
-            self.topic.put(n, state="cancelled")
-        reader = self.log.reader()
-        self.ends = reader.end_offsets("docs")
-        task = IndexTask(
-            origin=Origin("c", "t", "docs", 1),
-            entity="order",
-            decode=self.decode,
-            delivery=Delivery(
-                lambda data: index.bulk(self.name, data),
-                SystemClock(),
-                index=self.name,
-                bulk_bytes=100_000,
-                patience_s=30,
-            ),
-            window_bytes=50_000,
-        )
-        outcome = task.run(r for p, end in self.ends.items() for r in reader.read("docs", p, 0, end))
-        assert outcome.counts["indexed"] >= ORDERS
-        described = self.log.admin().describe("docs")
-        assert described is not None
-        keeper = ProgressKeeper(index, info, "docs", "test", ManualClock())
-        keeper.claim()
-        keeper.save(Progress("docs", topic_ids={"docs": described.topic_id}, acked=self.ends))
-
-    def audit(self) -> SearchReport:
-        return audit_search(
-            SearchAuditSpec(name="docs", alias=self.alias, index=self.definition),
-            index=self.index,
-            view=lambda name, window: ElasticsearchView(self.index, name, "docs", window),
-            expected=lambda window: fold(records_below(self.log.reader(), "docs", window), self.decode),
-            admin=self.log.admin(),
-            reader=self.log.reader(),
-            clock=ManualClock(),
-        )
+ORDERS = 2_000
 
 
 @pytest.fixture
-def world(elasticsearch_url: str, unique: str) -> Iterator[World]:
-    index = ElasticsearchIndex(Elasticsearch(url=elasticsearch_url))
-    yield World(index, unique)
-    index.client.indices.delete(index=f"{unique}-v1", ignore_unavailable=True)
-    index.close()
+def world(elasticsearch_url: str, unique: str) -> Iterator[RealWorld]:
+    found = RealWorld(elasticsearch_url, unique)
+    try:
+        found.topic.write([(n, {"state": "completed"}) for n in range(1, ORDERS + 1)])
+        for n in range(1, 20):
+            found.topic.put(n, state="cancelled")
+        found.catch_up()
+        yield found
+    finally:
+        found.close()
 
 
-def test_a_whole_index_is_clean(world: World) -> None:
-    report = world.audit()
-    assert report.clean
-    assert (report.expected, report.indexed) == (ORDERS, ORDERS)
-
-
-def test_seven_deleted_documents_of_five_hundred_are_named_with_few_requests(world: World) -> None:
+@pytest.mark.parametrize("mode", ["bisect", "digest"])
+def test_missing_documents_are_named_with_few_requests(world: RealWorld, mode: Mode) -> None:
+    assert world.audit(mode).clean
     gone = ["3", "70", "71", "72", "250", "499", "500"]
     for key in gone:
-        world.index.client.delete(index=world.name, id=key)
-    report = world.audit()
+        world.lose(key)
+    report = world.audit(mode)
     assert sorted(report.missing) == sorted(gone)
-    assert report.extra == ()
-    assert report.requests <= 6
+    assert report.extra == report.stale == report.altered == ()
+    assert (report.expected, report.indexed) == (ORDERS, ORDERS - len(gone))
+    assert report.requests <= (5 if mode == "digest" else 6)
     assert report.listed < 50
+    assert report.received_bytes > 0
 
 
-def test_a_document_that_nobody_sent_is_extra(world: World) -> None:
-    source = dict(world.index.client.get(index=world.name, id="5").body["_source"])
-    source["metadata"] = {**source["metadata"], "doc_id": "5x"}
-    world.index.client.index(index=world.name, id="5x", document=source)
-    assert world.audit().extra == ("5x",)
+def test_every_kind_of_fault_is_named_at_once_while_writes_go_on(world: RealWorld) -> None:
+    for n in range(100, 110):
+        world.lose(str(n))
+        world.put(f"{n}x", n)
+    world.swallowed = {str(n) for n in range(200, 210)}
+    world.topic.write([(n, {"state": "cancelled"}) for n in range(200, 210)])
+    world.catch_up()
+    for n in range(300, 310):
+        world.put(str(n), n, body={"order_id": n, "state": "forged"})
 
+    def live() -> None:
+        world.topic.write([(n, {"state": "cancelled"}) for n in range(400, 900)])
+        world.topic.delete(1)
+        world.catch_up(note=False)
 
-def test_writes_that_go_on_meanwhile_are_no_findings(world: World) -> None:
-    for n in range(30, 60):
-        source = dict(world.index.client.get(index=world.name, id=str(n)).body["_source"])
-        partition = source["metadata"]["partition"]
-        source["metadata"] = {**source["metadata"], "offset": world.ends[partition] + n}
-        world.index.client.index(index=world.name, id=str(n), document=source)
+    live()
+    world.between = live
     report = world.audit()
-    assert report.clean
-    assert report.in_flight == 30
+    assert report.by_kind == {
+        "missing": tuple(str(n) for n in range(100, 110)),
+        "extra": tuple(f"{n}x" for n in range(100, 110)),
+        "stale": tuple(str(n) for n in range(200, 210)),
+        "altered": tuple(str(n) for n in range(300, 310)),
+    }
+    assert report.in_flight == 501
+    assert report.requests <= 5
+
+
+def test_an_update_by_hand_is_named_by_the_scrub_among_what_has_changed(world: RealWorld) -> None:
+    assert world.audit(scrub="all").clean
+    for n in range(100, 105):
+        world.real.client.update(index=world.name, id=str(n), doc={"order": {"state": "forged"}})
+    world.topic.write([(n, {"state": "cancelled"}) for n in range(200, 300)])
+    world.catch_up()
+    report = world.audit()
+    assert report.by_kind == {"missing": (), "extra": (), "stale": (), "altered": tuple(map(str, range(100, 105)))}
+    assert report.scrub is not None
+    assert report.scrub["looked_at"] == 105
+    assert report.requests <= 3
+
+
+def test_everything_is_mended_and_the_next_run_is_clean_while_writes_go_on(world: RealWorld) -> None:
+    assert world.audit(scrub="all").clean
+    for n in range(100, 105):
+        world.lose(str(n))
+        world.put(f"{n}x", n)
+        world.real.client.update(index=world.name, id=str(n + 100), doc={"order": {"state": "forged"}})
+        world.put(str(n + 200), n + 200, body={"order_id": n, "state": "forged"})
+    # In one shard a copy under another routing is the same document.
+    source = world.real.client.get(index=world.name, id="700").body["_source"]
+    world.real.client.index(index=world.name, id="700", document=source, routing="elsewhere")
+
+    def live() -> None:
+        world.topic.write([(n, {"state": "cancelled"}) for n in range(1, 80)])
+        world.catch_up(note=False)
+
+    world.between = live
+    report = world.repair()
+    assert report.repaired is not None
+    found = {kind: len(keys) for kind, keys in report.repaired["found"].items()}
+    assert found == {"missing": 5, "extra": 5, "stale": 0, "altered": 11}
+    assert report.repaired["left"] == {}
+    assert report.clean, report
+    settings = world.real.client.indices.get_settings(index=world.name, name="index.gc_deletes").body
+    assert settings.get(world.name, {}).get("settings", {}) == {}
+    world.between = lambda: None
+    world.catch_up()
+    assert world.audit(scrub="all").clean
+    assert world.audit("bisect").clean
+
+
+def test_planted_faults_are_found_exactly_and_mended_under_load(elasticsearch_url: str, unique: str) -> None:
+    found = RealWorld(elasticsearch_url, unique)
+    try:
+        told = prove(found, orders=20_000, each=20, rate=500, clean_runs=3, share=0.1)
+    finally:
+        found.close()
+    assert told[0].startswith("20000 documents")

@@ -18,6 +18,7 @@ from include.settings.connections import Elasticsearch
 from tests.document_topic import MAPPING
 
 DEPLOYMENT = """
+cluster: {{name: local, type: test}}
 kafka: {{bootstrap: "{kafka}"}}
 registry: {{url: "{registry}"}}
 elasticsearch: {{url: "{elasticsearch}"}}
@@ -59,7 +60,8 @@ def test_an_index_is_created_once_and_is_as_declared(run: Run, unique: str) -> N
     assert run("index", "create", unique).output == f"{unique}-v1 created, alias {unique}\n"
     again = json.loads(run("index", "create", unique, "--json").output)
     assert (again["index"], again["created"]) == (f"{unique}-v1", False)
-    assert run("index", "check", unique).output == f"{unique}-v1 is as declared\n"
+    checked = run("index", "check", unique).output
+    assert checked == f"{unique}-v1 is as declared\n{unique} has no schema yet: nothing can be said of its documents\n"
     status = json.loads(run("index", "status", unique, "--json").output)
     assert (status["topic"], status["waiting"], status["complete"]) == (unique, 0, None)
 
@@ -72,7 +74,7 @@ def test_a_live_index_that_differs_is_told_with_the_next_step(run: Run, unique: 
     result = run("index", "check", unique)
     assert result.exit_code == 1
     assert "order.state: declared text, keyword in the index" in result.output
-    assert f"lyrebird index create {unique}" in result.output
+    assert f"next: mend mapping.json, then lyrebird index rebuild {unique}" in result.output
 
 
 def test_an_order_is_answered_or_said_not_to_be_there(run: Run, unique: str, server: ElasticsearchIndex) -> None:
@@ -88,7 +90,7 @@ def test_an_order_is_answered_or_said_not_to_be_there(run: Run, unique: str, ser
 
 
 def test_an_entity_that_no_index_holds_is_refused_with_those_that_there_are(run: Run) -> None:
-    result = run("search", "user", "7")
+    result = run("search", "invoice", "7")
     assert isinstance(result.exception, LyrebirdError)
     assert "allowed=['order']" in str(result.exception)
 

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from include.audit.bisect import Bisection, bisect
 from include.audit.key_range import KeyRange, KeySlice
 from include.audit.range_count import Seen
+from include.audit.sorted_keys import ListedKeys
 
 KEYS = [f"{n:07}" for n in range(20_000)]
 
@@ -18,6 +19,7 @@ class View:
 
     def __init__(self, ids: Sequence[str] | set[str]) -> None:
         self.requests = 0
+        self.received = 0
         self._ids = sorted(ids)
 
     def counts(self, ranges: Sequence[KeyRange]) -> list[int]:
@@ -37,7 +39,7 @@ class View:
 
 def run(keys: Sequence[str], ids: Sequence[str] | set[str]) -> tuple[Bisection, View]:
     view = View(ids)
-    return bisect(keys, view), view
+    return bisect(ListedKeys(keys), view), view
 
 
 def test_equal_sides_are_clean_after_two_requests() -> None:
@@ -99,7 +101,7 @@ def test_what_is_found_is_a_part_of_the_true_difference_and_all_of_it_unless_pai
     expected: set[str], indexed: set[str], first_fanout: int, leaf: int, fanout: int
 ) -> None:
     keys = sorted(expected)
-    found = bisect(keys, View(indexed), first_fanout=first_fanout, fanout=fanout, leaf=leaf)
+    found = bisect(ListedKeys(keys), View(indexed), first_fanout=first_fanout, fanout=fanout, leaf=leaf)
     missing, extra = expected - indexed, indexed - expected
     assert set(found.missing) <= missing
     assert set(found.extra) <= extra
@@ -113,7 +115,9 @@ def test_what_is_found_is_a_part_of_the_true_difference_and_all_of_it_unless_pai
 @given(st.lists(names, unique=True, min_size=1, max_size=30), st.integers(1, 12))
 def test_slices_of_a_split_are_the_whole_and_their_ranges_tile_it(keys: list[str], parts: int) -> None:
     keys.sort()
-    slices = KeySlice.all_of(keys).split(keys, parts)
+    whole = KeySlice.all_of(len(keys))
+    marks = whole.marks(parts)
+    slices = whole.split(marks, ListedKeys(keys).at(marks[1:-1]))
     assert [k for one in slices for k in keys[one.first : one.last]] == keys
     assert (slices[0].range.low, slices[-1].range.high) == (None, None)
     assert all(a.range.high == b.range.low for a, b in itertools.pairwise(slices))

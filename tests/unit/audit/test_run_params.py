@@ -15,6 +15,13 @@ def test_no_names_mean_all_of_them() -> None:
     assert run.arguments(Path("/r.json")) == ["--audit", "a", "--audit", "b", "--report", "/r.json"]
 
 
+def test_mode_and_repair_are_handed_on() -> None:
+    run = SearchAuditRun.from_params({"mode": "bisect", "repair": True}, ["a"])
+    assert run.arguments(Path("/r.json")) == ["--audit", "a", "--mode", "bisect", "--repair", "--report", "/r.json"]
+    with pytest.raises(SettingsError, match="bisect"):
+        SearchAuditRun.from_params({"mode": "guess"}, ["a"])
+
+
 @pytest.mark.parametrize("audits", [["c"], ["a", "a"]])
 def test_a_wrong_choice_is_refused_with_the_fix(audits: list[str]) -> None:
     with pytest.raises(SettingsError) as error:

@@ -1,153 +1,100 @@
+"""The search audit by both modes: what is wrong is named, and what live writes change is not."""
+
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
-from include.audit.definition import SearchAuditSpec
-from include.audit.expected import fold, records_below
-from include.audit.memory import MemoryView
-from include.audit.range_count import IndexView, Window
-from include.audit.report import SearchReport, together
-from include.audit.search import audit_search
-from include.clock import ManualClock
+from include.audit.report import together
+from include.audit.search import Mode
 from include.errors import Terminal
-from include.index.batch import Settlement
-from include.index.definition import IndexDefinition
-from include.index.delivery import Delivery
-from include.index.mapping import creation
 from include.index.memory import MemoryIndex
-from include.index.metadata import Origin
-from include.index.progress import ProgressKeeper
-from include.index.task import IndexTask
-from include.log import topics
-from include.log.dead_letter import DeadLetterLimit
-from include.log.memory import MemoryLog, MemoryRegistry
-from include.record.codec import Decoder
-from tests.document_topic import MAPPING, DocumentTopic
-
-NAME = "orders-v1"
-DEFINITION = IndexDefinition(application="index_orders", topic="docs", entity="order", mapping="m.json")
-SPEC = SearchAuditSpec(name="docs", alias="orders", index=DEFINITION)
-
-
-class World:
-    """A topic, an index, the indexer between them, and the audit of both."""
-
-    def __init__(self) -> None:
-        self.log, self.registry, self.index = MemoryLog(), MemoryRegistry(), MemoryIndex()
-        self.decode = Decoder(self.registry.schema)
-        self.index.create(NAME, creation("orders", DEFINITION, MAPPING))
-        self.topic = DocumentTopic("docs", self.log.admin(), self.log.writer("w"), self.registry)
-        self.log.admin().ensure(topics.document_spec(topics.dead("docs", "index_orders"), 1))
-
-    def catch_up(self) -> None:
-        """Index all that is there."""
-        info = self.index.describe(NAME)
-        assert info is not None
-        keeper = ProgressKeeper(self.index, info, "docs", "me", ManualClock())
-        reader = self.log.reader()
-        settlement = Settlement(
-            application="index_orders",
-            info=info,
-            index=self.index,
-            keeper=keeper,
-            progress=keeper.claim(),
-            writer=self.log.writer("dead"),
-            reader=reader,
-            limit=DeadLetterLimit(1.0, 100),
-            clock=ManualClock(),
-        )
-        task = IndexTask(
-            origin=Origin("c", "t", "docs", 1),
-            entity="order",
-            decode=self.decode,
-            delivery=Delivery(
-                lambda data: self.index.bulk(NAME, data), ManualClock(), index=NAME, bulk_bytes=10**6, patience_s=5
-            ),
-            window_bytes=10**6,
-        )
-        window = {
-            (topic, p): end for topic in ("docs", "docs.resolved") for p, end in reader.end_offsets(topic).items()
-        }
-        records = [r for (topic, p), end in window.items() for r in reader.read(topic, p, 0, end)]
-        described = self.log.admin().describe("docs")
-        assert described is not None
-        settlement.settle(task.run(records), window, {"docs": described.topic_id})
-
-    def audit(self, between: Callable[[], None] = lambda: None) -> SearchReport:
-        """`between` happens after the view was opened, as live writes do."""
-
-        def view(name: str, window: Window) -> IndexView:
-            found = MemoryView(self.index, name, "docs", window)
-            between()
-            return found
-
-        return audit_search(
-            SPEC,
-            index=self.index,
-            view=view,
-            expected=lambda window: fold(records_below(self.log.reader(), "docs", window), self.decode),
-            admin=self.log.admin(),
-            reader=self.log.reader(),
-            clock=ManualClock(),
-        )
+from tests.audit_world import AuditWorld
 
 
 @pytest.fixture
-def world() -> World:
-    found = World()
+def world() -> AuditWorld:
+    found = AuditWorld()
     found.topic.write([(n, {"state": "completed"}) for n in range(1, 101)])
     found.topic.delete(50)
-    found.topic.resolve()
     found.catch_up()
     return found
 
 
-def test_a_whole_copy_is_clean_and_says_up_to_where(world: World) -> None:
-    report = world.audit()
+@pytest.fixture(params=["bisect", "digest"])
+def mode(request: pytest.FixtureRequest) -> Mode:
+    found: Mode = request.param
+    return found
+
+
+def test_a_whole_copy_is_clean_and_says_up_to_where(world: AuditWorld, mode: Mode) -> None:
+    report = world.audit(mode)
     assert report.clean
     assert (report.expected, report.indexed, report.behind) == (99, 99, 0)
     assert report.position is not None
     assert report.position["gtids"] == "0-1-1"
     assert report.next_command == ""
-    assert report.lines()[0] == "audit docs: clean"
+    assert report.lines()[0] == f"audit docs ({mode}): clean"
 
 
-def test_documents_that_went_missing_are_named_by_key(world: World) -> None:
+def test_documents_that_went_missing_are_named_by_key(world: AuditWorld, mode: Mode) -> None:
     for key in ("7", "77", "99"):
-        world.index.remove(NAME, key)
-    report = world.audit()
+        world.lose(key)
+    report = world.audit(mode)
     assert set(report.missing) == {"7", "77", "99"}
-    assert report.extra == ()
+    assert (report.extra, report.stale, report.altered) == ((), (), ())
     assert "missing: 77" in report.lines()
-    assert report.lines()[-1] == "next: lyrebird documents rebuild --topic docs --key 7 --key 77 --key 99"
+    assert report.lines()[-1].startswith("next: lyrebird ")
 
 
-def test_many_findings_ask_for_the_whole_topic_and_the_report_stays_short(world: World) -> None:
+def test_many_findings_ask_for_the_whole_topic_and_the_report_stays_short(world: AuditWorld, mode: Mode) -> None:
     for n in range(1, 40):
-        world.index.remove(NAME, str(n))
-    report = world.audit()
-    assert report.next_command == "lyrebird documents rebuild --topic docs"
+        world.lose(str(n))
+    report = world.audit(mode)
     assert len([line for line in report.lines() if line.startswith("missing: ")]) == 21
     assert len(report.to_json()["missing"]) == 39
 
 
-def test_a_document_that_should_be_deleted_is_extra(world: World) -> None:
+def test_a_document_that_should_be_deleted_is_extra(world: AuditWorld, mode: Mode) -> None:
     # A copy of the index from before the delete, as a restored snapshot would bring it.
-    there = world.index.get(NAME, "50")
-    assert there is not None
-    world.index.remove(NAME, "50")
-    world.topic.version -= 1
-    line = (
-        b'{"index":{"_id":"50","version":50,"version_type":"external"}}\n'
-        b'{"order":{},"metadata":{"doc_id":"50","topic":"docs","partition":0,"offset":0,"version":50,"deleted":false}}\n'
-    )
-    world.index.bulk(NAME, line)
-    assert world.audit().extra == ("50",)
+    world.lose("50")
+    world.put("50", 50)
+    assert world.audit(mode).extra == ("50",)
 
 
-def test_writes_above_the_cut_are_no_findings(world: World) -> None:
+def test_a_document_that_nobody_sent_is_extra(world: AuditWorld, mode: Mode) -> None:
+    world.put("7x", 7)
+    assert world.audit(mode).extra == ("7x",)
+
+
+def test_a_digest_finds_missing_extra_stale_and_altered_documents_at_once(world: AuditWorld) -> None:
+    world.lose("7")
+    world.put("x", 3)
+    world.lose("8")
+    world.put("8", 2)
+    world.put("9", 9, body={"order_id": 9, "state": "forged"})
+    report = world.audit()
+    assert report.by_kind == {"missing": ("7",), "extra": ("x",), "stale": ("8",), "altered": ("9",)}
+    assert report.differing == 6
+    assert report.findings == 4
+
+
+def test_as_many_extra_as_missing_documents_in_a_range_hide_from_counts_but_not_from_the_digest(
+    world: AuditWorld,
+) -> None:
+    # More keys than the first level has ranges, and in one of them a key for another.
+    world.topic.write([(n, {"state": "completed"}) for n in range(1000, 2000)])
+    world.catch_up()
+    world.lose("1500")
+    world.put("1500x", 150)
+    assert world.audit("bisect").clean
+    found = world.audit("digest")
+    assert (found.missing, found.extra) == (("1500",), ("1500x",))
+
+
+def test_writes_above_the_cut_are_no_findings(world: AuditWorld, mode: Mode) -> None:
     def live() -> None:
         world.topic.put(1, state="cancelled")
         world.topic.delete(2)
@@ -155,59 +102,154 @@ def test_writes_above_the_cut_are_no_findings(world: World) -> None:
         world.topic.put(1000)
         world.catch_up()
 
-    report = world.audit(between=live)
+    world.between = live
+    report = world.audit(mode)
     assert report.clean
     assert report.behind == 4 + 4  # each transaction ends with a marker
 
 
-def test_documents_that_were_updated_just_before_the_view_are_in_flight_and_no_findings(world: World) -> None:
+@pytest.mark.parametrize("note", [True, False])
+def test_documents_that_were_written_just_before_the_view_are_not_judged(
+    world: AuditWorld, mode: Mode, note: bool
+) -> None:
     # The index is ahead of its progress document: bulks were acknowledged, the document not yet written.
-    info = world.index.describe(NAME)
-    assert info is not None
-    note = world.index.note("lyrebird-progress", f"{info.uuid}.docs")
-    assert note is not None
-    world.topic.put(1, state="cancelled")
-    world.topic.delete(2)
+    for n in range(1, 11):
+        world.topic.put(n, state="cancelled")
+    world.topic.delete(20)
     world.topic.put(50)
-    world.catch_up()
-    now = world.index.note("lyrebird-progress", f"{info.uuid}.docs")
-    world.index.write_note("lyrebird-progress", f"{info.uuid}.docs", note.source, now)
-    report = world.audit()
+    world.catch_up(note=note)
+    report = world.audit(mode)
     assert report.clean
-    assert report.in_flight == 2
+    if not note:
+        assert report.in_flight == (12 if mode == "digest" else 11)
 
 
-def test_records_without_a_readable_key_are_counted_and_not_judged(world: World) -> None:
+def test_faults_are_found_beside_documents_that_were_written_meanwhile(world: AuditWorld) -> None:
+    world.lose("30")
+    world.put("x", 3)
+    for n in range(1, 30):
+        world.topic.put(n, state="cancelled")
+    world.catch_up(note=False)
+    report = world.audit()
+    assert report.by_kind == {"missing": ("30",), "extra": ("x",), "stale": (), "altered": ()}
+    assert report.in_flight == 29
+
+
+def test_records_without_a_readable_key_are_counted_and_not_judged(world: AuditWorld, mode: Mode) -> None:
     world.topic.spoil(1, b"\x01", versioned=False)
     world.catch_up()
-    report = world.audit()
+    report = world.audit(mode)
     assert report.clean
     assert report.unreadable == 1
     assert any("1 records without a readable key" in line for line in report.lines())
 
 
-def test_a_document_that_was_set_aside_is_missing(world: World) -> None:
+def test_a_document_that_was_set_aside_is_missing(world: AuditWorld, mode: Mode) -> None:
     world.topic.put(200, note="no number")
+    world.topic.spoil(201, b"\x01")
     world.catch_up()
-    assert world.audit().missing == ("200",)
+    assert world.audit(mode).missing == ("200", "201")
 
 
-def test_what_cannot_be_audited_says_why_and_what_to_do() -> None:
-    world = World()
+def test_a_document_whose_newest_state_was_set_aside_is_stale(world: AuditWorld) -> None:
+    world.topic.put(1, note="no number")
+    world.topic.spoil(2, b"\x01")
+    world.catch_up()
+    assert world.audit().stale == ("1", "2")
+    assert world.audit("bisect").clean
+
+
+def test_keys_below_the_low_watermark_are_not_compared(world: AuditWorld) -> None:
+    lows = dict(world.progress().acked)
+    world.lose("7")
+    world.topic.put(300)
+    world.topic.put(301)
+    world.catch_up()
+    world.lose("300")
+    report = world.audit("bisect", since=lows)
+    assert report.missing == ("300",)
+    assert (report.expected, report.indexed) == (2, 1)
+    assert any(", from " in line for line in report.lines())
+
+
+def test_routed_documents_that_moved_meanwhile_are_no_findings(world: AuditWorld, mode: Mode) -> None:
+    routed = {name: of.model_copy(update={"routing": "state"}) for name, of in world.spec.index.topics.items()}
+    world.spec = replace(world.spec, index=world.spec.index.model_copy(update={"topics": routed}))
+    world.lose("7")
+    for n in range(20, 30):
+        world.topic.put(n, state="cancelled")
+    world.catch_up(note=False)
+    report = world.audit(mode)
+    assert (report.missing, report.extra, report.in_flight) == (("7",), (), 10)
+
+
+@pytest.mark.parametrize("first", ["bisect", "digest"])
+def test_since_the_last_clean_audit_only_newer_keys_are_compared(world: AuditWorld, first: Mode) -> None:
+    assert world.audit("bisect", since="last").expected == 99
+    assert world.audit(first).clean
+    world.lose("7")
+    world.topic.put(300)
+    world.topic.put(301)
+    world.catch_up()
+    world.lose("300")
+    # After findings it starts where it did.
+    for _ in range(2):
+        report = world.audit("bisect", since="last")
+        assert (report.missing, report.expected) == (("300",), 2)
+    assert set(world.audit("bisect").missing) == {"7", "300"}
+
+
+def test_an_audit_that_waits_judges_what_the_topic_held_at_its_start(world: AuditWorld) -> None:
+    world.topic.put(400)
+    report = world.audit(wait_s=1.0)
+    assert report.behind == 2
+    clock = world.clock
+    slept: list[float] = []
+
+    class Waiting:
+        now_us, monotonic_s = clock.now_us, clock.monotonic_s
+
+        def sleep(self, seconds: float) -> None:
+            slept.append(seconds)
+            clock.sleep(seconds)
+            world.catch_up()
+
+    world.clock = Waiting()
+    report = world.audit(wait_s=60.0)
+    assert (report.behind, report.expected, len(slept)) == (0, 100, 1)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "said"),
+    [
+        (lambda world: world.log.admin().delete("docs"), "not the one that the index was filled from"),
+        (lambda world: world.index.drop(world.name), "lyrebird index create orders"),
+    ],
+)
+def test_what_cannot_be_audited_says_why_and_what_to_do(
+    world: AuditWorld, spoil: Callable[[AuditWorld], None], said: str
+) -> None:
+    spoil(world)
+    with pytest.raises(Terminal, match=said):
+        world.audit()
+
+
+def test_a_generation_is_audited_by_its_own_name(world: AuditWorld) -> None:
+    world.lose("7")
+    world.spec = replace(world.spec, alias="orders-v1")
+    assert world.audit().missing == ("7",)
+    world.spec = replace(world.spec, alias="orders-v9")
+    with pytest.raises(Terminal, match="lyrebird index rebuild orders"):
+        world.audit()
+
+
+def test_an_index_that_nothing_was_written_to_cannot_be_audited() -> None:
     with pytest.raises(Terminal, match=r"nothing was indexed yet.*index_orders"):
-        world.audit()
-    world.topic.put(1)
-    world.catch_up()
-    world.log.admin().delete("docs")
-    with pytest.raises(Terminal, match="not the one that the index was filled from"):
-        world.audit()
-    world.index.drop(NAME)
-    with pytest.raises(Terminal, match="lyrebird index create orders"):
-        world.audit()
+        AuditWorld(MemoryIndex()).audit()
 
 
-def test_reports_together_tell_the_findings_of_each_audit(world: World) -> None:
-    world.index.remove(NAME, "7")
+def test_reports_together_tell_the_findings_of_each_audit(world: AuditWorld) -> None:
+    world.lose("7")
     found = together([world.audit()])
     assert found["audits"]["docs"]["findings"] == 1
     assert found["audits"]["docs"]["missing"] == ("7",)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from include.cli.check import check
-from include.errors import SettingsError
+from include.errors import SettingsError, Terminal
 from include.settings.deployment import Deployment
 from include.settings.environment import PROJECT_ROOT
 
@@ -43,6 +43,12 @@ def test_the_projects_own_deployment_is_right(folder: Path) -> None:
     assert found["lake"] == ["by_date", "raw"]
 
 
+def test_a_mapping_without_the_metadata_fields_is_refused_before_an_index_is_made(folder: Path) -> None:
+    _edit(folder / "mappings" / "orders.yaml", "d0: {type: long}", "d0: {type: integer}")
+    with pytest.raises(Terminal, match=r"mappings/orders\.yaml.*d0"):
+        check(Deployment.load(folder, ENV))
+
+
 def test_a_section_that_no_stage_reads_is_refused_by_name(folder: Path) -> None:
     (folder / "more.yaml").write_text("sorces:\n  shop: {}\n", encoding="utf-8")
     with pytest.raises(SettingsError) as refused:
@@ -62,8 +68,11 @@ def test_a_section_that_no_stage_reads_is_refused_by_name(folder: Path) -> None:
             "assembled_order.application",
         ),
         ("indexes.yaml", "application: index_orders", "application: index_order", "orders.application"),
+        ("indexes.yaml", "generation: 2", "generation: 2\n    coerced: [order.prize]", "orders.coerced"),
         ("documents.yaml", "source: shop", "source: shops", "assembled_order"),
         ("audits.yaml", "index: orders", "index: order", "assembled_order.index"),
+        ("searches.yaml", "index: orders", "index: order", "searches.orders.index"),
+        ("searches.yaml", "time: created_at", "time: made_at", "searches.orders.time"),
         ("sources.yaml", "databases:", "database:", "sources.shop"),
         ("lake.yaml", "application: lake_backup", "application: lake_backups", "lake.raw.application"),
         ("lake.yaml", "source.ts_ms, unit: ms", "source.ts_ms, unit: instants", "lake.by_date.rules.0.versions.0"),

@@ -372,7 +372,7 @@ class Flaky:
         self.world, self.failures = world, failures
         self.columns = world.tables.columns
 
-    def snapshot(self):
+    def snapshot(self, after=None):
         if self.failures:
             self.failures -= 1
             raise Transient("away", system="mysql")

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import ssl
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-from include.document.definition import definition_of, definitions, hook
+from include.document.database import Replica, tls_options
+from include.document.definition import database_of, definition_of, definitions, hook
 from include.document.schema import body_avro, check_columns, key_avro
 from include.document.signals import Inputs
 from include.errors import SettingsError, Terminal
@@ -54,6 +56,8 @@ def shop_columns(table: str) -> dict[str, Column]:
         ({"application": "nobody"}, "documents.assembled_order.application", "assemble_orders"),
         ({"application": "other"}, "applications.other.topics", "assembled_order"),
         ({"signals": ["partners", "payments"]}, "documents.assembled_order.signals.1", "'partners'"),
+        ({"read_from": {"host": "h", "user": "u"}}, "documents.assembled_order.read_from.password", "required"),
+        ({"read_rows_per_s": -1}, "documents.assembled_order.read_rows_per_s", "0"),
         ({"fields": {"state": "state"}}, "documents.assembled_order.fields", "order_id"),
         (
             {"computed": {"state": {"hook": "include.document.hooks.lines_total", "type": "long"}}},
@@ -178,3 +182,18 @@ def shape(kind: Any, path: str = "") -> set[str]:
         name = f"{path}.{field['name']}" if path else field["name"]
         out |= {name} | shape(field["type"], name)
     return out
+
+
+def test_documents_are_read_from_the_source_or_from_the_replica_that_they_name(tmp_path: Path) -> None:
+    server = {"host": "primary", "user": "u", "password": "p", "fallbacks": ["other:3307"], "tls": "required"}
+    account = {"host": "replica", "user": "r", "password": "q"}
+    (tmp_path / "sources.yaml").write_text(yaml.safe_dump({"sources": {"shop": server | {"databases": ["shop"]}}}))
+    made = Deployment.load(tmp_path, env={})
+    primary = database_of(made, DEFINITION)
+    assert (primary.places, primary.tls, primary.replica) == ([("primary", 3306), ("other", 3307)], "required", False)
+    replica = database_of(made, DEFINITION.model_copy(update={"read_from": Replica(**account)}))
+    assert (replica.places, replica.user, replica.replica, replica.fallbacks) == ([("replica", 3306)], "r", True, ())
+    assert tls_options(primary)["ssl"].verify_mode == ssl.CERT_NONE
+    assert tls_options(replica) == {}
+    with pytest.raises(SettingsError, match="`tls_ca` cannot be read"):
+        tls_options(replica.model_copy(update={"tls": "verified", "tls_ca": str(tmp_path / "none.pem")}))

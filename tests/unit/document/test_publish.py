@@ -11,7 +11,7 @@ from include.log import topics
 from include.log.ports import LogWriter
 from include.log.requests import Request
 from include.log.resolved import Resolved
-from tests.order_world import TOPIC, Process, World
+from tests.order_world import APPLICATION, TOPIC, Process, World
 
 
 class Killed(Exception):
@@ -132,3 +132,59 @@ def test_a_batch_that_begins_before_what_is_committed_is_fenced() -> None:
     later = type(plan)(plan.start, moved, plan.topic_ids, plan.cut)
     with pytest.raises(Fenced, match="another process went on"):
         process.publisher.covers(later)
+
+
+def test_each_batch_that_is_committed_is_spoken_for_also_one_that_wrote_no_document() -> None:
+    world = World()
+    world.furnish()
+    process = Process(world)
+    process.settle(2)
+    world.order(1, "pending")
+    process.batches()
+    last = Resolved.parse([r.value for r in world.records(topics.resolved(TOPIC)) if r.value][-1])
+    committed = {f"{topic}/{p}": offset for (topic, p), offset in process.publisher.committed.items()}
+    assert process.publisher.resolved is not None
+    assert process.publisher.resolved.state["committed"] == committed
+    assert last.sequence == process.publisher.resolved.sequence
+
+
+class Forgetting(Fuse):
+    """Kafka, too, goes down with the process: what ends next is not told to some partitions."""
+
+    def __init__(self, at: int, world: World, places: list[tuple[str, int]], *, after: bool) -> None:
+        super().__init__(at, after=after)
+        self._world, self._places = world, places
+
+    def around(self, name: str, call: Any) -> Any:
+        if self.left == 1:
+            self._world.log.forget(*self._places)
+        return super().around(name, call)
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+@pytest.mark.parametrize(
+    "places",
+    [[(TOPIC, 0)], [(TOPIC, 1)], [(TOPIC, 0), (topics.answers(TOPIC), 0)], [(topics.resolved(TOPIC), 0)]],
+    ids=["first", "second", "first and answers", "resolved"],
+)
+def test_what_kafka_forgot_to_end_at_a_kill_is_ended_as_it_was_meant(
+    places: list[tuple[str, int]], after: bool
+) -> None:
+    forgotten = 0
+    for at in range(1, 500, 2):
+        world = World()
+        world.furnish()
+        Process(world).settle(2)
+        story(world)
+        fuse = Forgetting(at, world, places, after=after)
+        try:
+            Process(world, wrap=lambda writer, fuse=fuse: Fused(writer, fuse)).settle()  # type: ignore[return-value]
+        except Killed:
+            world.log.writer(f"{APPLICATION}.{TOPIC}.0").close()
+            forgotten += bool(world.log.reader().unended([TOPIC, topics.answers(TOPIC), topics.resolved(TOPIC)]))
+            world.log.forget()
+            Process(world).settle()
+        check(world, started=True)
+        if fuse.burnt is None:
+            break
+    assert forgotten > 1, "some of these kills left a transaction open"

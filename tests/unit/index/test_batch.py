@@ -9,16 +9,19 @@ import pytest
 
 from include.clock import ManualClock
 from include.errors import Fenced, Terminal, Transient
-from include.index.batch import Settlement, dead_group
+from include.index.batch import Settlement
+from include.index.definition import IndexTopic
 from include.index.delivery import Delivery
 from include.index.memory import MemoryIndex
 from include.index.metadata import Origin
+from include.index.outcome import SETTLED, TaskOutcome
 from include.index.progress import Progress, ProgressKeeper, read_progress
-from include.index.task import IndexTask, TaskOutcome
+from include.index.set_aside import DeadLetters, dead_group
+from include.index.states import Feed, States
+from include.index.task import IndexTask, raw_of
 from include.log import topics
 from include.log.dead_letter import DeadLetter, DeadLetterLimit
 from include.log.memory import MemoryLog, MemoryRegistry
-from include.record.codec import Decoder
 from tests.document_topic import MAPPING, DocumentTopic
 
 NAME, APPLICATION = "orders-v1", "index_orders"
@@ -53,31 +56,38 @@ class World:
 class Process:
     """One life of the application. `kill_at` counts the durable calls; the one of that number does not return."""
 
-    def __init__(self, world: World, kill_at: int | None = None, *, after: bool = False, limit: int = 100) -> None:
-        self.world = world
+    def __init__(
+        self, world: World, kill_at: int | None = None, *, after: bool = False, limit: int = 100, refresh_s: float = 0.0
+    ) -> None:
+        self.world, self.clock = world, ManualClock()
         self._left, self._after = kill_at, after
         info = world.index.describe(NAME)
         assert info is not None
         self.keeper = ProgressKeeper(world.index, info, "docs", f"owner-{id(self)}", ManualClock())
         progress = self.keeper.claim()
-        writer = world.log.writer(dead_group(APPLICATION, "docs"))
+        writer = world.log.writer(dead_group(APPLICATION))
         self._fuse(writer, "commit")
+        self._fuse(world.index, "refresh")
         self._fuse(self.keeper, "save")
         self.settlement = Settlement(
-            application=APPLICATION,
             info=info,
             index=world.index,
-            keeper=self.keeper,
-            progress=progress,
-            writer=writer,
-            reader=world.log.reader(),
-            limit=DeadLetterLimit(1.0, limit),
-            clock=ManualClock(),
+            keepers={"docs": self.keeper},
+            progress={"docs": progress},
+            letters=DeadLetters(
+                application=APPLICATION,
+                limits={"docs": DeadLetterLimit(1.0, limit)},
+                writer=writer,
+                reader=world.log.reader(),
+                clock=self.clock,
+            ),
+            clock=self.clock,
+            refresh_s=refresh_s,
         )
 
     def batch(self) -> TaskOutcome:
         """Index all that is new and settle it."""
-        world, progress = self.world, self.settlement.progress
+        world, progress = self.world, self.settlement.progress["docs"]
         reader = world.log.reader()
         ends: dict[tuple[str, int], int] = {}
         records = []
@@ -89,15 +99,13 @@ class Process:
                 ends[topic, p] = end
                 records += list(reader.read(topic, p, acked.get(p, 0), end))
         task = IndexTask(
-            origin=Origin("c", "t", "docs", 1),
-            entity="order",
-            decode=Decoder(world.registry.schema),
+            states={"docs": States(Feed(Origin("c", "t", "docs", 1), IndexTopic(entity="order")), world.registry)},
             delivery=Delivery(
                 lambda data: world.index.bulk(NAME, data), ManualClock(), index=NAME, bulk_bytes=10_000, patience_s=5
             ),
             window_bytes=10_000,
         )
-        outcome = task.run(records)
+        outcome = task.run(map(raw_of, records))
         self._burn(lambda: None)
         self.settlement.settle(outcome, ends, {"docs": "id-1"})
         return outcome
@@ -129,22 +137,25 @@ def state(world: World) -> Any:
     documents = {n: world.index.get(NAME, str(n)) for n in range(1, 7)}
     letters = sorted((x.record.partition, x.record.offset) for x in world.dead())
     complete = world.progress().complete
-    return documents, letters, world.progress().acked, complete and str(complete.gtids)
+    progress = world.progress()
+    read = {p: counts["read"] for p, counts in progress.counts.items()}
+    return documents, letters, progress.acked, progress.searchable, read, complete and str(complete.gtids)
 
 
 def test_a_batch_moves_progress_to_its_ends_and_names_the_position_that_is_complete() -> None:
     world = World()
     story(world)
     Process(world).batch()
-    documents, letters, acked, complete = state(world)
-    assert acked == world.log.reader().end_offsets("docs")
+    documents, letters, acked, searchable, _, complete = state(world)
+    assert acked == searchable == world.log.reader().end_offsets("docs")
+    assert world.progress().visible == world.progress().complete
     assert complete == "0-1-1"
     assert len(letters) == 2
     assert documents[2].deleted
     assert world.progress().topic_ids == {"docs": "id-1"}
 
 
-@pytest.mark.parametrize(("kill_at", "after"), list(itertools.product(range(1, 4), (False, True))))
+@pytest.mark.parametrize(("kill_at", "after"), list(itertools.product(range(1, 5), (False, True))))
 def test_a_crash_at_any_step_loses_nothing_and_doubles_nothing(kill_at: int, after: bool) -> None:
     whole = World()
     story(whole)
@@ -153,6 +164,7 @@ def test_a_crash_at_any_step_loses_nothing_and_doubles_nothing(kill_at: int, aft
     story(world)
     with pytest.raises(Killed):
         Process(world, kill_at, after=after).batch()
+    del world.index.refresh
     Process(world).batch()
     assert state(world) == state(whole)
     world.topic.put(6)
@@ -161,12 +173,50 @@ def test_a_crash_at_any_step_loses_nothing_and_doubles_nothing(kill_at: int, aft
     assert len(world.dead()) == 2
 
 
+def test_what_became_of_each_record_of_a_partition_is_kept_with_its_offsets() -> None:
+    world = World()
+    story(world)
+    process = Process(world)
+    process.batch()
+    world.topic.put(1)
+    world.topic.delete(5)
+    process.batch()
+    for p, counts in world.progress().counts.items():
+        assert counts["read"] == sum(counts.get(name, 0) for name in SETTLED)
+        end = world.log.reader().end_offsets("docs")[p]
+        assert counts["read"] == sum(1 for _ in world.log.reader().read("docs", p, 0, end))
+    total = {name: sum(of.get(name, 0) for of in world.progress().counts.values()) for name in SETTLED}
+    assert (total["deleted"], total["dead"]) == (2, 2)
+
+
+def test_searches_are_refreshed_no_oftener_than_asked_for_and_told_how_far_they_see() -> None:
+    world = World()
+    process = Process(world, refresh_s=10)
+    for n in (1, 2):
+        world.topic.put(n)
+        world.topic.resolve()
+        process.batch()
+    ends = world.log.reader().end_offsets("docs")
+    assert world.progress().acked == ends
+    assert world.progress().searchable != ends
+    assert set(world.index.visible(NAME)) == {"1"}
+    process.settlement.freshen()
+    assert set(world.index.visible(NAME)) == {"1"}
+    process.clock.advance(10)
+    process.settlement.freshen()
+    assert set(world.index.visible(NAME)) == {"1", "2"}
+    assert world.progress().searchable == ends
+    visible = world.progress().visible
+    assert visible is not None
+    assert str(visible.gtids) == "0-1-2"
+
+
 def test_the_same_batch_again_in_one_process_writes_no_dead_letter_twice() -> None:
     world = World()
     story(world)
     process = Process(world)
     process.batch()
-    process.settlement.progress = Progress("docs")
+    process.settlement.progress["docs"] = Progress("docs")
     process.batch()
     assert len(world.dead()) == 2
 
@@ -184,7 +234,7 @@ def test_a_batch_that_waits_is_not_settled() -> None:
     world = World()
     process = Process(world)
     outcome = TaskOutcome()
-    outcome.counts["waiting"] = 1
+    outcome.waiting = True
     with pytest.raises(Terminal, match="not settled"):
         process.settlement.settle(outcome, {}, {})
 
@@ -199,6 +249,42 @@ def test_an_index_that_was_made_anew_meanwhile_stops_the_stage_before_progress_m
         process.batch()
     Process(world).batch()
     assert world.index.get(NAME, "1") is not None
+
+
+def test_a_batch_that_is_settled_again_after_half_of_its_documents_were_noted_counts_each_record_once() -> None:
+    world = World()
+    other = DocumentTopic("more", world.log.admin(), world.log.writer("o"), world.registry)
+    world.topic.put(1)
+    other.put(1)
+    process = Process(world)
+    info = process.settlement.info
+    keeper = ProgressKeeper(world.index, info, "more", "me", ManualClock())
+    both = Settlement(
+        info=info,
+        index=world.index,
+        keepers={"docs": process.keeper, "more": keeper},
+        progress={"docs": process.settlement.progress["docs"], "more": keeper.claim()},
+        letters=process.settlement._letters,
+        clock=ManualClock(),
+    )
+    outcome = TaskOutcome()
+    ends = {}
+    for topic in ("docs", "more"):
+        for p, end in world.log.reader().end_offsets(topic).items():
+            outcome.of(topic, p).update(read=end, indexed=end)
+            ends[topic, p] = end
+    save = keeper.save
+
+    def away(_progress: Progress) -> None:
+        raise Transient("away", system="elasticsearch")
+
+    keeper.save = away  # type: ignore[method-assign]
+    with pytest.raises(Transient):
+        both.settle(outcome, ends, {})
+    keeper.save = save  # type: ignore[method-assign]
+    both.settle(outcome, ends, {})
+    for topic in ("docs", "more"):
+        assert {p: of["read"] for p, of in both.progress[topic].counts.items()} == both.progress[topic].acked
 
 
 def test_too_many_bad_records_in_a_row_stop_the_stage_and_none_is_written() -> None:
@@ -236,6 +322,6 @@ def test_progress_never_goes_back() -> None:
     world.topic.put(1)
     process = Process(world)
     process.batch()
-    before = process.settlement.progress.acked
+    before = process.settlement.progress["docs"].acked
     process.settlement.settle(TaskOutcome(), {("docs", 0): 0}, {})
-    assert process.settlement.progress.acked == before
+    assert process.settlement.progress["docs"].acked == before

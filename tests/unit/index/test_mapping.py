@@ -10,8 +10,8 @@ import pytest
 from include.errors import SettingsError, Terminal
 from include.index.definition import IndexDefinition, index_named, index_of_application, index_of_topic, mapping_of
 from include.index.generation import IndexName
-from include.index.mapping import check, creation
-from include.index.metadata import FIELDS
+from include.index.mapping import check, creation, undeclared
+from include.index.metadata import FIELDS, metadata_mapping
 from include.index.port import IndexInfo
 from include.settings.deployment import Deployment
 from tests.document_topic import MAPPING, METADATA
@@ -55,15 +55,44 @@ def test_check_names_every_difference() -> None:
     assert found == [
         "alias orders does not lead to orders-v1",
         "order.state: declared keyword, missing in the index",
-        "order.note.keyword: keyword in the index, not declared",
         "order.note: declared integer, text in the index",
     ]
+    assert undeclared(live(mapping), MAPPING) == ["order.note.keyword: keyword"]
+    assert undeclared(live(MAPPING), MAPPING) == []
     assert check(live(MAPPING), "orders", MAPPING) == []
     assert check(live(MAPPING, orders={}), "orders", MAPPING) == ["alias orders does not hide deleted documents"]
 
 
+def test_check_compares_parameters_rules_and_what_the_root_does_with_new_names() -> None:
+    rules = [{"order.counts": {"path_match": "order.counts.*", "mapping": {"type": "long"}}}]
+    declared = {**copy.deepcopy(MAPPING), "dynamic_templates": rules}
+    fields = declared["properties"]["order"]["properties"]
+    fields["state"] |= {"ignore_above": 100, "index": True, "doc_values": "true"}
+    fields["counts"] = {"type": "object", "dynamic": True, "subobjects": False}
+    found = copy.deepcopy(declared)
+    found["dynamic_templates"], found["dynamic"] = [], "false"
+    there = found["properties"]["order"]["properties"]
+    there["state"] = {"type": "keyword", "ignore_above": 256}
+    # As a server shows it; names of a map are data.
+    there["counts"] = {"dynamic": "true", "subobjects": False, "properties": {"a": {"type": "long"}}}
+    assert check(live(found), "orders", declared) == [
+        "dynamic: declared strict, false in the index",
+        "order.state: declared ignore_above 100, ignore_above 256 in the index",
+        "dynamic_templates: order.counts is missing in the index",
+    ]
+    assert undeclared(live(found), declared) == []
+
+
+def test_a_mapping_beyond_the_servers_limits_is_refused_before_it_is_sent() -> None:
+    mapping = copy.deepcopy(MAPPING)
+    mapping["properties"]["order"]["properties"] |= {f"f{n}": {"type": "keyword"} for n in range(1000)}
+    with pytest.raises(Terminal, match=r"1,019 fields, at most 1,000.*flattened"):
+        creation("orders", DEFINITION, mapping)
+
+
 def test_metadata_fields_are_those_that_the_mapping_must_have() -> None:
     assert FIELDS == METADATA
+    assert metadata_mapping() == MAPPING["properties"]["metadata"]
 
 
 @pytest.mark.parametrize("text", ["orders-v1", "my-orders-v12"])

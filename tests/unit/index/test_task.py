@@ -6,17 +6,21 @@ from include.clock import ManualClock
 from include.errors import Fenced, Terminal, Transient
 from include.index.arrow import outcome_of, outcome_rows
 from include.index.bulk import BulkAnswer
+from include.index.definition import IndexTopic
 from include.index.delivery import Delivery
+from include.index.digest import bucket, canonical, of_limbs, state_hash
 from include.index.memory import MemoryIndex
 from include.index.metadata import Origin
-from include.index.task import IndexTask, TaskOutcome
+from include.index.outcome import SETTLED, TaskOutcome
+from include.index.states import Feed, States
+from include.index.task import IndexTask, raw_of
 from include.log.memory import MemoryLog, MemoryRegistry
 from include.log.ports import Record
-from include.record.codec import Decoder
 from include.record.version import pack, to_header
 from tests.document_topic import MAPPING, DocumentTopic
 
 NAME = "orders-v1"
+FEED = Feed(Origin("c", "t", "docs", 1), IndexTopic(entity="order"))
 
 
 class World:
@@ -37,16 +41,14 @@ class World:
 
     def run(self, records: list[Record] | None = None, *, epoch: int = 0, window_bytes: int = 1000) -> TaskOutcome:
         task = IndexTask(
-            origin=Origin("c", "t", "docs", 1),
-            entity="order",
-            decode=Decoder(self.registry.schema),
+            states={"docs": States(FEED, self.registry)},
             delivery=Delivery(
                 lambda data: self.index.bulk(NAME, data), ManualClock(), index=NAME, bulk_bytes=1000, patience_s=5
             ),
             window_bytes=window_bytes,
-            epoch=epoch,
+            epochs={"docs": epoch},
         )
-        return task.run(self.records() if records is None else records)
+        return task.run(raw_of(record) for record in (self.records() if records is None else records))
 
     def body(self, order_id: int) -> Any:
         found = self.index.get(NAME, str(order_id))
@@ -54,9 +56,7 @@ class World:
 
 
 def conserved(outcome: TaskOutcome) -> bool:
-    counts = outcome.counts
-    parts = ("indexed", "deleted", "stale", "folded", "dead", "waiting")
-    return counts["read"] == sum(counts[name] for name in parts)
+    return all(of["read"] == sum(of[name] for name in SETTLED) for of in outcome.counts.values())
 
 
 def test_records_become_documents_and_tombstones_become_soft_deletes() -> None:
@@ -71,7 +71,24 @@ def test_records_become_documents_and_tombstones_become_soft_deletes() -> None:
     assert there is not None
     assert there.deleted
     assert conserved(out)
-    assert (out.counts["indexed"], out.counts["deleted"], out.counts["folded"]) == (1, 1, 1)
+    assert (out.total("indexed"), out.total("deleted"), out.total("folded")) == (1, 1, 1)
+
+
+def test_a_document_carries_the_digest_of_its_state_and_a_tombstone_none() -> None:
+    world = World()
+    world.topic.put(1)
+    world.topic.put(2)
+    world.topic.delete(2)
+    world.run()
+    found = world.index.get(NAME, "1")
+    assert found is not None
+    state = state_hash("1", found.version, canonical(found.source["order"]))
+    metadata = found.source["metadata"]
+    assert of_limbs(metadata["d0"], metadata["d1"]) == state
+    assert (metadata["s0"], metadata["s1"]) == (bucket(state, 0), bucket(state, 1))
+    gone = world.index.get(NAME, "2")
+    assert gone is not None
+    assert {"d0", "d1", "s0", "s1"}.isdisjoint(gone.source["metadata"])
 
 
 def test_doing_it_again_changes_nothing_and_counts_as_stale() -> None:
@@ -82,7 +99,7 @@ def test_doing_it_again_changes_nothing_and_counts_as_stale() -> None:
     before = [world.index.get(NAME, str(n)) for n in (1, 2)]
     again = world.run()
     assert [world.index.get(NAME, str(n)) for n in (1, 2)] == before
-    assert first.counts["indexed"] == again.counts["stale"] == 2
+    assert first.total("indexed") == again.total("stale") == 2
     assert conserved(again)
 
 
@@ -119,7 +136,7 @@ def test_records_that_cannot_be_understood_are_set_aside_and_the_rest_goes_on() 
 def test_a_record_without_a_key_is_set_aside() -> None:
     world = World()
     out = world.run([Record("docs", 0, 0, None, b"x", [to_header(1)])])
-    assert out.counts["dead"] == 1
+    assert out.total("dead") == 1
 
 
 def test_resolved_records_are_handed_to_the_driver_and_not_indexed() -> None:
@@ -127,8 +144,8 @@ def test_resolved_records_are_handed_to_the_driver_and_not_indexed() -> None:
     world.topic.put(1)
     world.topic.resolve()
     out = world.run()
-    assert [record.topic for record in out.resolved] == [world.topic.resolved_name]
-    assert out.counts["read"] == 1
+    assert [record.topic for record in out.others] == [world.topic.resolved_name]
+    assert out.total("read") == 1
 
 
 def test_what_the_server_does_not_take_is_waiting() -> None:
@@ -137,10 +154,9 @@ def test_what_the_server_does_not_take_is_waiting() -> None:
         world.topic.put(n)
     world.index.answers.extend([None, *[BulkAnswer(503, reason="away")] * 100])
     out = world.run()
-    assert out.counts["waiting"] > 0
+    assert out.waiting
     assert "away" in out.reason
     assert out.fault is None
-    assert conserved(out)
 
 
 def test_a_lost_index_is_a_fault_with_its_next_step() -> None:
@@ -156,7 +172,7 @@ def test_a_record_of_an_older_lineage_is_a_fault() -> None:
     world = World()
     world.topic.version = pack(2, 0)
     world.topic.put(1)
-    assert world.run().epoch == 2
+    assert world.run().epochs == {"docs": 2}
     out = world.run(epoch=3)
     assert out.fault is not None
     assert out.fault.details["index_epoch"] == 3
@@ -170,10 +186,10 @@ def test_an_outcome_travels_as_rows() -> None:
     world.topic.resolve()
     out = world.run()
     out.fault = Fenced("somebody else", fix="End.", topic="docs")
-    other = TaskOutcome(epoch=4, reason="r")
+    other = TaskOutcome(epochs={"docs": 4}, waiting=True, reason="r")
     found = outcome_of([*outcome_rows(out), *outcome_rows(other)])
-    assert (found.counts, found.dead, found.resolved) == (out.counts, out.dead, out.resolved)
-    assert (found.epoch, found.reason) == (4, "r")
+    assert (found.counts, found.dead, found.others) == (out.counts, out.dead, out.others)
+    assert (found.epochs, found.waiting, found.reason) == ({"docs": 4}, True, "r")
     assert str(found.fault) == str(out.fault)
     assert type(found.fault) is Fenced
 
@@ -182,16 +198,10 @@ def test_a_registry_that_is_away_is_waited_for() -> None:
     world = World()
     world.topic.put(1)
 
-    def away(_schema_id: int) -> str:
+    def away(_schema_id: int) -> Any:
         raise Transient("registry is away", system="registry")
 
-    task = IndexTask(
-        origin=Origin("c", "t", "docs", 1),
-        entity="order",
-        decode=Decoder(away),
-        delivery=Delivery(lambda _: BulkAnswer(200), ManualClock(), index=NAME, bulk_bytes=1000, patience_s=1),
-        window_bytes=1000,
-    )
-    out = task.run(world.records())
-    assert out.counts["waiting"] == 1
+    world.registry.language = away  # type: ignore[method-assign]
+    out = world.run()
+    assert out.waiting
     assert "registry is away" in out.reason

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from include.log.slices import Slice, row_columns, slices_of, spread
+from include.log.slices import Slice, cut_evenly, row_columns, slices_of, spread
 
 SLICES = st.lists(
     st.builds(
@@ -69,6 +69,21 @@ def test_no_task_has_more_than_its_share_and_one_slice(slices: list[Slice], task
     total = sum(s.size + 1 for s in slices)
     largest = max((s.size + 1 for s in slices), default=0)
     assert all(sum(s.size for s in group) <= total / tasks + largest for group in spread(slices, tasks))
+
+
+def of_distinct_partitions(slices: list[Slice]) -> list[Slice]:
+    return list({(each.topic, each.partition): each for each in slices}.values())
+
+
+@given(slices=SLICES.map(of_distinct_partitions), tasks=st.integers(1, 6))
+def test_cutting_evenly_covers_each_offset_once_and_a_partition_once_a_task(slices: list[Slice], tasks: int) -> None:
+    groups = cut_evenly(slices, tasks)
+    offsets = [(s.topic, s.partition, n) for group in groups for s in group for n in range(s.start, s.end)]
+    assert sorted(offsets) == sorted((s.topic, s.partition, n) for s in slices for n in range(s.start, s.end))
+    assert len(groups) <= tasks
+    for group in groups:
+        assert len({(s.topic, s.partition) for s in group}) == len(group)
+        assert sum(s.size for s in group) <= -(-sum(s.size for s in slices) // tasks)
 
 
 def test_columns_keep_tombstones_empty_values_and_headers_apart() -> None:

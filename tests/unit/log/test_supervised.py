@@ -63,6 +63,12 @@ def test_a_batch_shows_in_progress_and_metrics(run: Run) -> None:
     assert 'lyrebird_batch_seconds{application="app",kind=""} 1.5' in text
 
 
+def test_work_that_says_how_many_records_it_read_is_believed(run: Run) -> None:
+    run.supervised.batch(7, PLAN, lambda: {"read": 500})
+    run.supervised.heard(report(2))
+    assert run.told()["rows"] == 500
+
+
 def test_an_idle_query_makes_progress_too(run: Run) -> None:
     run.supervised.idle()
     assert run.told()["idle_at_us"] == 5

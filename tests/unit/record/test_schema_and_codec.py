@@ -170,3 +170,24 @@ def test_schemas_are_looked_up_once() -> None:
     data = Encoder(5, {"type": "string"})("x")
     assert [decode(data), decode(data)] == ["x", "x"]
     assert asked == [5]
+
+
+def test_a_union_is_read_in_the_form_in_which_a_registry_hands_it_out() -> None:
+    decode = Decoder(lambda _: {"type": ["null", "long"]})
+    assert [decode(frame(1, body)) for body in (b"\x00", b"\x02\x54")] == [None, 42]
+
+
+@pytest.mark.parametrize("schema", ['{"type": "object", "properties": {}}', "syntax = proto3", '{"fields": []}'])
+def test_a_schema_that_is_not_avro_makes_its_records_invalid(schema: str) -> None:
+    with pytest.raises(InvalidRecord, match="schema is not Avro's"):
+        Decoder(lambda _: schema)(frame(1, b""))
+
+
+def test_a_value_that_ends_early_is_refused_in_the_same_words_each_time() -> None:
+    decode = Decoder(lambda _: "long")
+    said = set()
+    for _ in range(2):
+        with pytest.raises(InvalidRecord) as caught:
+            decode(frame(1, b""))
+        said.add(str(caught.value))
+    assert len(said) == 1

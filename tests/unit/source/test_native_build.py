@@ -16,7 +16,7 @@ from include.source.native.build import build
 def test_without_a_compiler_one_line_says_what_to_install(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(building.shutil, "which", lambda _name: None)
     said = build(tmp_path)
-    assert said.startswith("note: the slower pure Python row decoders will be used: no C compiler.")
+    assert said.startswith("note: the slower pure Python row decoders and JSON writer will be used: no C compiler.")
     assert said.endswith("apt-get install gcc libc6-dev; then `make setup`.")
     assert "\n" not in said
 

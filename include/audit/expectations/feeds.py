@@ -1,0 +1,32 @@
+"""How topics with expectations fill their index, as the index knows: which document a record is, in which version."""
+
+from __future__ import annotations
+
+from include.audit.definition import declared_audits
+from include.audit.expectations.definition import expectations_of_audit
+from include.index.definition import index_named
+from include.index.fed import serving
+from include.index.port import SearchIndex
+from include.index.progress import Progress, read_progress
+from include.index.states import Feed, feed_of
+from include.settings.connections import Cluster
+from include.settings.deployment import Deployment
+
+__all__ = ["feeds_of"]
+
+
+def feeds_of(deployment: Deployment, audit: str, index: SearchIndex) -> dict[str, Feed]:
+    """The feed of each topic of `audit` that has expectations.
+
+    Raises:
+        SettingsError: the audit is not declared.
+        Terminal: no index serves.
+        Transient: the server did not answer.
+    """
+    alias = declared_audits(deployment)[audit].index
+    definition, info = index_named(deployment, alias), serving(index, alias)
+    cluster = deployment.one("cluster", Cluster)
+    return {
+        topic: feed_of(cluster, definition, topic, read_progress(index, info, topic) or Progress(topic))
+        for topic in expectations_of_audit(deployment, audit)
+    }

@@ -1,0 +1,183 @@
+"""What a topic's expectations came to, in words and as JSON, each failed one with documents by key."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Any
+
+from include.audit.expectations.definition import Declared
+
+__all__ = ["Example", "ExpectationsReport", "Result", "TopicFigures", "results_of"]
+
+_NAMED = 3
+
+
+@dataclass(frozen=True)
+class Example:
+    """One document that is not as expected: its id, and the values that were looked at."""
+
+    key: str
+    values: Mapping[str, Any]
+
+    def __str__(self) -> str:
+        told = ", ".join(f"{name} {_plain(value)}" for name, value in self.values.items())
+        return f"{self.key} ({told})" if told else self.key
+
+
+@dataclass(frozen=True)
+class Result:
+    """One expectation on one topic.
+
+    `checked` documents had a value to look at, `unexpected` of them are not as expected; both None for an expectation
+    of the whole topic, which has `observed`. With a `problem` it could not be judged, and counts as failed.
+    """
+
+    topic: str
+    name: str
+    kind: str
+    arguments: Mapping[str, Any]
+    success: bool
+    checked: int | None = None
+    unexpected: int | None = None
+    observed: Any = None
+    examples: tuple[Example, ...] = ()
+    problem: str = ""
+
+    @classmethod
+    def of_nothing(cls, declared: Declared) -> Result:
+        """The result where there is no document to look at."""
+        return cls(declared.topic, declared.name, declared.kind, declared.arguments, success=True, checked=0)
+
+    @property
+    def said(self) -> str:
+        """The result in words: `1 of 500 documents, e.g. 17 (total_price 4.00, lines_total 3.00)`."""
+        if self.problem:
+            return f"cannot be judged: {self.problem}"
+        if self.success:
+            return "as expected" if self.checked is None else f"{self.checked:,} documents as expected"
+        named = list(dict.fromkeys(map(str, self.examples)))[:_NAMED]
+        examples = f", e.g. {', '.join(named)}" if named else ""
+        if self.checked is None:
+            return f"observed {_plain(self.observed)}{examples}"
+        return f"{self.unexpected:,} of {self.checked or 0:,} documents{examples}"
+
+    def line(self) -> str:
+        """For a person."""
+        state = "as expected" if self.success else "FAILED"
+        said = f": {self.said}" if not self.success else ""
+        return f"{state} {self.topic} {self.name} ({self.kind}){said}"
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values."""
+        return {
+            "topic": self.topic,
+            "name": self.name,
+            "kind": self.kind,
+            "arguments": dict(self.arguments),
+            "success": self.success,
+            "checked": self.checked,
+            "unexpected": self.unexpected,
+            "observed": _json(self.observed),
+            "examples": [{"key": each.key, "values": _json(dict(each.values))} for each in self.examples],
+            "problem": self.problem,
+        }
+
+
+@dataclass(frozen=True)
+class TopicFigures:
+    """What was looked at: living documents below the offsets of `window`.
+
+    `unreadable` records have no key or version, or no body, that can be read; `left_out` fields have a type that Spark
+    has none for.
+    """
+
+    topic: str
+    window: Mapping[int, int]
+    documents: int
+    unreadable: int
+    left_out: tuple[str, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values."""
+        return {
+            "topic": self.topic,
+            "window": {str(p): offset for p, offset in sorted(self.window.items())},
+            "documents": self.documents,
+            "unreadable": self.unreadable,
+            "left_out": list(self.left_out),
+        }
+
+
+@dataclass(frozen=True)
+class ExpectationsReport:
+    """All expectations that one audit declares, over its topics."""
+
+    audit: str
+    at: str
+    topics: tuple[TopicFigures, ...]
+    results: tuple[Result, ...] = field(default=())
+
+    @property
+    def failed(self) -> tuple[Result, ...]:
+        """Those that are not as expected."""
+        return tuple(each for each in self.results if not each.success)
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values."""
+        return {
+            "audit": self.audit,
+            "at": self.at,
+            "failed": len(self.failed),
+            "topics": [each.to_json() for each in self.topics],
+            "results": [each.to_json() for each in self.results],
+        }
+
+    def lines(self) -> list[str]:
+        """The verdict, what was looked at, each expectation."""
+        verdict = f"{len(self.failed)} failed" if self.failed else "all as expected"
+        out = [f"expectations of {self.audit}: {verdict} ({self.at})"]
+        for each in self.topics:
+            ends = ", ".join(f"{p}:{offset}" for p, offset in sorted(each.window.items()))
+            out.append(f"  {each.topic}: {each.documents:,} documents below offsets {ends}")
+            if each.unreadable:
+                out.append(f"  {each.unreadable:,} records that cannot be read are not judged")
+            if each.left_out:
+                out.append(f"  fields of types that Spark does not have: {', '.join(each.left_out)}")
+        return [*out, *(each.line() for each in self.results)]
+
+
+def results_of(report: Mapping[str, Any]) -> list[Result]:
+    """The results in a report's JSON: inverse of `ExpectationsReport.to_json`."""
+    return [
+        Result(
+            **{
+                **each,
+                "examples": tuple(Example(one["key"], one["values"]) for one in each["examples"]),
+            }
+        )
+        for each in report["results"]
+    ]
+
+
+def _plain(value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    if isinstance(value, Decimal):
+        return f"{value:f}"
+    return json.dumps(_json(value), ensure_ascii=False) if value is not None else "null"
+
+
+def _json(value: Any) -> Any:
+    """Values of Spark's rows as JSON has them: decimals and times as text, rows as objects."""
+    if isinstance(value, Mapping):
+        return {str(name): _json(each) for name, each in value.items()}
+    if hasattr(value, "asDict"):
+        return _json(value.asDict())
+    if isinstance(value, list | tuple | set):
+        return [_json(each) for each in value]
+    if isinstance(value, Decimal):
+        return f"{value:f}"
+    return value if value is None or isinstance(value, bool | int | float | str) else str(value)

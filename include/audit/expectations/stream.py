@@ -1,0 +1,191 @@
+"""A topic's documents as a DataFrame cut at an audit's position, and the expectations of an audit run on it.
+
+Tasks read ids and versions, Spark keeps the newest record of each key on disk, tasks decode what is living to typed
+columns, kept on disk as well: expectations look at them many times.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark import StorageLevel
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession, functions
+from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
+from pyspark.sql.types import StructField, StructType
+
+from include.audit.expectations.columns import Body, body_of
+from include.audit.expectations.definition import KEY, TopicExpectations, expectations_of_audit
+from include.audit.expectations.feeds import feeds_of
+from include.audit.expectations.great import validated
+from include.audit.expectations.report import ExpectationsReport, Result, TopicFigures
+from include.audit.expectations.work import NEWEST, UNREADABLE, decoded, identified
+from include.audit.range_count import Window
+from include.clock import Clock, iso
+from include.errors import InvalidRecord, SettingsError, Terminal
+from include.index.elasticsearch import ElasticsearchIndex
+from include.index.states import Feed, States
+from include.log.registry import ConfluentRegistry
+from include.log.stream import read_batch, session
+from include.settings.connections import Elasticsearch, Kafka, Registry
+from include.settings.deployment import Deployment
+
+__all__ = ["Documents", "documents", "expectations_by_spark", "look"]
+
+
+@dataclass
+class Documents:
+    """The living documents of a topic; `rows` has `doc_id` and the fields of the body. `forget` frees what it keeps."""
+
+    rows: DataFrame
+    figures: TopicFigures
+    kept: Sequence[DataFrame]
+
+    def forget(self) -> None:
+        """Call it when all is looked at."""
+        for each in self.kept:
+            each.unpersist()
+
+
+def expectations_by_spark(
+    deployment: Deployment, audit: str, windows: Mapping[str, Window], clock: Clock
+) -> ExpectationsReport:
+    """All expectations of `audit`'s topics, each below the offsets of its window.
+
+    Raises:
+        SettingsError: the audit declares none, or no window of a topic is given, or a computed column is no SQL that
+            fits the documents.
+        Terminal: a topic's values are not in Avro, or its index does not say how it was filled.
+        Transient: a server did not answer.
+    """
+    index = ElasticsearchIndex(deployment.one("elasticsearch", Elasticsearch))
+    try:
+        feeds = feeds_of(deployment, audit, index)
+    finally:
+        index.close()
+    spark = session("audit_expectations")
+    try:
+        return look(spark, deployment, audit, windows, feeds, clock)
+    finally:
+        spark.stop()
+
+
+def look(
+    spark: SparkSession,
+    deployment: Deployment,
+    audit: str,
+    windows: Mapping[str, Window],
+    feeds: Mapping[str, Feed],
+    clock: Clock,
+) -> ExpectationsReport:
+    """`expectations_by_spark` in a session that stays, of topics whose feeds are known."""
+    entries = expectations_of_audit(deployment, audit)
+    if absent := sorted(entries.keys() - windows.keys()):
+        raise SettingsError("the audit's report does not say where to cut", topics=absent, fix="Run the audit again.")
+    figures: list[TopicFigures] = []
+    results: list[Result] = []
+    for topic, entry in entries.items():
+        found = documents(spark, deployment, feeds[topic], windows[topic])
+        try:
+            results += _results(deployment, topic, entry, found)
+        finally:
+            found.forget()
+        figures.append(found.figures)
+    return ExpectationsReport(audit, iso(clock.now_us()), tuple(figures), tuple(results))
+
+
+def _results(deployment: Deployment, topic: str, entry: TopicExpectations, found: Documents) -> list[Result]:
+    declared = entry.declared(topic)
+    if len(found.rows.columns) > 1:
+        return validated(_computed(deployment, topic, entry, found.rows), declared, KEY)
+    # A topic that nobody has written to has no schema: only of how many rows it has can anything be said.
+    counting = [each for each in declared if each.kind.startswith("ExpectTableRowCount")]
+    judged = {each.name: each for each in (validated(found.rows, counting, KEY) if counting else ())}
+    return [judged.get(each.name) or Result.of_nothing(each) for each in declared]
+
+
+def documents(spark: SparkSession, deployment: Deployment, feed: Feed, window: Window) -> Documents:
+    """The newest document of each key below `window`, in columns by the newest schema that any was written with.
+
+    Raises:
+        Terminal: its values are not in Avro, or have no fields that could be columns.
+    """
+    kafka, registry = deployment.one("kafka", Kafka), deployment.one("registry", Registry)
+    end = {feed.name: dict(window)}
+    rows = read_batch(spark, bootstrap=kafka.bootstrap, topics=[feed.name], end=end, options=kafka.options)
+    read = rows.mapInArrow(functools.partial(_identified, feed, registry.url), NEWEST)
+    newest = read.groupBy("doc_id").agg(
+        functions.max(functions.struct("version", "offset", "value")).alias("newest"),
+        functions.count("*").alias("records"),
+        functions.max("schema_id").alias("schema_id"),
+    )
+    newest = newest.select("doc_id", "records", "schema_id", "newest.value").persist(StorageLevel.DISK_ONLY)
+    body = _body(feed, registry.url, newest.agg(functions.max("schema_id")).collect()[0][0])
+    fields, left_out = _typed(body)
+    schema = StructType().add(KEY, "string").add(UNREADABLE, "long")
+    for each in fields:
+        schema = schema.add(each)
+    decode = functools.partial(
+        decoded, body, to_arrow_schema(schema, timezone="UTC"), functools.partial(ConfluentRegistry, registry.url)
+    )
+    living = newest.where("doc_id is null or value is not null")
+    found = living.mapInArrow(decode, schema).persist(StorageLevel.DISK_ONLY)
+    counted = found.agg(functions.count("doc_id"), functions.sum(UNREADABLE)).collect()[0]
+    figures = TopicFigures(feed.name, window, counted[0], counted[1] or 0, left_out)
+    return Documents(found.where("doc_id is not null").drop(UNREADABLE), figures, (newest, found))
+
+
+def _identified(feed: Feed, registry_url: str, batches: Iterable[Any]) -> Iterator[Any]:
+    return identified(States(feed, ConfluentRegistry(registry_url)), batches)
+
+
+def _body(feed: Feed, registry_url: str, schema_id: int | None) -> Body:
+    """How the documents' fields become columns; none where nothing was ever written."""
+    if schema_id is None:
+        return Body({"type": "record", "name": "Nothing", "fields": []}, ())
+    registry = ConfluentRegistry(registry_url)
+    try:
+        if registry.language(schema_id) != "AVRO":
+            raise InvalidRecord("schema is not Avro's", reason="language", language=registry.language(schema_id))
+        return body_of(registry.schema(schema_id), feed.topic.value)
+    except InvalidRecord as error:
+        raise Terminal(
+            "the topic's documents have no columns",
+            topic=feed.name,
+            schema_id=schema_id,
+            reason=error.message,
+            fix="Take the topic out of the section `expectations`.",
+        ) from error
+    finally:
+        registry.close()
+
+
+def _typed(body: Body) -> tuple[list[StructField], tuple[str, ...]]:
+    """Spark's fields, and names of those that it has no type for."""
+    import pyarrow
+
+    pa: Any = pyarrow
+    fields: list[StructField] = []
+    left_out: list[str] = []
+    for field in body.fields:
+        try:
+            fields += from_arrow_schema(pa.schema([field]), prefer_timestamp_ntz=True).fields
+        except PySparkException:
+            left_out.append(field.name)
+    return fields, tuple(left_out)
+
+
+def _computed(deployment: Deployment, topic: str, entry: TopicExpectations, rows: DataFrame) -> DataFrame:
+    for name, sql in entry.columns.items():
+        place = ("expectations", topic, "columns", name)
+        if name in rows.columns:
+            raise deployment.error(place, "the documents have a field of this name", fix="Choose another name.")
+        try:
+            rows = rows.withColumn(name, functions.expr(sql))
+        except PySparkException as error:
+            reason = str(error).strip().splitlines()[0]
+            raise deployment.error(place, "this is no SQL that fits the documents", got=sql, reason=reason) from error
+    return rows

@@ -1,0 +1,121 @@
+"""What audits that ran under Airflow have found, kept as files: the newest runs of each kind.
+
+| file in `$LYREBIRD_STATE/audit/<kind>` | content |
+|---|---|
+| `<run>.json` | the audit's report |
+| `<run>.expectations.<audit>.json` | what the expectations of an audit came to |
+
+`<run>` is the run's id, percent-encoded.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final, Literal
+from urllib.parse import quote, unquote
+
+from include.settings.environment import state_folder
+
+__all__ = ["KEPT_RUNS", "KINDS", "History", "Kept", "Kind"]
+
+Kind = Literal["chain", "search"]
+KINDS: Final[tuple[Kind, ...]] = ("search", "chain")
+KEPT_RUNS: Final = 100
+"""So many runs of a kind are kept."""
+_EXPECTATIONS: Final = ".expectations."
+
+
+@dataclass(frozen=True)
+class Kept:
+    """One run: its report, and what its expectations came to by audit. An empty report: the audit could not be made.
+
+    `ended_us` is when the last of them was written.
+    """
+
+    run_id: str
+    ended_us: int
+    report: dict[str, Any] = field(default_factory=dict)
+    expectations: dict[str, dict[str, Any]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class History:
+    """The runs of one kind of audit on this host."""
+
+    folder: Path
+
+    @classmethod
+    def of(cls, kind: Kind) -> History:
+        """Where they are kept."""
+        return cls(state_folder() / "audit" / kind)
+
+    def report(self, run_id: str) -> Path:
+        """File of a run's report."""
+        return self.folder / f"{_name(run_id)}.json"
+
+    def expectations(self, run_id: str, audit: str) -> Path:
+        """File of what the expectations of one of its audits came to."""
+        return self.folder / f"{_name(run_id)}{_EXPECTATIONS}{quote(audit, safe='')}.json"
+
+    def begin(self, run_id: str) -> None:
+        """Make room for a run: what an earlier try of it has left goes, so that nobody judges that; so do old runs."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        runs = self._files()
+        old = sorted(runs, key=lambda run: _newest(runs[run]), reverse=True)[KEPT_RUNS - 1 :]
+        for run in {run_id, *old}:
+            for file in runs.get(run, ()):
+                file.unlink(missing_ok=True)
+
+    def runs(self) -> list[Kept]:
+        """What is kept, the newest first; files that cannot be read are left out."""
+        files = self._files()
+        found = [_kept(run, files[run]) for run in sorted(files, key=lambda run: _newest(files[run]), reverse=True)]
+        return [each for each in found if each.report or each.expectations]
+
+    def run(self, run_id: str) -> Kept | None:
+        """One run, if anything of it is kept."""
+        return next((each for each in self.runs() if each.run_id == run_id), None)
+
+    def _files(self) -> dict[str, list[Path]]:
+        files: dict[str, list[Path]] = {}
+        for file in sorted(self.folder.glob("*.json")) if self.folder.is_dir() else ():
+            files.setdefault(unquote(_parts(file)[0]), []).append(file)
+        return files
+
+
+def _name(run_id: str) -> str:
+    return quote(run_id, safe="")
+
+
+def _parts(file: Path) -> tuple[str, str]:
+    """Run and audit, the latter empty for a report."""
+    run, _, audit = file.stem.partition(_EXPECTATIONS)
+    return run, unquote(audit)
+
+
+def _newest(files: list[Path]) -> int:
+    return max((_changed_us(file) for file in files), default=0)
+
+
+def _changed_us(file: Path) -> int:
+    try:
+        return file.stat().st_mtime_ns // 1000
+    except FileNotFoundError:
+        return 0
+
+
+def _kept(run_id: str, files: list[Path]) -> Kept:
+    report: dict[str, Any] = {}
+    expectations: dict[str, dict[str, Any]] = {}
+    for file in files:
+        try:
+            content = json.loads(file.read_text(encoding="utf-8"))
+        except (FileNotFoundError, ValueError):
+            continue
+        if audit := _parts(file)[1]:
+            expectations[audit] = content
+        else:
+            report = content
+    return Kept(run_id, _newest(files), report, expectations)

@@ -1,0 +1,129 @@
+"""What a kept run of an audit came to, a row for each thing that it looked at: for the page and the command alike."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Final
+
+from include.audit.chain_finding import counted
+from include.audit.expectations.report import results_of
+from include.audit.history import Kept, Kind
+
+__all__ = ["HistoryRow", "rows_of"]
+
+_FAULTS: Final = ("missing", "extra", "stale", "altered")
+_NAMED: Final = 5
+
+
+@dataclass(frozen=True)
+class HistoryRow:
+    """One audit of a run, one topic of a chain's audit, or one failed expectation.
+
+    `clean` is the verdict, `said` the same in words with what was found, `effort` what it took, `position` up to where
+    it holds, `next_command` what to run now (empty when clean), `details` the findings by name.
+    """
+
+    run_id: str
+    at: str
+    what: str
+    clean: bool
+    said: str
+    effort: str = ""
+    position: str = ""
+    next_command: str = ""
+    details: tuple[str, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values."""
+        return {**asdict(self), "details": list(self.details)}
+
+
+def rows_of(kind: Kind, kept: Kept) -> list[HistoryRow]:
+    """The rows of one run."""
+    if kind == "chain":
+        return [_chain(kept.run_id, topic, each) for topic, each in sorted(kept.report.get("topics", {}).items())]
+    rows = [_search(kept.run_id, name, each) for name, each in sorted(kept.report.get("audits", {}).items())]
+    return [*rows, *(_expectations(kept.run_id, *each) for each in sorted(kept.expectations.items()))]
+
+
+def _search(run_id: str, name: str, report: Mapping[str, Any]) -> HistoryRow:
+    found = {fault: report.get(fault) or () for fault in _FAULTS}
+    counts = ", ".join(f"{len(keys):,} {fault}" for fault, keys in found.items() if keys)
+    if buckets := report.get("unresolved_buckets"):
+        counts = f"incomplete, {counted(buckets, 'bucket')} differ further; {counts or 'no key so far'}"
+    findings = int(report.get("findings", 0))
+    clean = not findings
+    requests = report.get("requests")
+    scrubbed = (report.get("scrub") or {}).get("requests")
+    effort = [counted(requests, "request")] if requests is not None else []
+    effort += [f"{counted(scrubbed, 'request')} of the scrub"] if scrubbed is not None else []
+    return HistoryRow(
+        run_id,
+        str(report.get("at", "")),
+        f"{name} ({report['mode']})" if report.get("mode") else name,
+        clean,
+        f"clean: {report.get('expected', 0):,} documents" if clean else counts or counted(findings, "finding"),
+        ", ".join(effort),
+        _position(report),
+        str(report.get("next_command", "")),
+        tuple(
+            f"{fault}: {', '.join(keys[:_NAMED])}{f' and {len(keys) - _NAMED:,} more' if len(keys) > _NAMED else ''}"
+            for fault, keys in found.items()
+            if keys
+        ),
+    )
+
+
+def _position(report: Mapping[str, Any]) -> str:
+    position = report.get("position") or {}
+    offsets = _offsets(report.get("window") or {})
+    return f"{position['gtids']}; offsets {offsets}" if position.get("gtids") else f"offsets {offsets}"
+
+
+def _offsets(window: Mapping[str, int]) -> str:
+    return ", ".join(f"{p}:{offset}" for p, offset in sorted(window.items(), key=lambda each: int(each[0])))
+
+
+def _expectations(run_id: str, audit: str, report: Mapping[str, Any]) -> HistoryRow:
+    results = results_of(report)
+    failed = [each for each in results if not each.success]
+    documents = sum(each["documents"] for each in report["topics"])
+    windows = "; ".join(f"{each['topic']} {_offsets(each['window'])}" for each in report["topics"])
+    said = f"{counted(len(results), 'expectation')} met: {documents:,} documents"
+    if failed:
+        said = f"{len(failed)} of {counted(len(results), 'expectation')} failed"
+    return HistoryRow(
+        run_id,
+        str(report["at"]),
+        f"{audit}: expectations",
+        not failed,
+        said,
+        "",
+        f"offsets {windows}",
+        f"lyrebird audit history --audit {shlex.quote(audit)}" if failed else "",
+        tuple(f"{each.name}: {each.said}" for each in failed),
+    )
+
+
+def _chain(run_id: str, topic: str, report: Mapping[str, Any]) -> HistoryRow:
+    findings = report.get("findings") or []
+    groups = report.get("groups") or []
+    heads = [f"{group['group']} {_offsets(found)}" for group in groups for found in (group.get("heads") or {}).values()]
+    commits = sum(group.get("commits", 0) for group in groups)
+    objects = sum(group.get("objects", 0) for group in groups)
+    faults = [f"{each['fault']} ({each['group']}): {each['key'] or ''} {each['meaning']}" for each in findings[:_NAMED]]
+    if len(findings) > _NAMED:
+        faults.append(f"and {len(findings) - _NAMED:,} more")
+    return HistoryRow(
+        run_id,
+        str(report.get("at", "")),
+        f"{topic} ({report['depth']})" if report.get("depth") else topic,
+        not findings,
+        "clean" if not findings else counted(len(findings), "finding"),
+        f"{counted(commits, 'commit')}, {counted(objects, 'object')}",
+        "; ".join(heads),
+        str(report.get("next_command", "")),
+        tuple(faults),
+    )

@@ -1,0 +1,198 @@
+"""Mends what an audit found: each document is written anew from its record in the topic.
+
+Versions decide, so live writes may go on: `external_gte` writes the record's version over the same or an older one,
+and a newer write wins. What no record speaks of gets a soft-delete tombstone. The order of the steps:
+
+1. documents whose server version lies above their record's (an `_update` by hand raised it), and copies under a wrong
+   routing are deleted, and the server's memory of their versions with them, as it would take no write of the right one,
+2. documents are written from their records, tombstones over what should not be there,
+3. a refresh shows all that to searches: the next audit judges it.
+
+A crash after any step leaves documents that the next audit finds and mends.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import orjson
+
+from include.audit.definition import SearchAuditSpec
+from include.audit.expected import Expected, RecordState
+from include.audit.range_count import Window
+from include.audit.state_view import IndexState
+from include.clock import Clock
+from include.errors import InvalidRecord, Transient
+from include.index.bulk import Line, line_bytes
+from include.index.delivery import Delivery
+from include.index.metadata import Metadata
+from include.index.port import SearchIndex
+from include.index.routing import routing_of
+from include.index.states import States
+from include.log.ports import LogReader
+
+__all__ = ["Repaired", "Writing", "repair"]
+
+Forget = Callable[[Sequence[IndexState]], AbstractContextManager[None]]
+_PATIENCE_S: Final = 60.0
+_TRIES: Final = 20
+_PAUSE_S: Final = 0.25
+
+
+@dataclass
+class Repaired:
+    """How many documents were written from their records, and how many got a tombstone. `left` could not be mended."""
+
+    rewritten: int = 0
+    removed: int = 0
+    overtaken: int = 0
+    left: dict[str, str] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values."""
+        return {
+            "rewritten": self.rewritten,
+            "removed": self.removed,
+            "overtaken": self.overtaken,
+            "left": dict(self.left),
+        }
+
+
+@dataclass(frozen=True)
+class Writing:
+    """What a repair writes with.
+
+    `forget` deletes documents; within its context the server forgets their versions by and by, a refresh helping.
+    """
+
+    index: SearchIndex
+    reader: LogReader
+    clock: Clock
+    states: States
+    forget: Forget
+
+
+def repair(
+    name: str,
+    spec: SearchAuditSpec,
+    keys: Iterable[str],
+    expected: Expected,
+    copies: dict[str, list[IndexState]],
+    window: Window,
+    writing: Writing,
+) -> Repaired:
+    """Mend the documents `keys` of the concrete index `name`. May be run again.
+
+    Args:
+        name: the index.
+        spec: the audit.
+        keys: ids with a finding.
+        expected: the topic's side of that audit.
+        copies: what the index holds of each key now, under whatever routing.
+        window: the audit's cut: what was written from above it is newer and stays.
+        writing: servers.
+
+    Raises:
+        Transient: the index did not take all of it; running again goes on.
+        Terminal: the index refuses this writer.
+    """
+    out = Repaired()
+    keys = list(keys)
+    want = expected.of(keys)
+    lines: list[tuple[str, Line]] = []
+    forgotten: list[IndexState] = []
+    metadata = Metadata(writing.states.feed.origin)
+    for doc_id in keys:
+        there, record = copies.get(doc_id, []), want.get(doc_id)
+        if record is None or record.kind == "deleted":
+            living = (copy for copy in there if not copy.deleted and not _newer(copy, window))
+            lines += [(doc_id, _tombstone(metadata, writing.states, copy, record)) for copy in living]
+            continue
+        if any(_newer(copy, window) for copy in there):
+            out.overtaken += 1
+            continue
+        try:
+            line, routing = _from_record(metadata, writing, spec, record)
+        except InvalidRecord as error:
+            out.left[doc_id] = f"its newest record was set aside: {error.message}"
+            continue
+        lines.append((doc_id, line))
+        # A copy under another routing may lie in the same shard: then it is the very document.
+        forgotten += [copy for copy in there if copy.routing != routing or copy.stored_version > record.version]
+    with writing.forget(forgotten) if forgotten else contextlib.nullcontext():
+        waiting = _send(name, spec, lines, writing, out)
+        held = {copy.doc_id for copy in forgotten}
+        for _ in range(_TRIES):
+            # The server forgets a delete at a refresh, and by a clock that it looks at a few times a second.
+            again = [each for each in waiting if each[0] in held]
+            if not again:
+                break
+            writing.clock.sleep(_PAUSE_S)
+            writing.index.refresh(name)
+            waiting = [each for each in waiting if each[0] not in held] + _send(name, spec, again, writing, out)
+    out.overtaken += len(waiting)
+    writing.index.refresh(name)
+    return out
+
+
+def _send(
+    name: str, spec: SearchAuditSpec, lines: Sequence[tuple[str, Line]], writing: Writing, out: Repaired
+) -> list[tuple[str, Line]]:
+    """Send lines; gives those that a greater version is there for."""
+    delivery = Delivery(
+        lambda data: writing.index.bulk(name, data),
+        writing.clock,
+        index=name,
+        bulk_bytes=spec.index.bulk_bytes,
+        patience_s=_PATIENCE_S,
+    )
+    sent = delivery.deliver([Line(n, line.data, line.deleted) for n, (_, line) in enumerate(lines)])
+    removed = sum(line.deleted for line in sent.done)
+    out.removed += removed
+    out.rewritten += len(sent.done) - removed
+    for line, answer in sent.dead:
+        out.left[lines[line.ref][0]] = f"the index refuses it: {answer.type} {answer.reason}"
+    if sent.waiting:
+        raise Transient(
+            "the index did not take all repairs",
+            system="elasticsearch",
+            index=name,
+            waiting=len(sent.waiting),
+            reason=sent.reason,
+            fix="Run the same command again.",
+        )
+    return [lines[line.ref] for line in sent.stale]
+
+
+def _from_record(
+    metadata: Metadata, writing: Writing, spec: SearchAuditSpec, record: RecordState
+) -> tuple[Line, str | None]:
+    """The line of a document from the record that says what it should be, and its routing."""
+    found = next(iter(writing.reader.read(spec.topic, record.partition, record.offset, record.offset + 1)), None)
+    if found is None:
+        # Compacted away since: a newer record of the key has come, and the application writes it.
+        raise InvalidRecord("record is not in the topic any more", reason="compacted")
+    body = writing.states.body(found.value)
+    if body is None:
+        raise InvalidRecord("record is a tombstone by now", reason="tombstone")
+    said = metadata.living(record.partition, record.offset, record.doc_id, record.version, body)
+    entity = orjson.dumps(spec.entity)
+    routed = spec.index.topics[spec.topic].routing
+    routing = None if routed is None else routing_of(body, routed)
+    name = writing.states.feed.index_id(record.doc_id)
+    return Line(0, line_bytes(name, record.version, entity, body, said, routing=routing, same=True)), routing
+
+
+def _newer(copy: IndexState, window: Window) -> bool:
+    return copy.offset >= window.get(copy.partition, 0)
+
+
+def _tombstone(metadata: Metadata, states: States, copy: IndexState, record: RecordState | None) -> Line:
+    version = max(copy.version, copy.stored_version, record.version if record else 0)
+    said = metadata.deleted(copy.partition, copy.offset, copy.doc_id, version)
+    name = states.feed.index_id(copy.doc_id)
+    return Line(0, line_bytes(name, version, b"", None, said, routing=copy.routing, same=True), deleted=True)

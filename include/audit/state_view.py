@@ -1,0 +1,68 @@
+"""What a digest asks of an index. `elasticsearch_states` and `memory` pass `tests/contract/test_state_view.py`."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from include.audit.peel import Histogram
+
+__all__ = ["IndexState", "StateView"]
+
+
+@dataclass(frozen=True, slots=True)
+class IndexState:
+    """A document as the index holds it. `state` is its stored digest, None for a tombstone or where it lacks one.
+
+    `version` is the one in its metadata; `stored_version` the server's own, which an `_update` raises.
+    `written` is the sequence number and the primary term of its last write, where asked for.
+    """
+
+    doc_id: str
+    version: int
+    partition: int
+    offset: int
+    deleted: bool
+    state: int | None
+    routing: str | None = None
+    stored_version: int = 0
+    written: tuple[int, int] | None = field(default=None, compare=False)
+
+
+class StateView(Protocol):
+    """One moment of the documents of one topic; `now` alone is of this moment.
+
+    Raises `Transient` for an answer that is not whole: no audit may rest on it.
+    """
+
+    @property
+    def requests(self) -> int:
+        """Requests so far."""
+
+    @property
+    def received(self) -> int:
+        """Bytes of the answers, as they came over the wire."""
+
+    def histograms(self, bits: int) -> tuple[tuple[Histogram, ...], list[IndexState]]:
+        """The living documents' states by bucket in all views; and what was written from beyond the window.
+
+        The latter are documents, tombstones too, of offsets that the window does not hold. One round trip, unless
+        they are more than 10,000.
+        """
+
+    def holders(self, states: Collection[int]) -> list[IndexState]:
+        """All living documents with one of these states."""
+
+    def in_buckets(self, bits: int, places: Sequence[int]) -> list[IndexState]:
+        """All living documents in these buckets of the first view."""
+
+    def now(self, doc_ids: Collection[str], *, everywhere: bool) -> dict[str, list[IndexState]]:
+        """Each document at this moment, tombstones too.
+
+        With `everywhere` all copies under whatever routing, as of a refresh made for it; else the one that belongs
+        to the id alone, in realtime.
+        """
+
+    def close(self) -> None:
+        """Let go of the moment; may be called twice."""

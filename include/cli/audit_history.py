@@ -1,0 +1,52 @@
+"""`lyrebird audit history`: what the audits that ran under Airflow have found."""
+
+from __future__ import annotations
+
+import json
+
+import click
+
+__all__ = ["command"]
+
+_SHOWN = 20
+
+
+@click.command(name="history")
+@click.argument("kind", type=click.Choice(["search", "chain"]), default="search")
+@click.option("--audit", help="Only this one: a search audit's name, or a topic of the chains' audit.")
+@click.option("--run", "run_id", help="Only this run of the DAG audit_<kind>, with all that it has found.")
+@click.option("--runs", type=click.IntRange(1, 100), default=_SHOWN, show_default=True, help="How many runs.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object, nothing else.")
+def command(kind: str, audit: str | None, run_id: str | None, runs: int, as_json: bool) -> None:
+    """Show the newest runs of the DAGs audit_search and audit_chain on this host: verdict, findings, positions."""
+    from include.audit.history import KINDS, History
+    from include.audit.history_rows import rows_of
+    from include.cli.table import table
+    from include.errors import Terminal
+
+    known = next(each for each in KINDS if each == kind)
+    kept = [each for each in History.of(known).runs() if run_id in (None, each.run_id)]
+    if run_id is not None and not kept:
+        raise Terminal("nothing of this run is kept", run=run_id, fix=f"`lyrebird audit history {kind}` lists runs.")
+    rows = [row for each in kept[:runs] for row in rows_of(known, each) if audit is None or _is(row.what, audit)]
+    if as_json:
+        click.echo(json.dumps({"kind": kind, "rows": [row.to_json() for row in rows]}))
+        return
+    if not rows:
+        click.echo(f"no run of the DAG audit_{kind} is kept on this host: start it under Airflow")
+        return
+    head = ["at", "audit", "verdict", "took", "holds up to"]
+    click.echo(table(head, [[row.at[:19], row.what, row.said, row.effort, row.position] for row in rows]))
+    for row in rows:
+        if not row.clean:
+            click.echo(f"\n{row.at[:19]} {row.what}, run {row.run_id}")
+            for line in row.details:
+                click.echo(f"  {line}")
+            if row.next_command and not row.next_command.startswith("lyrebird audit history"):
+                click.echo(f"  next: {row.next_command}")
+
+
+def _is(what: str, audit: str) -> bool:
+    """Whether a row is of that audit: `<audit>`, `<audit>/<topic>`, with its mode or its expectations behind."""
+    name = what.partition(" ")[0].removesuffix(":")
+    return name == audit or name.startswith(f"{audit}/")

@@ -1,0 +1,80 @@
+"""`lyrebird audit search`: topic against index."""
+
+from __future__ import annotations
+
+import sys
+from typing import Unpack
+
+import click
+import orjson
+
+from include.audit.definition import search_audits
+from include.audit.platform import server_sides
+from include.audit.report import together
+from include.audit.search import How, audit_and_repair, audit_search
+from include.errors import LyrebirdError
+from include.settings.deployment import Deployment
+
+__all__ = ["command"]
+
+CANNOT_AUDIT = 2
+
+
+@click.command(name="search")
+@click.argument("name")
+@click.option(
+    "--mode",
+    type=click.Choice(["digest", "bisect"]),
+    default="digest",
+    show_default=True,
+    help="digest: sums over states, every difference. bisect: counts over ranges of keys, missing keys.",
+)
+@click.option(
+    "--wait",
+    "wait_s",
+    type=click.FloatRange(0),
+    default=None,
+    metavar="SECONDS",
+    help="Wait first, at most so long, until the index has all that the topic holds now.  [default: 10 for bisect, "
+    "0 for digest]",
+)
+@click.option(
+    "--since",
+    type=click.Choice(["begin", "last"]),
+    default="begin",
+    show_default=True,
+    help="Which keys a bisect compares: all, or those with a record since the last clean audit.",
+)
+@click.option(
+    "--scrub",
+    type=click.Choice(["changed", "all", "none"]),
+    default="changed",
+    show_default=True,
+    help="Which documents a digest also reads whole: what has changed since the last clean audit and a share of the "
+    "rest, all of them, or none.",
+)
+@click.option("--repair", is_flag=True, help="Write anew from the topic what is wrong, and audit again.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object with every finding, nothing else.")
+def command(name: str, repair: bool, as_json: bool, **how: Unpack[How]) -> None:
+    """Compare topic and index of audit NAME, or of the topic NAME (e.g. assembled_order).
+
+    Changes nothing unless --repair is given, and may run under load. Names each document that the index lacks
+    (missing), holds without reason (extra), holds in an older state (stale) or in one that no record made (altered),
+    tells how many requests that took, and up to which offsets and source position it holds. Exit code: 0 clean (after
+    the repair, if one was asked for), 1 findings, 2 it cannot be said.
+    """
+    try:
+        deployment = Deployment.load()
+        specs = search_audits(deployment, name)
+        with server_sides(deployment) as sides:
+            audit = audit_and_repair if repair else audit_search
+            reports = [audit(spec, sides, **how) for spec in specs]
+    except LyrebirdError as error:
+        click.echo(f"error: {error}", err=True)
+        sys.exit(CANNOT_AUDIT)
+    if as_json:
+        found = together(reports) if len(reports) > 1 else reports[0].to_json()
+        click.echo(orjson.dumps(found).decode())
+    else:
+        click.echo("\n".join(line for report in reports for line in report.lines()))
+    sys.exit(0 if all(report.clean for report in reports) else 1)

@@ -1,0 +1,70 @@
+"""`lyrebird index promote`: readers follow another generation from now on."""
+
+from __future__ import annotations
+
+import click
+import orjson
+
+__all__ = ["command"]
+
+
+@click.command(name="promote")
+@click.argument("name")
+@click.option("--generation", type=click.IntRange(min=1), help="Its number. Default: the one that was rebuilt last.")
+@click.option("--check", is_flag=True, help="Say what speaks against it, and move nothing.")
+@click.option(
+    "--wait",
+    "within_s",
+    type=click.FloatRange(0),
+    default=30.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="Wait for it at most so long until it has what the topics hold now.",
+)
+@click.option("--accept-differences", is_flag=True, help="Also when something speaks against it.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object, nothing else.")
+def command(
+    name: str, generation: int | None, check: bool, within_s: float, accept_differences: bool, as_json: bool
+) -> None:
+    """Let readers of index NAME follow another generation, at once and as a whole; back again by the same command.
+
+    It has to be fed, to have what its topics hold, to ignore no value, and to hold the same documents as the one that
+    serves (when none serves: as its topics). The one that served before stays fed until `lyrebird index drop`.
+    """
+    from include.audit.generation_proof import prove
+    from include.errors import Terminal, Transient
+    from include.index.deployed import DeployedIndex
+    from include.index.generation import IndexName
+    from include.index.promote import promote, rebuilt_generation, standing
+    from include.settings.deployment import Deployment
+
+    with DeployedIndex.of(Deployment.load(), name) as on:
+        number = generation or rebuilt_generation(on.index, name)
+        found = standing(
+            on.index, on.admin, IndexName(name, number), on.definition, ends=on.ends, clock=on.clock, within_s=within_s
+        )
+        proof = prove(on, found.info, found.serving)
+        against = [*found.refusals, *([f"{proof.findings:,} documents differ"] if proof.findings else [])]
+        if not as_json:
+            click.echo("\n".join([*proof.lines(), *(f"against it: {each}" for each in against)]), err=True)
+        if against and not accept_differences and not found.serves:
+            kind = Transient if found.passing and not found.lasting and not proof.findings else Terminal
+            raise kind(
+                "generation is not fit for readers",
+                index=found.info.name,
+                reasons=against,
+                fix="Mend that, or give --accept-differences.",
+            )
+        if not check:
+            promote(on.index, on.admin, found)
+    moved = not check and not found.serves
+    if as_json:
+        before = found.serving.name if found.serving else None
+        value = {"index": found.info.name, "before": before, "moved": moved, "against": against}
+        click.echo(orjson.dumps({**value, "proof": proof.to_json()}).decode())
+    elif found.serves:
+        click.echo(f"{found.info.name} serves readers of {name} already")
+    elif moved:
+        click.echo(f"readers of {name} have {found.info.name} from now on")
+    else:
+        click.echo(f"{found.info.name} is fit for readers of {name}")

@@ -1,0 +1,103 @@
+"""`lyrebird index rebuild`: the next generation of an index, filled from its topics and compared."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING, Any
+
+import click
+import orjson
+
+from include.clock import SystemClock
+
+if TYPE_CHECKING:
+    from include.index.rebuild.pace import Reached
+    from include.index.rebuild.run import Teller
+
+__all__ = ["command"]
+
+_TELL_EVERY_S = 1.0
+
+
+@click.command(name="rebuild")
+@click.argument("name")
+@click.option("--plan", "only_plan", is_flag=True, help="Say what would be done, and do nothing.")
+@click.option("--new", is_flag=True, help="Another generation, even if one is unfinished.")
+@click.option(
+    "--tasks", type=click.IntRange(1, 64), default=os.cpu_count() or 1, show_default=True, help="Ranges read at a time."
+)
+@click.option(
+    "--within",
+    "within_s",
+    type=click.FloatRange(0),
+    default=120.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="How long the application may take to follow.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON lines, nothing else; the last is the result.")
+def command(name: str, only_plan: bool, new: bool, tasks: int, within_s: float, as_json: bool) -> None:
+    """Make the next generation of index NAME as it is declared now, fill it from its topics, and compare it.
+
+    Readers keep the one they have until `lyrebird index promote`. Killed, it goes on when it is called again. Its
+    documents are the same as those of the generation that serves; when none serves, as of the topics. Exit code 1: they
+    are not, or it cannot be done; 75: a server is away, or the application that feeds it does not run: call it again.
+    """
+    from include.audit.generation_proof import prove
+    from include.index.deployed import DeployedIndex
+    from include.index.fed import serving_or_none
+    from include.index.rebuild.deployed import carry_out, plan_of
+    from include.index.rebuild.processes import Processes, ProcessPool
+    from include.settings.deployment import Deployment
+
+    with DeployedIndex.of(Deployment.load(), name) as on:
+        plan = plan_of(on, new=new)
+        _say(plan.lines(), {"plan": plan.to_json()}, as_json)
+        if only_plan:
+            return
+        processes = Processes(tasks)
+        try:
+            done = carry_out(on, plan, lambda work: ProcessPool(processes, work), _teller(as_json), within_s=within_s)
+        finally:
+            processes.close()
+        proof = prove(on, done.info, serving_or_none(on.index, name))
+    following = f"next: lyrebird index promote {name} --generation {plan.name.generation}"
+    told = [*done.lines(), *proof.lines(), *([] if proof.findings else [following])]
+    _say(told, {"rebuilt": done.to_json(), "proof": proof.to_json()}, as_json)
+    sys.exit(1 if proof.findings else 0)
+
+
+def _say(lines: list[str], value: dict[str, Any], as_json: bool) -> None:
+    click.echo(orjson.dumps(value).decode() if as_json else "\n".join(lines))
+
+
+def _teller(as_json: bool) -> Teller:
+    from include.index.rebuild.run import Teller
+
+    shown, clock = sys.stderr.isatty(), SystemClock()
+    last_s: list[float] = []
+
+    def reached(found: Reached) -> None:
+        now_s = clock.monotonic_s()
+        ended = found.done >= found.total
+        if last_s and now_s < last_s[-1] + _TELL_EVERY_S and not ended:
+            return
+        last_s[:] = [now_s]
+        if as_json:
+            click.echo(orjson.dumps({"reached": found.to_json()}).decode())
+        else:
+            click.echo(_bar(found) + ("\r" if shown and not ended else "\n"), err=True, nl=False)
+
+    def waits(reason: str) -> None:
+        if as_json:
+            click.echo(orjson.dumps({"waits": reason}).decode())
+        else:
+            click.echo(f"waits: {reason}", err=True)
+
+    return Teller(reached, waits)
+
+
+def _bar(found: Reached) -> str:
+    part = found.done / found.total if found.total else 1.0
+    return f"{'█' * round(part * 20):░<20} {part:4.0%}  {found.text}   "

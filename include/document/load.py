@@ -1,0 +1,100 @@
+"""How much an assembler reads from the source's database: counted, and kept to a rate.
+
+One connection reads, one snapshot at a time, so rows a second are what is left to bound. They are paid for after
+they were read (a token bucket that may go below zero), but within no snapshot for longer than `MOST_S`, as a
+transaction of the log ends by itself after minutes. What a batch still owes it pays before the next one begins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Final
+
+from include.clock import Clock
+from include.document.tables import KEYS_AT_ONCE, Keys, Row, SourceTables, Tables
+from include.record.position import SourcePosition
+from include.record.schema import Column
+
+__all__ = ["Metered", "ReadLoad"]
+
+MOST_S: Final = 60.0
+"""Longest wait within one snapshot, and before one."""
+_SLICE_S: Final = 0.5
+_LEAST_S: Final = 0.001
+_BURST_S: Final = 1.0
+
+
+class ReadLoad:
+    """Counts of one process; `rows_per_s` 0: no limit."""
+
+    def __init__(self, rows_per_s: int, clock: Clock) -> None:
+        self.rows_per_s = rows_per_s
+        self.rows = 0
+        self.statements = 0
+        self.held_back_s = 0.0
+        self._clock = clock
+        self._free_s = clock.monotonic_s()
+        self._left_s = MOST_S
+
+    def counts(self) -> tuple[int, int, float]:
+        """Rows, statements, seconds held back, since the start."""
+        return self.rows, self.statements, self.held_back_s
+
+    def begin(self) -> None:
+        """A snapshot is about to begin: pay what the last one owes."""
+        self._left_s = MOST_S
+        self._wait()
+        self._left_s = MOST_S
+
+    def read(self, rows: int, statements: int = 1) -> None:
+        """Statements gave so many rows: wait until they are paid for, unless this snapshot has waited too long."""
+        self.rows += rows
+        self.statements += statements
+        if self.rows_per_s:
+            self._free_s = max(self._free_s, self._clock.monotonic_s() - _BURST_S) + rows / self.rows_per_s
+            self._wait()
+
+    def _wait(self) -> None:
+        while (due_s := min(self._free_s - self._clock.monotonic_s(), self._left_s)) > _LEAST_S:
+            slice_s = min(due_s, _SLICE_S)
+            self._clock.sleep(slice_s)
+            self._left_s -= slice_s
+            self.held_back_s += slice_s
+
+
+class Metered:
+    """`SourceTables` whose reads are counted and kept to a rate."""
+
+    def __init__(self, tables: SourceTables, load: ReadLoad) -> None:
+        self._source = tables
+        self._load = load
+
+    @contextmanager
+    def snapshot(self, after: SourcePosition | None = None) -> Iterator[Tables]:
+        """See `SourceTables`."""
+        self._load.begin()
+        with self._source.snapshot(after) as tables:
+            yield _MeteredTables(tables, self._load)
+
+    def columns(self, table: str) -> dict[str, Column]:
+        """See `SourceTables`; not counted, as they are asked for at a start."""
+        return self._source.columns(table)
+
+
+class _MeteredTables:
+    def __init__(self, tables: Tables, load: ReadLoad) -> None:
+        self._tables = tables
+        self._load = load
+
+    def rows(self, table: str, columns: Sequence[str], match: Sequence[str], values: Keys) -> list[Row]:
+        found = self._tables.rows(table, columns, match, values)
+        self._load.read(len(found), -(-len(values) // KEYS_AT_ONCE))
+        return found
+
+    def keys_after(
+        self, table: str, columns: Sequence[str], after: tuple[Any, ...] | None, limit: int
+    ) -> list[tuple[Any, ...]]:
+        found = self._tables.keys_after(table, columns, after, limit)
+        self._load.read(len(found))
+        return found

@@ -1,0 +1,139 @@
+"""Begin a snapshot that is not before a position: else a document would be stale, and nothing would wake it.
+
+| server | when it has all up to the position |
+|---|---|
+| MySQL with GTIDs | `WAIT_FOR_EXECUTED_GTID_SET`: a transaction counts when the engine has committed it |
+| MariaDB, a replica | `MASTER_GTID_WAIT` |
+| MariaDB, the server that is captured | the snapshot's own `binlog_snapshot_position` |
+| MariaDB, that or a fallback of it | its GTIDs; those that it wrote itself, by the same position |
+| MySQL without GTIDs, the one that is captured | not asked: capture is slower than the engine's commit |
+| any other without GTIDs | refused: files and bytes of one server say nothing of another |
+
+The server that is captured is asked too, as a transaction can be in the binlog, and thus in the log, a moment before
+the engine shows it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from include.clock import Clock
+from include.document.database import Database
+from include.errors import Terminal, Transient
+from include.record.gtid import GtidSet, MariadbGtidSet, MysqlGtidSet, parse_gtid_set
+from include.record.position import BinlogPosition, SourcePosition
+
+__all__ = ["BEGIN", "Ask", "begin_after"]
+
+Ask = Callable[..., list[tuple[Any, ...]]]
+"""Runs one statement: `ask(sql, arguments)`."""
+
+BEGIN: Final = "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY"
+_SLICE_S: Final = 1.0
+_AGAIN_S: Final = 0.02
+
+
+def begin_after(ask: Ask, position: SourcePosition, server: Database, clock: Clock) -> None:
+    """Begin a snapshot with all that is before `position`.
+
+    Raises:
+        Transient: the server still lacks some of it after `wait_s`; details say how much.
+        Terminal: nobody can tell, as transactions carry no GTIDs.
+    """
+    moves = server.replica or bool(server.fallbacks)
+    if moves and not str(position.gtids):
+        raise Terminal(
+            "documents cannot be read from a replica, as the source's transactions carry no GTIDs",
+            server=server.place,
+            position=str(position.binlog),
+            fix="Switch GTIDs on (`gtid_mode`), or take `read_from` and `fallbacks` out, to read from the source.",
+        )
+    if position.flavour == "mysql":
+        if str(position.gtids):
+            _wait(ask, "SELECT WAIT_FOR_EXECUTED_GTID_SET(%s, %s)", position, server, clock)
+        ask(BEGIN)
+    elif server.replica:
+        _wait(ask, "SELECT MASTER_GTID_WAIT(%s, %s)", position, server, clock)
+        ask(BEGIN)
+    elif moves:
+        _begin_mariadb(ask, position, server, clock)
+    else:
+        _begin_at(ask, position.binlog, position, server, clock)
+
+
+def _wait(ask: Ask, statement: str, position: SourcePosition, server: Database, clock: Clock) -> None:
+    """In slices, as a connection's silence is bounded too."""
+    until_s = clock.monotonic_s() + server.wait_s
+    while True:
+        left_s = max(0.0, until_s - clock.monotonic_s())
+        if ask(statement, (str(position.gtids), min(left_s, _SLICE_S)))[0][0] == 0:
+            return
+        if clock.monotonic_s() >= until_s:
+            raise _behind(ask, position, server)
+
+
+def _begin_mariadb(ask: Ask, position: SourcePosition, server: Database, clock: Clock) -> None:
+    """On the captured server or one that took over from it, as it is."""
+    until_s = clock.monotonic_s() + server.wait_s
+    while True:
+        applied, written = (_set(position, text) for text in ask("SELECT @@gtid_slave_pos, @@gtid_binlog_pos")[0])
+        if applied.contains(position.gtids):  # type: ignore[arg-type]
+            ask(BEGIN)
+            return
+        if applied.union(written).contains(position.gtids):  # type: ignore[arg-type]
+            file, pos, *_ = ask("SHOW MASTER STATUS")[0]
+            _begin_at(ask, BinlogPosition(str(file), int(pos)), position, server, clock)
+            return
+        if clock.monotonic_s() >= until_s:
+            raise _behind(ask, position, server)
+        clock.sleep(_AGAIN_S)
+
+
+def _begin_at(ask: Ask, end: BinlogPosition, position: SourcePosition, server: Database, clock: Clock) -> None:
+    until_s = clock.monotonic_s() + server.wait_s
+    while True:
+        ask(BEGIN)
+        found = {str(name).lower(): str(value) for name, value in ask("SHOW STATUS LIKE 'binlog_snapshot_%%'")}
+        file, pos = found.get("binlog_snapshot_file", ""), found.get("binlog_snapshot_position", "")
+        if not file or not pos.isdigit():
+            raise Terminal(
+                "the server does not say where a snapshot stands, as its binlog is off",
+                server=server.place,
+                fix="Switch `log_bin` on; is this the server that is captured? Else name it in `read_from`.",
+            )
+        if BinlogPosition(file, int(pos)) >= end:
+            return
+        ask("ROLLBACK")
+        if clock.monotonic_s() >= until_s:
+            raise _behind(ask, position, server)
+        clock.sleep(_AGAIN_S)
+
+
+def _behind(ask: Ask, position: SourcePosition, server: Database) -> Transient:
+    names = "@@global.gtid_executed, ''" if position.flavour == "mysql" else "@@gtid_slave_pos, @@gtid_binlog_pos"
+    applied, written = (_set(position, text) for text in ask(f"SELECT {names}")[0])
+    has: Any = applied.union(written)  # type: ignore[arg-type]
+    return Transient(
+        "the server lacks transactions that the documents must show",
+        system="mysql",
+        server=server.place,
+        behind_transactions=_behind_by(has, position.gtids),
+        has=str(has)[:200],
+        wanted=str(position.gtids)[:200],
+        waited_s=server.wait_s,
+        fix="Does it replicate (SHOW REPLICA STATUS)? Documents wait until it has them.",
+    )
+
+
+def _set(position: SourcePosition, text: Any) -> GtidSet:
+    return parse_gtid_set(str(text or ""), position.flavour)
+
+
+def _behind_by(has: GtidSet, wanted: GtidSet) -> int:
+    """How many transactions of `wanted` are missing; of MariaDB those of a domain number one after the other."""
+    if isinstance(has, MariadbGtidSet) and isinstance(wanted, MariadbGtidSet):
+        return sum(max(0, n - has.last.get(domain, (0, 0))[1]) for domain, (_, n) in wanted.last.items())
+    if isinstance(has, MysqlGtidSet) and isinstance(wanted, MysqlGtidSet):
+        return sum(b - a + 1 for parts in wanted.subtract(has).seen.values() for a, b in parts)
+    return 0

@@ -1,0 +1,104 @@
+"""How a topic's progress goes on: pure steps from one progress document to the next."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from include.errors import Terminal
+from include.index.progress import PartitionNumber, Progress, Vector
+from include.log.topics import resolved, source_resolved
+
+__all__ = ["advanced", "counted", "grown", "resolved_of", "resumed", "seen_by_searches", "start_of"]
+
+
+def advanced(progress: Progress, acked: Vector, resolved_acked: Vector) -> Progress:
+    """`progress` with vectors that never go back."""
+    return replace(
+        progress,
+        acked=_greatest(progress.acked, acked),
+        resolved_acked=_greatest(progress.resolved_acked, resolved_acked),
+    )
+
+
+def resumed(progress: Progress, generation: int, topic_id: str | None) -> Progress:
+    """Where to go on in generation `generation` of the topic, which now has the id `topic_id` (None: not there yet).
+
+    A raised generation begins anew, as the topic was made anew: only what the source said of its tables stays. Raises
+    `Terminal` for a lower one, and for another topic under the generation that was read so far.
+    """
+    known = progress.topic_ids.get(progress.topic)
+    if progress.generation > generation:
+        raise Terminal(
+            "topic's generation was lowered",
+            topic=progress.topic,
+            generation=generation,
+            indexed=progress.generation,
+            fix=f"Set its generation to {progress.generation} in the deployment file, or higher.",
+        )
+    if 0 < progress.generation < generation:
+        return Progress(progress.topic, generation, floors=progress.floors, epoch=progress.epoch)
+    if known is not None and topic_id is not None and known != topic_id:
+        raise Terminal(
+            "topic was made anew, and its offsets count from the beginning again",
+            topic=progress.topic,
+            topic_id=topic_id,
+            indexed=known,
+            fix=f"Set the topic's generation to {generation + 1} in the deployment file, then start again.",
+        )
+    return replace(progress, generation=generation)
+
+
+def grown(progress: Progress, partitions: int, ends: Vector) -> Progress:
+    """`progress` that knows that the topic has `partitions` partitions; `ends` are the ends that it has now."""
+    known = progress.partitions
+    if not partitions or (known and known[-1].number >= partitions):
+        return progress
+    if not known:
+        return replace(progress, partitions=(PartitionNumber(partitions),))
+    until = {p: end for p, end in ends.items() if p < known[-1].number}
+    return replace(
+        progress, partitions=(*known[:-1], PartitionNumber(known[-1].number, until), PartitionNumber(partitions))
+    )
+
+
+def resolved_of(topic: str) -> str:
+    """The resolved topic that speaks of `topic`: its own, or its source's for a change topic."""
+    parts = topic.split(".")
+    return source_resolved(parts[1]) if parts[0] == "cdc" and len(parts) == 4 else resolved(topic)
+
+
+def start_of(progress: Mapping[str, Progress]) -> dict[str, Vector]:
+    """Where to read on, of each topic and of the resolved topic that speaks of it.
+
+    Topics that share a resolved topic each know it to an offset of their own: the least holds.
+    """
+    start: dict[str, Vector] = {topic: of.acked for topic, of in progress.items()}
+    for topic, of in progress.items():
+        name = resolved_of(topic)
+        last = start.get(name)
+        start[name] = (
+            of.resolved_acked
+            if last is None
+            else {p: min(last[p], n) for p, n in of.resolved_acked.items() if p in last}
+        )
+    return start
+
+
+def seen_by_searches(progress: Progress) -> Progress:
+    """`progress` after a refresh that began when all below `acked` was written."""
+    return replace(progress, searchable=progress.acked, visible=progress.complete)
+
+
+def counted(progress: Progress, counts: Mapping[int, Mapping[str, int]]) -> Progress:
+    """`progress` with what became of further records, for each partition."""
+    out = {p: dict(of) for p, of in progress.counts.items()}
+    for p, of in counts.items():
+        mine = out.setdefault(p, {})
+        for name, count in of.items():
+            mine[name] = mine.get(name, 0) + count
+    return replace(progress, counts=out)
+
+
+def _greatest(one: Vector, other: Vector) -> dict[int, int]:
+    return {p: max(one.get(p, 0), other.get(p, 0)) for p in {*one, *other}}

@@ -1,0 +1,88 @@
+"""What a writer sends, field by field, whatever language its schema is in: the input of mappings and their checks.
+
+`avro_form` and `json_schema_form` make it. Names of kinds are those of the JSON that is sent (`body`):
+
+| kind | JSON |
+|---|---|
+| boolean | true, false |
+| int, long | a number below 2^31, 2^63 |
+| float, double | a number of 32, 64 bits |
+| decimal | text of digits: `precision` in all, `scale` behind the point |
+| text, enum, uuid | text |
+| bytes | text, base64 |
+| date, time | `2026-11-02`, `03:04:05.000006` |
+| timestamp_millis, timestamp_micros, timestamp | ISO 8601; `timestamp` with any precision |
+| null | nothing but null |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+__all__ = ["Form", "Kind", "Leaf", "ListOf", "MapOf", "OneOf", "Record", "Unknown", "optional"]
+
+Kind = Literal[
+    "null", "boolean", "int", "long", "float", "double", "decimal", "text", "enum", "uuid", "bytes",
+    "date", "time", "timestamp_millis", "timestamp_micros", "timestamp",
+]  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """A scalar. `said` is the schema's own word for it: `decimal(14,2)`."""
+
+    kind: Kind
+    said: str
+    precision: int = 0
+    scale: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """An object whose names are known."""
+
+    fields: Mapping[str, Form]
+
+
+@dataclass(frozen=True, slots=True)
+class ListOf:
+    """Any number of values of one form."""
+
+    items: Form
+
+
+@dataclass(frozen=True, slots=True)
+class MapOf:
+    """An object whose names are data."""
+
+    values: Form
+
+
+@dataclass(frozen=True, slots=True)
+class OneOf:
+    """A value of one of several forms; null is none of them, as any value may be null."""
+
+    branches: tuple[Form, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """A value whose form nobody can tell, and why: `record Node holds itself`."""
+
+    reason: str
+
+
+Form = Leaf | Record | ListOf | MapOf | OneOf | Unknown
+
+
+def optional(branches: Iterable[Form]) -> Form:
+    """The form of a value that has one of `branches`, nulls among them or not."""
+    found: list[Form] = []
+    for branch in branches:
+        if not (isinstance(branch, Leaf) and branch.kind == "null") and branch not in found:
+            found.append(branch)
+    if not found:
+        return Leaf("null", "null")
+    return found[0] if len(found) == 1 else OneOf(tuple(found))

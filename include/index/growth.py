@@ -1,0 +1,43 @@
+"""Notices that a topic has grown partitions, before a record is versioned by its key and partition (`eras`)."""
+
+from __future__ import annotations
+
+from include.errors import Terminal
+from include.index.advance import grown
+from include.index.definition import IndexDefinition
+from include.index.progress import Progress
+from include.log.ports import LogReader, TopicAdmin
+
+__all__ = ["Growth"]
+
+
+class Growth:
+    """Asks the log how many partitions the topics of an index have, where versions depend on it."""
+
+    def __init__(self, definition: IndexDefinition, admin: TopicAdmin, reader: LogReader) -> None:
+        by_offset = definition.versions == "offset"
+        self._topics = {name: topic for name, topic in definition.topics.items() if by_offset and topic.key != "none"}
+        self._admin = admin
+        self._reader = reader
+
+    def look(self, progress: Progress) -> Progress:
+        """`progress` with the topic's present number of partitions; to be kept before the next record is worked off.
+
+        Raises `Terminal` for a topic that may not grow, and `Transient` when the log does not answer.
+        """
+        topic = self._topics.get(progress.topic)
+        found = self._admin.describe(progress.topic) if topic else None
+        if topic is None or found is None:
+            return progress
+        known = progress.partitions[-1].number if progress.partitions else found.partitions
+        if known == found.partitions and progress.partitions:
+            return progress
+        if topic.partitioner == "any" and known < found.partitions:
+            raise Terminal(
+                "topic has grown, and nobody can say where its keys were before",
+                topic=progress.topic,
+                partitions=found.partitions,
+                before=known,
+                fix="Make the topic anew and raise its generation, or let its writer send a header `version`.",
+            )
+        return grown(progress, found.partitions, self._reader.end_offsets(progress.topic))

@@ -1,0 +1,15 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
+# distutils: language = c
+"""Avro → canonical JSON in C; what it offers stands in `_avro_json.pyi`.
+
+Believes no byte: each read is checked against the end of what there is. What it does not take it leaves to the Python
+way, which reads the same in its own manner or says what is wrong.
+"""
+
+include "out.pxi"
+include "steps.pxi"
+include "writer.pxi"
+include "key.pxi"
+include "change.pxi"
+include "blake2.pxi"
+include "lines.pxi"

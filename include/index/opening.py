@@ -1,0 +1,81 @@
+"""Opens the generations that an application feeds: claims their progress, and says where each goes on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+from include.clock import Clock
+from include.errors import Terminal
+from include.index.advance import resumed
+from include.index.batch import Settlement
+from include.index.definition import IndexDefinition
+from include.index.floors import Floors
+from include.index.growth import Growth
+from include.index.port import IndexInfo, SearchIndex
+from include.index.progress import Progress, ProgressKeeper
+from include.index.set_aside import DeadLetters
+from include.index.states import feed_of
+from include.index.target import Target
+from include.log.ports import LogReader, TopicAdmin
+from include.settings.connections import Cluster
+
+__all__ = ["Opening"]
+
+
+@dataclass(frozen=True)
+class Opening:
+    """What all generations of an index share; `owner` is a name that no other process has."""
+
+    definition: IndexDefinition
+    cluster: Cluster
+    index: SearchIndex
+    admin: TopicAdmin
+    reader: LogReader
+    owner: str
+    clock: Clock
+    on_removed: Callable[[int], None]
+
+    def target(self, info: IndexInfo, letters: DeadLetters, known: Target | None = None) -> Target:
+        """Claim a generation, which fences whoever wrote it before. May be called again.
+
+        A generation that has seen no growth of a topic takes over what `known` saw. Raises `Terminal` as `resumed`,
+        `Transient`, `Fenced`.
+        """
+        keepers = {
+            topic: ProgressKeeper(self.index, info, topic, self.owner, self.clock) for topic in self.definition.topics
+        }
+        progress = {topic: self._claimed(topic, keeper, known) for topic, keeper in keepers.items()}
+        settlement = Settlement(
+            info=info,
+            index=self.index,
+            keepers=keepers,
+            progress=progress,
+            letters=letters,
+            clock=self.clock,
+            refresh_s=self.definition.refresh_s,
+        )
+        return Target(
+            settlement,
+            Growth(self.definition, self.admin, self.reader),
+            Floors(self.index, info.name, self.reader, self.clock, self.on_removed),
+            lambda of: feed_of(self.cluster, self.definition, of.topic, of),
+        )
+
+    def begins(self, topic: str) -> Mapping[int, int]:
+        """First offsets that the log holds of a topic; none of one that nobody has made yet."""
+        try:
+            return self.reader.begin_offsets(topic)
+        except Terminal:
+            return {}
+
+    def _claimed(self, topic: str, keeper: ProgressKeeper, known: Target | None) -> Progress:
+        found = self.admin.describe(topic)
+        seen = known.settlement.progress[topic] if known else Progress(topic)
+
+        def resume(progress: Progress) -> Progress:
+            now = resumed(progress, self.definition.topics[topic].generation, found.topic_id if found else None)
+            same = seen.generation == now.generation
+            return now if now.partitions or not same else replace(now, partitions=seen.partitions)
+
+        return keeper.claim(resume)

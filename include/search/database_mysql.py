@@ -1,0 +1,93 @@
+"""The tables of a MySQL or MariaDB server, with the position that a snapshot is of.
+
+MariaDB: `binlog_snapshot_*` inside the snapshot is exact. MySQL: what was in `gtid_executed` before is in the snapshot.
+An account that may not ask (BINLOG MONITOR on MariaDB) reads all the same, without positions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from include.clock import Clock
+from include.document.definition import DocumentDefinition, database_of
+from include.document.mysql import MysqlTables
+from include.document.tables import Tables
+from include.errors import Terminal, Transient
+from include.record.gtid import Flavour, parse_gtid_set
+from include.record.position import BinlogPosition, SourcePosition
+from include.settings.deployment import Deployment
+
+__all__ = ["PositionedMysql", "primary_tables"]
+
+
+def primary_tables(deployment: Deployment, document: DocumentDefinition, clock: Clock) -> PositionedMysql:
+    """The tables that a document is read from, on the server that its source captures, never on a replica."""
+    server = database_of(deployment, document.model_copy(update={"read_from": None}))
+    return PositionedMysql(MysqlTables(server, document.database), clock)
+
+
+class PositionedMysql:
+    """See `database.PositionedTables`. Belongs to one thread at a time."""
+
+    def __init__(self, tables: MysqlTables, clock: Clock) -> None:
+        self._tables = tables
+        self._clock = clock
+        self._flavour: Flavour | None = None
+        self._tells = True
+        self.columns = tables.columns
+        self.close = tables.close
+
+    @contextmanager
+    def moment(self) -> Iterator[tuple[Tables, SourcePosition | None]]:
+        """See `database.PositionedTables`."""
+        before = self.newest()
+        if before is None:
+            self._wake()
+        with self._tables.snapshot() as snapshot:
+            exact = self._flavour == "mariadb" and before is not None
+            yield snapshot, self._snapshot_position() if exact else before
+
+    def newest(self) -> SourcePosition | None:
+        """See `database.PositionedTables`; the commit time is taken for now."""
+        if not self._tells:
+            return None
+        self._wake()
+        try:
+            if self._flavour is None:
+                version = str(self._ask("SELECT VERSION()")[0][0])
+                self._flavour = "mariadb" if "mariadb" in version.lower() else "mysql"
+            variable = "gtid_binlog_pos" if self._flavour == "mariadb" else "gtid_executed"
+            gtids = str(self._ask(f"SELECT @@global.{variable}")[0][0])
+            found = self._ask("SHOW MASTER STATUS" if self._flavour == "mariadb" else self._mysql_status())
+        except Terminal:
+            self._tells = False
+            return None
+        return self._position(gtids, str(found[0][0]), int(found[0][1])) if found else None
+
+    def _wake(self) -> None:
+        """Connect anew when the server has given up a connection that was idle."""
+        try:
+            self._ask("SELECT 1")
+        except Transient:
+            self._ask("SELECT 1")
+
+    def _snapshot_position(self) -> SourcePosition | None:
+        status = {str(name).lower(): str(value) for name, value in self._ask("SHOW STATUS LIKE 'binlog_snapshot_%%'")}
+        file, pos = status.get("binlog_snapshot_file", ""), status.get("binlog_snapshot_position", "")
+        if not file or not pos.isdigit():
+            return None
+        return self._position(str(self._ask("SELECT BINLOG_GTID_POS(%s, %s)", file, int(pos))[0][0]), file, int(pos))
+
+    def _mysql_status(self) -> str:
+        major, minor = str(self._ask("SELECT VERSION()")[0][0]).split(".")[:2]
+        return "SHOW BINARY LOG STATUS" if (int(major), int(minor)) >= (8, 2) else "SHOW MASTER STATUS"
+
+    def _position(self, gtids: str, file: str, pos: int) -> SourcePosition:
+        flavour = self._flavour or "mariadb"
+        return SourcePosition(flavour, parse_gtid_set(gtids, flavour), BinlogPosition(file, pos), self._clock.now_us())
+
+    def _ask(self, statement: str, *arguments: Any) -> list[tuple[Any, ...]]:
+        # The tables' own connection: only there a snapshot says which position it is of.
+        return self._tables._execute(statement, arguments)  # noqa: SLF001

@@ -1,0 +1,128 @@
+"""What the DAGs of audits share: a run's place in the history, and tasks that lead to its page."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Collection, Sequence
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from airflow.providers.standard.operators.python import PythonOperator
+from airflow.sdk import TaskGroup
+from airflow.sdk.exceptions import AirflowSkipException
+
+from include.audit.expectations.definition import Declared
+from include.audit.expectations.run_params import verdict_of
+from include.audit.history import History, Kind
+from include.settings.applications import Alerts
+from include.settings.environment import PROJECT_ROOT
+from supervision.alerts import mails
+from supervision.links import AuditResultLink
+from supervision.refusing import GaveUp, refusing
+from supervision.spark_operators import SparkJobOperator
+
+if TYPE_CHECKING:
+    from airflow.sdk.definitions.context import Context
+
+__all__ = [
+    "AuditJobOperator",
+    "AuditVerdictOperator",
+    "ExpectationsOperator",
+    "begin_run",
+    "expectation_tasks",
+    "judge_expectation",
+]
+
+
+class AuditJobOperator(SparkJobOperator):
+    """A Spark job of a search audit, with the way to the run's page."""
+
+    operator_extra_links = (AuditResultLink(),)
+
+
+class AuditVerdictOperator(PythonOperator):
+    """A verdict on an audit, with the way to the run's page. Of no use to try again: give `retries=0`."""
+
+    operator_extra_links = (AuditResultLink(),)
+
+
+class ExpectationsOperator(AuditJobOperator):
+    """The expectations of one audit; skipped in a run that was asked for other audits.
+
+    Args:
+        audit: name in the deployment files.
+        audits: those that the run was asked for (templated).
+        kwargs: `SparkJobOperator`'s.
+    """
+
+    template_fields: Sequence[str] = (*AuditJobOperator.template_fields, "audits")
+
+    def __init__(self, *, audit: str, audits: Sequence[str], **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.audit = audit
+        self.audits = audits
+
+    def execute(self, context: Context) -> None:
+        """Run the job to its end."""
+        if self.audit not in self.audits:
+            raise AirflowSkipException(f"this run is about {', '.join(self.audits)}")
+        super().execute(context)
+
+
+def begin_run(kind: Kind, run_id: str | None) -> History:
+    """The history that a run's results go to; what an earlier try has left is gone, as are the oldest runs."""
+    history = History.of(kind)
+    history.begin(run_id or "")
+    return history
+
+
+def expectation_tasks(
+    audit: str, expectations: Sequence[Declared], *, checked: Any, alerts: Alerts, assembled: Collection[str]
+) -> ExpectationsOperator:
+    """The tasks of one audit's expectations, in a group of its name: the job, then a verdict on each expectation.
+
+    Args:
+        audit: name in the deployment files.
+        expectations: what its topics declare.
+        checked: what `search_audit.check_search_audit` has returned.
+        alerts: who gets the mails.
+        assembled: topics whose documents can be assembled anew.
+    """
+    several = len({each.topic for each in expectations}) > 1
+    with TaskGroup(group_id="".join(c if c.isalnum() or c in "-_" else "_" for c in audit)):
+        job = ExpectationsOperator(
+            task_id="expectations",
+            audit=audit,
+            audits=checked["audits"],
+            name="audit_expectations",
+            application=str(PROJECT_ROOT / "spark_apps" / "audit_expectations.py"),
+            application_args=checked[f"expectations {audit}"],
+            driver_memory="512m",
+            execution_timeout=timedelta(hours=6),
+        )
+        for each in expectations:
+            verdict = AuditVerdictOperator(
+                task_id=f"expect_{each.topic}.{each.name}" if several else f"expect_{each.name}",
+                python_callable=refusing(judge_expectation),
+                op_kwargs={
+                    "result": checked[f"result {audit}"],
+                    "topic": each.topic,
+                    "name": each.name,
+                    "assembled": each.topic in assembled,
+                },
+                retries=0,
+                **mails(alerts, run_next=f"lyrebird audit history --audit {shlex.quote(audit)}"),
+            )
+            job >> verdict
+    return job
+
+
+def judge_expectation(result: str, topic: str, name: str, *, assembled: bool) -> str:
+    """Fails its task when documents are not as expected; the mail names expectation, documents and a command."""
+    content = json.loads(Path(result).read_text(encoding="utf-8"))
+    verdict = verdict_of(content, topic, name, assembled=assembled)
+    if verdict.failed:
+        raise GaveUp(verdict.text, verdict.next_command)
+    return verdict.text

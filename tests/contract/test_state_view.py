@@ -1,0 +1,192 @@
+"""One suite for the double and the real server: sums over states of a moment, and the documents behind them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import orjson
+import pytest
+
+from include.audit.elasticsearch import counting_client
+from include.audit.elasticsearch_states import ElasticsearchStates
+from include.audit.memory import MemoryStates
+from include.audit.peel import add_up
+from include.audit.range_count import Window
+from include.audit.state_view import IndexState, StateView
+from include.errors import Terminal
+from include.index.definition import IndexDefinition
+from include.index.digest import BUCKET_BITS, bucket, state_hash
+from include.index.elasticsearch import ElasticsearchIndex
+from include.index.mapping import creation
+from include.index.memory import MemoryIndex
+from include.index.metadata import Metadata, Origin
+from include.index.port import SearchIndex
+from include.settings.connections import Elasticsearch
+from tests.document_topic import MAPPING
+
+DEFINITION = IndexDefinition(application="a", topic="t", entity="order", mapping="m.json")
+BODY = b'{"state":"completed"}'
+
+
+class World:
+    """An index with documents whose offsets the test chooses, and views of it."""
+
+    def __init__(self, index: SearchIndex, name: str, view: Callable[[str, str, Window], StateView]) -> None:
+        self.index, self.name, self._view = index, f"{name}-v1", view
+        index.create(self.name, creation(name, DEFINITION, MAPPING))
+        self._views: list[StateView] = []
+
+    def write(
+        self, keys: list[str], *, offset: int = 0, partition: int = 0, version: int = 1, deleted: bool = False,
+        topic: str = "t",
+    ) -> None:  # fmt: skip
+        metadata = Metadata(Origin("c", "t", topic, 1))
+        lines = []
+        for key in keys:
+            action = {"index": {"_id": key, "version": version, "version_type": "external_gte"}}
+            at = (partition, offset, key, version)
+            said = metadata.deleted(*at) if deleted else metadata.living(*at, BODY)
+            body = b"" if deleted else b'"order":%b,' % BODY
+            lines.append(b'%b\n{%b"metadata":%b}\n' % (orjson.dumps(action), body, said))
+        answer = self.index.bulk(self.name, b"".join(lines))
+        assert answer.items is not None
+        assert {item.status for item in answer.items} <= {200, 201}, answer
+
+    def view(self, window: Window) -> StateView:
+        self.index.refresh(self.name)
+        found = self._view(self.name, "t", window)
+        self._views.append(found)
+        return found
+
+    def close(self) -> None:
+        for view in self._views:
+            view.close()
+
+
+@pytest.fixture(params=["memory", "elasticsearch"])
+def world(request: pytest.FixtureRequest, unique: str) -> Iterator[World]:
+    if request.param == "memory":
+        memory = MemoryIndex()
+        yield World(memory, unique, lambda name, topic, window: MemoryStates(memory, name, topic, window))
+        return
+    index = ElasticsearchIndex(Elasticsearch(url=request.getfixturevalue("elasticsearch_url")))
+    found = World(index, unique, lambda name, topic, window: ElasticsearchStates(index, name, topic, window))
+    try:
+        yield found
+    finally:
+        found.close()
+        index.client.indices.delete(index=f"{unique}-v1", ignore_unavailable=True)
+        index.close()
+
+
+def state(key: str, version: int = 1) -> int:
+    return state_hash(key, version, BODY)
+
+
+@pytest.mark.parametrize("bits", [6, 14, 16])
+def test_sums_by_bucket_are_those_that_python_adds_up(world: World, bits: int) -> None:
+    keys = [f"k{n}" for n in range(500)]
+    world.write(keys, offset=4)
+    world.write(["foreign"], topic="u")
+    world.write(["gone"], deleted=True)
+    view = world.view({0: 5})
+    before = view.requests
+    assert view.histograms(bits) == (add_up(map(state, keys), bits), [])
+    assert view.requests - before == 1
+
+
+def test_documents_from_beyond_the_window_are_named_with_the_sums(world: World) -> None:
+    world.write(["a", "b"], offset=4)
+    world.write(["c"], offset=5)
+    world.write(["d"], partition=2, offset=1)
+    world.write(["e"], partition=1, offset=7, deleted=True, version=3)
+    sums, above = world.view({0: 5, 1: 7}).histograms(6)
+    assert sums == add_up(map(state, "abcd"), 6)
+    assert above == [
+        IndexState("c", 1, 0, 5, False, state("c"), None, 1),
+        IndexState("d", 1, 2, 1, False, state("d"), None, 1),
+        IndexState("e", 3, 1, 7, True, None, None, 3),
+    ]
+
+
+def test_holders_of_states_are_found_and_others_are_not(world: World) -> None:
+    world.write(["a", "b", "ü/\U0001f600"], offset=4)
+    world.write(["gone"], deleted=True)
+    view = world.view({0: 5})
+    found = view.holders([state("b"), state("ü/\U0001f600"), state("gone"), state("b") ^ 1 << 40])
+    assert sorted(each.doc_id for each in found) == ["b", "ü/\U0001f600"]
+    assert view.holders([]) == []
+
+
+def test_documents_of_buckets_are_listed(world: World) -> None:
+    keys = [f"k{n}" for n in range(200)]
+    world.write(keys)
+    places = {bucket(state(key), 0) >> (BUCKET_BITS - 6) for key in keys[:5]}
+    wanted = sorted(key for key in keys if bucket(state(key), 0) >> (BUCKET_BITS - 6) in places)
+    found = world.view({0: 5}).in_buckets(6, sorted(places))
+    assert sorted(each.doc_id for each in found) == wanted
+    assert 5 <= len(wanted) < 200
+
+
+@pytest.mark.parametrize("everywhere", [False, True])
+def test_a_view_stays_at_its_moment_and_now_does_not(world: World, everywhere: bool) -> None:
+    world.write(["a", "b"])
+    view = world.view({0: 5})
+    world.write(["a"], offset=9, version=2, deleted=True)
+    world.write(["c"], offset=9)
+    world.index.refresh(world.name)
+    assert view.histograms(6) == (add_up([state("a"), state("b")], 6), [])
+    found = view.now(["a", "b", "c", "d"], everywhere=everywhere)
+    assert {key: each for key, each in found.items() if each} == {
+        "a": [IndexState("a", 2, 0, 9, True, None, None, 2)],
+        "b": [IndexState("b", 1, 0, 0, False, state("b"), None, 1)],
+        "c": [IndexState("c", 1, 0, 9, False, state("c"), None, 1)],
+    }
+
+
+def test_copies_under_another_routing_are_found_everywhere(elasticsearch_url: str, unique: str) -> None:
+    index = ElasticsearchIndex(Elasticsearch(url=elasticsearch_url))
+    name = f"{unique}-v1"
+    creating = creation(unique, DEFINITION.model_copy(update={"shards": 3}), MAPPING)
+    try:
+        index.create(name, creating)
+        metadata = orjson.loads(Metadata(Origin("c", "t", "t", 1)).living(0, 0, "a", 1, BODY))
+        for routing in ("one", "two", "three", "four"):
+            document = {"order": orjson.loads(BODY), "metadata": metadata}
+            index.client.index(
+                index=name, id="a", document=document, routing=routing, version=1, version_type="external_gte"
+            )
+        index.refresh(name)
+        view = ElasticsearchStates(index, name, "t", {0: 5})
+        copies = view.now(["a"], everywhere=True)["a"]
+        assert len(copies) >= 2
+        assert len({copy.routing for copy in copies}) == len(copies)
+        assert [copy.routing for copy in view.holders([state("a")])] == [copy.routing for copy in copies]
+        view.close()
+    finally:
+        index.client.indices.delete(index=name, ignore_unavailable=True)
+        index.close()
+
+
+def test_what_is_received_is_counted_as_it_came_over_the_wire(elasticsearch_url: str, unique: str) -> None:
+    server = Elasticsearch(url=elasticsearch_url)
+    index = ElasticsearchIndex(server, counting_client(server))
+    world = World(index, unique, lambda name, topic, window: ElasticsearchStates(index, name, topic, window))
+    try:
+        world.write([f"k{n}" for n in range(2000)])
+        view = world.view({0: 5})
+        before = view.received
+        view.histograms(10)
+        # Each of about 900 buckets in two views is over 80 bytes of JSON, and far less when it is packed.
+        assert 10_000 < view.received - before < 90_000
+    finally:
+        world.close()
+        index.client.indices.delete(index=world.name, ignore_unavailable=True)
+        index.close()
+
+
+def test_a_view_of_an_index_that_is_not_there_is_an_error(elasticsearch_url: str, unique: str) -> None:
+    index = ElasticsearchIndex(Elasticsearch(url=elasticsearch_url))
+    with pytest.raises(Terminal, match="does not exist"):
+        ElasticsearchStates(index, f"{unique}-v1", "t", {})
+    index.close()

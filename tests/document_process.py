@@ -1,0 +1,79 @@
+"""An assembler without Spark, to be killed: the product's batches over Kafka and MariaDB, planned in one process.
+
+python -m tests.document_process --application assemble_orders
+"""
+
+from __future__ import annotations
+
+import argparse
+
+from include.clock import SystemClock
+from include.document.batch import BatchRunner
+from include.document.definition import database_of, definition_of
+from include.document.mysql import MysqlTables
+from include.document.publish import Publisher
+from include.document.signals import Inputs, SignalFold, Signals
+from include.log.kafka import KafkaAdmin, KafkaReader, KafkaWriter
+from include.log.plan import BatchPlan, StreamSpec
+from include.log.planner import Planner
+from include.log.registry import ConfluentRegistry
+from include.log.survey import KafkaSurvey
+from include.log.tail import KafkaTail, ResolvedTail
+from include.log.transaction_end import end_transaction
+from include.metrics.exporter import Metrics
+from include.record.codec import Decoder
+from include.settings.connections import Kafka, Registry
+from include.settings.deployment import Deployment
+
+__all__ = ["main"]
+
+
+def main() -> None:
+    """Run until killed."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--application", required=True)
+    application = parser.parse_args().application
+    deployment = Deployment.load()
+    kafka = deployment.one("kafka", Kafka).bootstrap
+    registry = ConfluentRegistry(deployment.one("registry", Registry).url)
+    topic, definition = definition_of(deployment, application)
+    clock, reader, inputs = SystemClock(), KafkaReader(kafka), Inputs(topic, definition)
+    publisher = Publisher(
+        topic,
+        application,
+        definition.source,
+        inputs.all(),
+        open_writer=lambda name: KafkaWriter(kafka, name),
+        finish=lambda name, places, commit: end_transaction(kafka, name, places, commit=commit, group=name),
+        reader=reader,
+        admin=KafkaAdmin(kafka),
+        clock=clock,
+    )
+    tables = MysqlTables(database_of(deployment, definition), definition.database)
+    runner = BatchRunner(inputs, publisher, tables, reader, registry, clock, Metrics(application))
+    while (start := runner.start()) is None:
+        clock.sleep(0.2)
+    spec = StreamSpec(kafka, tuple(inputs.all()), start, inputs.cut_at, topic_ids=runner.topic_ids)
+    survey = KafkaSurvey(kafka)
+    planner = Planner(spec, survey, ResolvedTail(KafkaTail(kafka, inputs.cut_at, survey=survey), inputs.cut_at), clock)
+    decode = Decoder(registry.schema)
+
+    def collect(plan: BatchPlan) -> Signals:
+        fold = SignalFold(inputs, decode)
+        for (name, partition), end in plan.ends.items():
+            for record in reader.read(name, partition, plan.start.get((name, partition), 0), end):
+                fold.on_record(record)
+        return Signals.of(fold.signals.chunks())
+
+    at = spec.initial()
+    print("started", flush=True)
+    while True:
+        after = planner.latest(at, 0.2)
+        if after is not at:
+            plan = BatchPlan(dict(after.starts), dict(after.ends), dict(after.ids), after.cut)
+            runner.run(plan, lambda plan=plan: collect(plan))  # type: ignore[misc]
+            at = after
+
+
+if __name__ == "__main__":
+    main()

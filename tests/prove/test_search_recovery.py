@@ -1,0 +1,98 @@
+"""An index replaced, and an index lost, while its topic is written and its readers read.
+
+LYREBIRD_PROVE=1 .venv/bin/pytest tests/prove/test_search_recovery.py
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from include.index.fed import read_fed
+from tests.index_recovery import Place, Reader, Writing, placed
+
+if os.environ.get("LYREBIRD_PROVE") != "1":
+    pytest.skip("LYREBIRD_PROVE=1 pytest tests/prove/test_search_recovery.py", allow_module_level=True)
+
+pytestmark = pytest.mark.timeout(1200)
+KEYS = 4000
+A_SECOND = 100
+KILLS = 3
+
+
+@pytest.fixture
+def place(kafka: str, registry_url: str, elasticsearch_url: str, unique: str, tmp_path: Path) -> Iterator[Place]:
+    with placed(tmp_path, unique, kafka, registry_url, elasticsearch_url) as made:
+        yield made
+
+
+def audited(place: Place) -> dict[str, Any]:
+    """The report of an audit that waited for the application; fails unless it is clean."""
+    report: dict[str, Any] = place.run("audit", "search", place.name, "--wait", "120")
+    assert report["findings"] == 0, report
+    return report
+
+
+def whole(place: Place, writing: Writing) -> None:
+    """Each fed generation holds what was written, and nothing else."""
+    assert audited(place)["behind"] == 0
+    for number in read_fed(place.index, place.name):
+        until_s = time.monotonic() + 60
+        while place.documents(f"{place.name}-v{number}") != writing.model and time.monotonic() < until_s:
+            time.sleep(0.5)
+        assert place.documents(f"{place.name}-v{number}") == writing.model, number
+
+
+def test_a_generation_is_rebuilt_through_kills_promoted_and_rolled_back_while_readers_read(place: Place) -> None:
+    place.run("index", "create", place.name)
+    place.start()
+    writing = Writing(place.topic, KEYS, A_SECOND)
+    place.await_start()
+    audited(place)
+    with writing, Reader(place.index, place.name) as reader:
+        for number in range(KILLS):
+            child = place.command("index", "rebuild", place.name, "--tasks", "2", "--json")
+            time.sleep(3 + 2 * number)
+            child.kill()
+            child.communicate(timeout=30)
+        done = place.run("index", "rebuild", place.name, "--tasks", "2")
+        assert (done["rebuilt"]["generation"], done["proof"]["findings"]) == (2, 0)
+        assert place.serving() == f"{place.name}-v1"
+        assert place.run("index", "promote", place.name)["moved"]
+        assert place.serving() == f"{place.name}-v2"
+        audited(place)
+        assert place.run("index", "promote", place.name, "--generation", "1")["moved"]
+        assert place.serving() == f"{place.name}-v1"
+        assert place.run("index", "promote", place.name, "--generation", "2")["moved"]
+    assert reader.asked > 100
+    assert reader.failures == []
+    whole(place, writing)
+    assert read_fed(place.index, place.name) == (1, 2)
+    place.run("index", "drop", place.name, "--generation", "1", "--yes")
+    with writing:
+        time.sleep(3)
+    whole(place, writing)
+    assert read_fed(place.index, place.name) == (2,)
+
+
+def test_an_index_that_is_deleted_under_load_is_made_again_from_its_topic_and_nothing_is_lost(place: Place) -> None:
+    place.run("index", "create", place.name)
+    place.start()
+    writing = Writing(place.topic, KEYS, A_SECOND)
+    place.await_start()
+    audited(place)
+    with writing:
+        assert place.admin.delete(f"{place.name}-v1")
+        time.sleep(3)
+        done = place.run("index", "rebuild", place.name, "--tasks", "2")
+        assert (done["rebuilt"]["serving"], done["proof"]["findings"]) == (None, 0)
+        assert place.run("index", "promote", place.name)["before"] is None
+        time.sleep(3)
+        audited(place)
+    whole(place, writing)
+    assert read_fed(place.index, place.name) == (2,)

@@ -1,0 +1,212 @@
+"""Expectations on Spark: a wrong total, an unknown state and a doubled key are each named; right documents pass."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from pyspark.sql import SparkSession
+
+from include.audit.expectations.catalogue import FILE
+from include.audit.expectations.definition import Declared
+from include.audit.expectations.great import installed, validated
+from include.audit.expectations.report import ExpectationsReport, Result
+from include.audit.expectations.stream import look
+from include.clock import ManualClock
+from include.errors import SettingsError
+from include.index.definition import IndexTopic
+from include.index.metadata import Origin
+from include.index.states import Feed
+from include.log.kafka import KafkaAdmin, KafkaReader
+from include.log.kafka_writer import KafkaWriter
+from include.log.ports import TopicSpec
+from include.log.registry import ConfluentRegistry
+from include.record.codec import Encoder
+from include.record.version import to_header
+from include.settings.deployment import Deployment
+
+SHIPPED = yaml.safe_load(Path("include/deployment/expectations.yaml").read_text())["expectations"]["assembled_order"]
+KEY = {"type": "record", "name": "Key", "fields": [{"name": "order_id", "type": "long"}]}
+MONEY = {"type": "bytes", "logicalType": "decimal", "precision": 14, "scale": 2}
+LINE = {
+    "type": "record",
+    "name": "Line",
+    "fields": [{"name": "quantity", "type": "int"}, {"name": "price", "type": ["null", MONEY], "default": None}],
+}
+OLD = {
+    "type": "record",
+    "name": "Order",
+    "fields": [
+        {"name": "order_id", "type": ["null", "long"], "default": None},
+        {"name": "state", "type": ["null", "string"], "default": None},
+        {"name": "lines", "type": {"type": "array", "items": LINE}, "default": []},
+        {"name": "total_price", "type": ["null", MONEY], "default": None},
+    ],
+}
+NEW = {**OLD, "fields": [*OLD["fields"], {"name": "paid_at", "type": ["null", {"type": "long", "logicalType": "timestamp-millis"}], "default": None}]}  # fmt: skip # noqa: E501
+
+
+class Orders:
+    """A topic of orders with lines, and its deployment with the shipped expectations."""
+
+    def __init__(self, kafka: str, registry_url: str, name: str, folder: Path) -> None:
+        self.name, self.version = name, 0
+        self.bootstrap, self.folder, self.registry_url = kafka, folder, registry_url
+        KafkaAdmin(kafka).ensure(TopicSpec(name, 3))
+        self.writer = KafkaWriter(kafka, f"{name}.writer", {})
+        registry = ConfluentRegistry(registry_url)
+        self.key = Encoder(registry.register(f"{name}-key", KEY), KEY)
+        self.encoders = {
+            version: Encoder(registry.register(f"{name}-value", schema), schema)
+            for version, schema in (("old", OLD), ("new", NEW))
+        }
+
+    def write(self, orders: Mapping[int, Any], schema: str = "old") -> None:
+        """Orders by key; bytes as they are, None deletes."""
+        self.writer.begin()
+        for order_id, fields in orders.items():
+            self.version += 1
+            value = fields
+            if isinstance(fields, dict):
+                value = self.encoders[schema]({**order(order_id), **fields})
+            key = self.key({"order_id": order_id})
+            self.writer.append(self.name, key, value, headers=[to_header(self.version)])
+        self.writer.commit()
+
+    def window(self) -> dict[int, int]:
+        reader = KafkaReader(self.bootstrap, {})
+        try:
+            return dict(reader.end_offsets(self.name))
+        finally:
+            reader.close()
+
+    def deployment(self, entry: Mapping[str, Any]) -> Deployment:
+        index = {"application": "i", "topic": self.name, "entity": "order", "mapping": "m.json"}
+        values = {
+            "kafka": {"bootstrap": self.bootstrap},
+            "registry": {"url": self.registry_url},
+            "indexes": {"orders": index},
+            "audits": {"nightly": {"index": "orders"}},
+            "expectations": {self.name: entry},
+        }
+        (self.folder / "all.yaml").write_text(yaml.safe_dump(values, sort_keys=False))
+        return Deployment.load(self.folder, {})
+
+    def look(self, spark: SparkSession, window: Mapping[int, int], entry: Any = SHIPPED) -> ExpectationsReport:
+        feeds = {self.name: self.feed()}
+        return look(spark, self.deployment(entry), "nightly", {self.name: window}, feeds, ManualClock())
+
+    def feed(self) -> Feed:
+        return Feed(Origin("c", "t", self.name, 1), IndexTopic(entity="order"))
+
+
+def order(order_id: int) -> dict[str, Any]:
+    lines = [{"quantity": 2, "price": Decimal("4.10")}, {"quantity": 1, "price": Decimal("0.05")}]
+    return {"order_id": order_id, "state": "completed", "lines": lines, "total_price": Decimal("8.25")}
+
+
+@pytest.fixture
+def orders(kafka: str, registry_url: str, unique: str, tmp_path: Path) -> Iterator[Orders]:
+    found = Orders(kafka, registry_url, unique, tmp_path)
+    yield found
+    found.writer.close()
+    KafkaAdmin(kafka).delete(unique)
+
+
+def failed(report: ExpectationsReport) -> dict[str, Result]:
+    return {each.name: each for each in report.failed}
+
+
+def test_each_planted_fault_is_named_by_its_expectation_and_the_clean_run_passes(
+    spark: SparkSession, orders: Orders, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    empty = tmp_path / "here"
+    empty.mkdir()
+    monkeypatch.chdir(empty)
+    orders.write({n: {} for n in range(1, 41)})
+    # What counts is the newest of each key, by the schema of its own time.
+    orders.write({7: {"state": "cancelled"}, 8: {"lines": [], "total_price": Decimal("0.00")}, 9: None})
+    orders.write({10: {"paid_at": 1}}, "new")
+    orders.write({11: b"\x01rubbish"})
+    clean = orders.window()
+    # What comes after the audit's position is not looked at.
+    orders.write({3: {"total_price": Decimal("9.25")}, 4: {"state": "lost"}, 5: {"order_id": 6}, 12: {"state": None}})
+    report = orders.look(spark, clean)
+    assert [each.line() for each in report.failed] == []
+    assert [each.name for each in report.results] == list(SHIPPED["expect"])
+    (figures,) = report.topics
+    assert (figures.documents, figures.unreadable, figures.left_out) == (38, 1, ())
+
+    report = orders.look(spark, orders.window())
+    assert {name: (found.unexpected, found.checked) for name, found in failed(report).items()} == {
+        "totals_add_up": (1, 38),
+        "states_are_known": (2, 38),
+        "each_order_once": (2, 38),
+    }
+    assert failed(report)["totals_add_up"].said == "1 of 38 documents, e.g. 3 (total_price 9.25, lines_total 8.25)"
+    assert {(each.key, each.values["state_or_none"]) for each in failed(report)["states_are_known"].examples} == {
+        ("4", "lost"),
+        ("12", "none"),
+    }
+    assert {each.key for each in failed(report)["each_order_once"].examples} == {"5", "6"}
+    assert json.loads(json.dumps(report.to_json()))["failed"] == 3
+    assert os.listdir(empty) == []
+
+
+def test_what_cannot_be_judged_fails_and_says_why(spark: SparkSession, orders: Orders) -> None:
+    orders.write({n: {} for n in range(1, 4)})
+    window = orders.window()
+    report = orders.look(
+        spark,
+        window,
+        {
+            "expect": {
+                "no_column": {"ExpectColumnValuesToBeUnique": {"column": "colour"}},
+                "some": {"ExpectTableRowCountToBeBetween": {"min_value": 4}},
+                "few": {
+                    "UnexpectedRowsExpectation": {"unexpected_rows_query": "select * from {batch} where doc_id > 1"}
+                },
+                "cheap": {"ExpectColumnMaxToBeBetween": {"column": "total_price", "max_value": 5}},
+                "twice": {"ExpectTableRowCountToBeBetween": {"min_value": 4}},
+            }
+        },
+    )
+    assert {name: found.said for name, found in failed(report).items()} == {
+        "no_column": 'cannot be judged: The column "colour" in BatchData does not exist.',
+        "some": "observed 3",
+        "few": "observed 2",
+        "cheap": "observed 8.25",
+        "twice": "observed 3",
+    }
+    with pytest.raises(SettingsError, match=r"no SQL that fits the documents.*columns\.wrong"):
+        orders.look(spark, window, {**SHIPPED, "columns": {**SHIPPED["columns"], "wrong": "colour + 1"}})
+    with pytest.raises(SettingsError, match="does not say where to cut"):
+        look(spark, orders.deployment(SHIPPED), "nightly", {}, {}, ManualClock())
+
+
+def test_a_topic_without_documents_is_as_expected(spark: SparkSession, orders: Orders) -> None:
+    orders.write({1: {}})
+    orders.write({1: None})
+    report = orders.look(
+        spark, orders.window(), {"expect": {"once": {"ExpectColumnValuesToBeUnique": {"column": "doc_id"}}}}
+    )
+    assert report.failed == ()
+    assert report.topics[0].documents == 0
+
+
+def test_the_catalogue_is_what_the_installed_version_says() -> None:
+    assert json.loads(FILE.read_text()) == installed(), "write `installed()` to catalogue.json"
+
+
+def test_rows_are_named_by_the_column_of_the_key(spark: SparkSession) -> None:
+    frame = spark.createDataFrame([("a", 1), ("b", 2)], "doc_id string, n int")
+    declared = Declared("t", "small", "ExpectColumnValuesToBeBetween", {"column": "n", "max_value": 1})
+    (result,) = validated(frame, [declared], "doc_id")
+    assert not result.success
+    assert [(each.key, each.values) for each in result.examples] == [("b", {"n": 2})]

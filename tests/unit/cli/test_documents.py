@@ -1,0 +1,57 @@
+"""The documents' commands before they reach a server: which topic is meant, how long a request still takes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import yaml
+from click.testing import CliRunner
+
+from include.cli.documents import COMMANDS, command
+from include.cli.documents_options import Asked, chosen
+from include.errors import SettingsError
+
+SHIPPED = Path(__file__).parents[3] / "include" / "deployment" / "documents.yaml"
+
+
+def declare(folder: Path, *topics: str) -> None:
+    entry = yaml.safe_load(SHIPPED.read_text(encoding="utf-8"))["documents"]["assembled_order"]
+    application = {"entry": "spark_apps/assemble_documents.py"}
+    values = {
+        "documents": {topic: entry | {"application": f"a_{topic}"} for topic in topics},
+        "applications": {f"a_{topic}": application | {"topics": [topic]} for topic in topics},
+        "sources": {"shop": {"host": "h"}},
+    }
+    (folder / "all.yaml").write_text(yaml.safe_dump(values))
+
+
+def test_the_one_topic_needs_no_name_and_of_several_one_is_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LYREBIRD_DEPLOYMENT", str(tmp_path))
+    declare(tmp_path, "orders")
+    assert chosen(None)[1] == chosen("orders")[1] == "orders"
+    with pytest.raises(SettingsError, match=r"no such document topic.*allowed=\['orders'\]"):
+        chosen("order")
+    declare(tmp_path, "orders", "carts")
+    with pytest.raises(SettingsError, match=r"several topics.*\['carts', 'orders'\].*--topic"):
+        chosen(None)
+    assert chosen("carts")[1] == "carts"
+
+
+def test_what_is_left_of_a_request_follows_from_the_share_of_the_keys_and_the_time_that_it_took() -> None:
+    running = Asked("r", "running", 1_000, "", 10_000_000, 40_000_000, 0.25)
+    assert running.left_s == 90
+    assert running.line() == "request r: running, 1,000 documents, 25% of the keys, about 1 min 30 s left"
+    assert Asked("r", "done", 4_000, "", 0, 9, 1.0).left_s is None
+    unknown = Asked("r", "running", 7, "", 0, 9)
+    assert unknown.line() == "request r: running, 7 documents"
+    assert unknown.to_json()["left_s"] is None
+
+
+def test_every_documents_command_has_help() -> None:
+    for name in COMMANDS:
+        answer = CliRunner().invoke(command, [name, "--help"])
+        assert answer.exit_code == 0
+        assert "--topic" in answer.stdout

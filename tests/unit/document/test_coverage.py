@@ -1,0 +1,219 @@
+"""What the documents' resolved topic leaves out, and how documents heal that were stale, wrong or incomplete."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from include.document.definition import Computed
+from include.errors import Terminal, Transient
+from include.log import topics
+from include.log.control import Control
+from include.log.dead_letter import DeadLetter
+from include.log.requests import Request
+from include.log.resolved import Resolved
+from tests.order_world import APPLICATION, DEFINITION, TOPIC, Process, World, live
+
+
+@pytest.fixture
+def world() -> World:
+    made = World()
+    made.furnish()
+    return made
+
+
+@pytest.fixture
+def running(world: World) -> Process:
+    process = Process(world)
+    process.settle(4)
+    return process
+
+
+def uncovered(world: World) -> tuple[str, ...]:
+    """Of the newest resolved record of the documents."""
+    records = [r.value for r in world.records(topics.resolved(TOPIC)) if r.value]
+    return Resolved.parse(records[-1]).uncovered
+
+
+def letters(world: World) -> list[DeadLetter]:
+    return [DeadLetter.parse(r) for r in world.records(topics.dead(TOPIC, APPLICATION))]
+
+
+def no_line_over_nine(body: Mapping[str, Any]) -> int:
+    """A hook that fails on some documents."""
+    if any(line["quantity"] > 9 for line in body["lines"]):
+        raise ValueError("too many")
+    return 1
+
+
+def test_a_signal_table_that_capture_does_not_cover_is_named_and_one_that_is_only_read_is_not(
+    world: World, running: Process
+) -> None:
+    world.capture.uncovered = ("shop.lines", "shop.partners", "shop.payments", "other.orders")
+    world.order(1)
+    running.batches()
+    assert uncovered(world) == ("shop.partners",)
+    assert world.documents() == world.expected()
+    world.capture.uncovered = ()
+    world.order(2)
+    running.batches()
+    assert uncovered(world) == ()
+
+
+def test_documents_heal_when_an_uncovered_fact_table_has_been_read_again(world: World, running: Process) -> None:
+    first, second = world.order(1), world.order(2)
+    running.batches()
+    world.capture.uncovered = ("shop.orders",)
+    rows = world.tables.tables["orders"]
+    rows[0] = {**first, "state": "cancelled"}
+    rows.remove(second)
+    world.capture.heartbeat()
+    running.batches()
+    assert uncovered(world) == ("shop.orders",)
+    assert live(world.documents()) != world.expected()
+    floor = world.capture.version + 1
+    world.capture.commit(("r", "orders", None, rows[0]), control=Control("gap", "shop", "orders", floor))
+    world.capture.uncovered = ()
+    world.capture.heartbeat()
+    running.batches()
+    assert uncovered(world) == ()
+    assert world.documents() == {2: None, **world.expected()}
+
+
+def test_documents_heal_when_an_uncovered_signal_table_has_been_read_again(world: World, running: Process) -> None:
+    world.order(1)
+    running.batches()
+    partner = {**world.tables.tables["partners"][0], "name": "unheard"}
+    world.tables.tables["partners"][0] = partner
+    world.capture.commit(("r", "partners", None, partner))
+    running.batches()
+    assert world.documents() == world.expected()
+
+
+def test_the_fact_table_is_not_covered_until_an_empty_start_has_written_every_key(world: World) -> None:
+    for order_id in range(1, 8):
+        world.order(order_id)
+    process = Process(world)
+    assert process.start()
+    seen = []
+    for _ in range(6):
+        world.clock.advance(2)
+        world.capture.heartbeat()
+        process.batches()
+        seen.append((len(world.documents()), uncovered(world)))
+    assert seen[0] == (2, ("shop.orders",)), "two keys a batch"
+    assert seen[-1] == (7, ())
+    assert all(named == (("shop.orders",) if done < 7 else ()) for done, named in seen[:3] + seen[-1:])
+    assert world.documents() == world.expected()
+
+
+def test_a_rebuild_that_someone_asks_for_takes_nothing_away_from_what_is_covered(
+    world: World, running: Process
+) -> None:
+    for order_id in range(1, 8):
+        world.order(order_id)
+    running.batches()
+    world.ask(Request("r1", "rebuild", "test", 5))
+    world.clock.advance(2)
+    world.capture.heartbeat()
+    running.batches()
+    assert world.answers()["r1"].state == "running"
+    assert uncovered(world) == ()
+
+
+def test_a_hook_that_fails_sets_its_document_aside_and_the_rest_goes_on() -> None:
+    computed = {"odd": Computed(hook=f"{__name__}.no_line_over_nine", type="long")}
+    world = World(DEFINITION.model_copy(update={"computed": computed}))
+    world.furnish()
+    process = Process(world)
+    process.settle(2)
+    world.order(1)
+    row = world.order(2)
+    world.tables.tables["lines"][-1]["quantity"] = 10
+    world.order(3)
+    process.batches()
+    assert set(world.documents()) == {1, 3}
+    (letter,) = letters(world)
+    assert "odd: its hook failed: ValueError: too many" in letter.reason
+    world.tables.tables["lines"][1]["quantity"] = 9
+    world.update("orders", row["id"], policy_id=1)
+    process.batches()
+    assert set(world.documents()) == {1, 2, 3}
+    assert len(letters(world)) == 1
+
+
+def test_a_row_whose_value_does_not_fit_is_set_aside_and_heals_with_its_next_signal(
+    world: World, running: Process
+) -> None:
+    row = world.order(1)
+    world.tables.tables["lines"][-1]["price"] = Decimal("1.005")
+    running.batches()
+    assert world.documents() == {}
+    assert len(letters(world)) == 1
+    world.tables.tables["lines"][-1]["price"] = Decimal("1.00")
+    world.update("orders", row["id"], policy_id=1)
+    running.batches()
+    assert world.documents() == world.expected()
+    assert len(letters(world)) == 1
+
+
+def test_a_fact_table_that_is_dropped_leaves_tombstones_though_nothing_can_be_read_of_it(
+    world: World, running: Process
+) -> None:
+    for order_id in (1, 2):
+        world.order(order_id)
+    running.batches()
+    world.order(3)
+    gone = world.tables.tables.pop("orders")
+    running.batches()
+    assert world.documents()[3] is None, "signalled before the drop, read after it"
+    floor = world.capture.version + 1
+    world.capture.commit(control=Control("drop", "shop", "orders", floor))
+    running.batches()
+    assert world.documents() == {1: None, 2: None, 3: None}
+    world.tables.tables["orders"] = []
+    world.transaction(("orders", {**gone[0], "id": 7}))
+    running.batches()
+    assert live(world.documents()) == world.expected()
+    assert set(world.expected()) == {1}
+
+
+def test_a_looked_up_table_that_is_dropped_stops_the_stage_and_is_named(world: World, running: Process) -> None:
+    world.order(1)
+    del world.tables.tables["partners"]
+    with pytest.raises(Terminal, match="table='partners'"):
+        running.batches()
+
+
+class Lost:
+    """A writer whose first commits fail."""
+
+    def __init__(self, writer: Any, failures: list[int]) -> None:
+        self._writer, self._failures = writer, failures
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._writer, name)
+
+    def commit(self, *arguments: Any) -> None:
+        if self._failures and arguments:
+            self._failures.pop()
+            raise Transient("away", system="kafka")
+        self._writer.commit(*arguments)
+
+
+def test_what_a_batch_sets_aside_counts_once_however_often_it_is_tried() -> None:
+    world = World()
+    world.furnish()
+    failures: list[int] = []
+    process = Process(world, wrap=lambda writer: Lost(writer, failures))  # type: ignore[return-value,arg-type]
+    process.settle(2)
+    for order_id in range(1, 4):
+        world.order(order_id, partner_id=99)
+    failures += [1] * 5  # 3 set aside in each of 6 tries: over the limit of 10 if tries counted
+    process.batches()
+    assert failures == []
+    assert len(letters(world)) == 3
+    assert process.runner._aside.limit.dead == 3

@@ -1,0 +1,122 @@
+"""A snapshot is not before the signals: what each kind of server is asked, and when it is refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from include.clock import ManualClock
+from include.document.database import Database
+from include.document.reach import BEGIN, begin_after
+from include.errors import Terminal, Transient
+from include.record.gtid import Flavour, parse_gtid_set
+from include.record.position import BinlogPosition, SourcePosition
+
+SID = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
+
+
+def at(flavour: Flavour, gtids: str, pos: int = 500) -> SourcePosition:
+    return SourcePosition(flavour, parse_gtid_set(gtids, flavour), BinlogPosition("bin.000002", pos), 0)
+
+
+def server(**more: Any) -> Database:
+    return Database(host="h", user="u", password="", wait_s=3, **more)
+
+
+class Told:
+    """A server that answers as it is told: per statement's beginning one answer after the other, the last for ever."""
+
+    def __init__(self, **answers: list[Any]) -> None:
+        self._answers = answers
+        self.asked: list[str] = []
+
+    def __call__(self, sql: str, arguments: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+        self.asked.append(sql)
+        for start, answers in self._answers.items():
+            if start in sql:
+                return [answers.pop(0) if len(answers) > 1 else answers[0]]
+        return []
+
+
+class Binlog(Told):
+    """A MariaDB whose snapshots stand at these places of its second file."""
+
+    def __init__(self, *places: int, **answers: list[Any]) -> None:
+        super().__init__(**answers)
+        self.places = list(places)
+
+    def __call__(self, sql: str, arguments: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+        if sql.startswith("SHOW STATUS"):
+            pos = self.places.pop(0) if len(self.places) > 1 else self.places[0]
+            return [("Binlog_snapshot_file", "bin.000002"), ("Binlog_snapshot_position", str(pos))]
+        return super().__call__(sql, arguments)
+
+
+def test_mysql_is_asked_for_the_gtids_before_the_snapshot_begins() -> None:
+    told = Told(WAIT_FOR_EXECUTED_GTID_SET=[(1,), (0,)])
+    begin_after(told, at("mysql", f"{SID}:1-9"), server(), ManualClock())
+    assert [sql[:8] for sql in told.asked] == ["SELECT W", "SELECT W", BEGIN[:8]]
+
+
+@pytest.mark.parametrize(
+    ("position", "has", "behind"),
+    [
+        (at("mysql", f"{SID}:1-9"), (f"{SID}:1-5:8", ""), 3),
+        (at("mariadb", "0-1-40,1-1-7"), ("0-1-31,1-1-9", ""), 9),
+    ],
+)
+def test_a_replica_that_stays_behind_is_named_with_its_lag(position: SourcePosition, has: Any, behind: int) -> None:
+    clock = ManualClock()
+
+    class Slow(Told):
+        def __call__(self, sql: str, arguments: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+            if arguments:
+                clock.sleep(arguments[1])
+            return super().__call__(sql, arguments)
+
+    told = Slow(WAIT_FOR_EXECUTED_GTID_SET=[(1,)], MASTER_GTID_WAIT=[(-1,)], gtid_executed=[has], gtid_slave=[has])
+    with pytest.raises(Transient, match=f"behind_transactions={behind}.*REPLICA STATUS"):
+        begin_after(told, position, server(replica=True), clock)
+    assert clock.monotonic_s() == 3
+    assert BEGIN not in told.asked
+
+
+@pytest.mark.parametrize("flavour", ["mysql", "mariadb"])
+def test_a_replica_of_a_source_without_gtids_is_refused_with_advice(flavour: Flavour) -> None:
+    for moved in (server(replica=True), server(fallbacks=["i:3306"])):
+        with pytest.raises(Terminal, match=r"no GTIDs.*take `read_from`"):
+            begin_after(Told(), at(flavour, ""), moved, ManualClock())
+
+
+def test_a_captured_mysql_without_gtids_is_read_as_it_is() -> None:
+    told = Told()
+    begin_after(told, at("mysql", ""), server(), ManualClock())
+    assert told.asked == [BEGIN]
+
+
+def test_a_captured_mariadb_is_asked_again_while_its_snapshot_stands_before_the_signal() -> None:
+    told, clock = Binlog(100, 499, 500), ManualClock()
+    begin_after(told, at("mariadb", "0-1-5"), server(), clock)
+    assert told.asked.count("ROLLBACK") == 2
+    assert told.asked[-1] == BEGIN
+    with pytest.raises(Transient, match="lacks transactions"):
+        begin_after(Binlog(499, gtid_slave=[("", "0-1-4")]), at("mariadb", "0-1-5"), server(), clock)
+
+
+def test_a_mariadb_without_a_binlog_is_no_captured_server() -> None:
+    with pytest.raises(Terminal, match="`log_bin` on"):
+        begin_after(Told(), at("mariadb", "0-1-5"), server(), ManualClock())
+
+
+def test_a_server_that_took_over_shows_what_it_applied_and_what_it_wrote_itself() -> None:
+    moved = server(fallbacks=["i:3306"])
+    applied = Told(gtid_slave=[("0-1-4", ""), ("0-1-5", "")])
+    begin_after(applied, at("mariadb", "0-1-5"), moved, ManualClock())
+    assert applied.asked[-1] == BEGIN
+    # Its own end in its own files, whatever the old server's position was.
+    wrote = Binlog(60, 70, gtid_slave=[("0-1-4", "0-2-5")], MASTER=[("bin.000002", 70)])
+    begin_after(wrote, at("mariadb", "0-2-5", pos=9_000), moved, ManualClock())
+    assert wrote.asked.count("ROLLBACK") == 1
+    with pytest.raises(Transient, match="behind_transactions=1"):
+        begin_after(Told(gtid_slave=[("0-1-4", "")]), at("mariadb", "0-1-5"), moved, ManualClock())

@@ -1,0 +1,70 @@
+from __future__ import annotations
+
+import pytest
+
+from include.errors import Terminal
+from include.index.advance import grown, resolved_of, resumed, start_of
+from include.index.definition import IndexDefinition
+from include.index.growth import Growth
+from include.index.progress import PartitionNumber, Progress
+from include.log.memory import MemoryLog
+from include.log.ports import TopicSpec
+
+
+def test_a_topic_that_was_made_anew_is_refused_until_its_generation_is_raised_and_then_read_from_the_beginning() -> (
+    None
+):
+    known = Progress("t", 1, topic_ids={"t": "old"}, acked={0: 9}, floors={"d.t": 4}, epoch=2)
+    assert resumed(known, 1, "old") == known
+    assert resumed(known, 1, None) == known
+    with pytest.raises(Terminal, match="generation to 2"):
+        resumed(known, 1, "new")
+    assert resumed(known, 2, "new") == Progress("t", 2, floors={"d.t": 4}, epoch=2)
+    with pytest.raises(Terminal, match="lowered"):
+        resumed(resumed(known, 2, "new"), 1, "new")
+    assert resumed(Progress("t"), 3, "new").generation == 3
+
+
+def test_growth_is_noted_with_the_ends_that_the_old_partitions_had() -> None:
+    one = grown(Progress("t"), 3, {0: 5, 1: 6, 2: 7})
+    assert one.partitions == (PartitionNumber(3),)
+    two = grown(one, 7, {0: 8, 1: 9, 2: 9, 3: 1})
+    assert two.partitions == (PartitionNumber(3, {0: 8, 1: 9, 2: 9}), PartitionNumber(7))
+    assert grown(two, 7, {0: 99}) == two
+    assert Progress.from_json(two.to_json()) == two
+
+
+def index(**more: object) -> IndexDefinition:
+    raw = {"application": "a", "topic": "t", "entity": "e", "mapping": "m.json", "versions": "offset", "key": "text"}
+    return IndexDefinition.model_validate({**raw, **more})
+
+
+def test_the_log_is_asked_for_growth_only_where_versions_depend_on_it() -> None:
+    log = MemoryLog()
+    log.admin().ensure(TopicSpec("t", 3))
+    found = Growth(index(), log.admin(), log.reader()).look(Progress("t"))
+    assert found.partitions == (PartitionNumber(3),)
+    for more in ({"versions": "header"}, {"key": "none"}):
+        assert Growth(index(**more), log.admin(), log.reader()).look(Progress("t")) == Progress("t")
+    assert Growth(index(), MemoryLog().admin(), MemoryLog().reader()).look(Progress("t")) == Progress("t")
+
+
+def test_a_topic_of_any_partitioner_may_not_grow() -> None:
+    log = MemoryLog()
+    log.admin().ensure(TopicSpec("t", 7))
+    growth = Growth(index(partitioner="any"), log.admin(), log.reader())
+    with pytest.raises(Terminal, match="Make the topic anew"):
+        growth.look(Progress("t", partitions=(PartitionNumber(3),)))
+
+
+def test_change_topics_share_their_sources_resolved_topic_and_start_at_the_least_offset_of_it() -> None:
+    assert resolved_of("cdc.shop.db.orders") == "cdc.shop.resolved"
+    assert resolved_of("assembled_order") == "assembled_order.resolved"
+    one, two = "cdc.shop.db.a", "cdc.shop.db.b"
+    progress = {
+        one: Progress(one, acked={0: 5}, resolved_acked={0: 9}),
+        two: Progress(two, acked={0: 2}, resolved_acked={0: 4}),
+    }
+    assert start_of(progress) == {one: {0: 5}, two: {0: 2}, "cdc.shop.resolved": {0: 4}}
+    new = {**progress, "cdc.shop.db.c": Progress("cdc.shop.db.c")}
+    assert start_of(new)["cdc.shop.resolved"] == {}

@@ -1,0 +1,177 @@
+"""What is sent when, and how many requests at once: the machine alone, fed with answers, and with threads."""
+
+from __future__ import annotations
+
+import random
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from include.clock import ManualClock, SystemClock
+from include.errors import Terminal
+from include.index.bulk import BulkAnswer, ItemAnswer, Line
+from include.index.delivery import Delivery
+from include.index.flight import Concurrency, Flight, Request
+
+DONE = ItemAnswer(201)
+
+
+def flight(concurrency: Concurrency, *, patience_s: float = 60) -> Flight:
+    return Flight(
+        index="orders-v1", bulk_bytes=10, patience_s=patience_s, concurrency=concurrency, jitter=random.Random(1)
+    )
+
+
+def lines(count: int) -> list[Line]:
+    return [Line(n, b"0123456789") for n in range(count)]
+
+
+def under_way(machine: Flight, now_s: float) -> list[Request]:
+    found = []
+    while (request := machine.next(now_s)) is not None:
+        found.append(request)
+    return found
+
+
+def good(request: Request) -> BulkAnswer:
+    return BulkAnswer(200, [DONE] * len(request.lines))
+
+
+def test_one_more_request_is_under_way_for_each_round_that_the_server_takes() -> None:
+    machine = flight(Concurrency(8))
+    machine.add(lines(100), 0)
+    sizes = []
+    for _ in range(6):
+        requests = under_way(machine, 0)
+        sizes.append(len(requests))
+        for request in requests:
+            machine.on_answer(request, good(request), 0)
+    assert sizes == [2, 3, 4, 5, 6, 7]
+
+
+def test_a_server_under_strain_gets_half_as_many_once_for_all_that_were_under_way() -> None:
+    concurrency = Concurrency(16)
+    machine = flight(concurrency)
+    machine.add(lines(500), 0)
+    for now_s in range(10):
+        for request in under_way(machine, now_s):
+            machine.on_answer(request, good(request), now_s)
+    before = concurrency.limit
+    for request in under_way(machine, 10):
+        machine.on_answer(request, BulkAnswer(429), 11)
+    assert concurrency.limit == before // 2
+    assert machine.next(11) is None
+    for request in under_way(machine, machine.resume_s):
+        machine.on_answer(request, BulkAnswer(0), machine.resume_s + 1)
+    assert concurrency.limit == before // 4
+
+
+def test_while_a_wait_lasts_nothing_is_sent_and_retry_after_is_kept_to() -> None:
+    machine = flight(Concurrency(4))
+    machine.add(lines(3), 0)
+    first, second = under_way(machine, 0)
+    machine.on_answer(first, BulkAnswer(429, retry_after_s=7), 1)
+    assert machine.resume_s == 8
+    machine.on_answer(second, good(second), 2)
+    assert machine.next(7.9) is None
+    again = under_way(machine, 8)
+    assert [line.ref for request in again for line in request.lines] == [2, 0]
+
+
+def test_patience_counts_from_the_last_line_that_the_server_took() -> None:
+    machine = flight(Concurrency(1), patience_s=10)
+    machine.add(lines(2), 0)
+    request = machine.next(0)
+    assert request is not None
+    machine.on_answer(request, good(request), 9)
+    request = machine.next(9)
+    assert request is not None
+    machine.on_answer(request, BulkAnswer(503, retry_after_s=9), 9)
+    assert not machine.given_up()
+    request = machine.next(18)
+    assert request is not None
+    machine.on_answer(request, BulkAnswer(503, retry_after_s=9), 18)
+    assert machine.given_up()
+    machine.surrender()
+    assert [line.ref for line in machine.take().waiting] == [1]
+    assert machine.idle
+    assert machine.pending_bytes == 0
+
+
+def test_a_throughput_that_was_halved_is_back_after_as_many_rounds() -> None:
+    concurrency = Concurrency(8)
+    machine = flight(concurrency)
+    machine.add(lines(1000), 0)
+    now_s = 0.0
+    for _ in range(200):
+        for request in under_way(machine, now_s):
+            machine.on_answer(request, BulkAnswer(429), now_s)
+        now_s = machine.resume_s
+    assert concurrency.limit == 1
+    rounds = 0
+    while concurrency.limit < 8:
+        rounds += 1
+        for request in under_way(machine, now_s):
+            machine.on_answer(request, good(request), now_s)
+    assert rounds <= 8
+
+
+class Busy:
+    """Counts how many requests are under way at once; each waits for the others of its round."""
+
+    def __init__(self, together: int) -> None:
+        self.most = 0
+        self._now = 0
+        self._lock = threading.Lock()
+        self._round = threading.Barrier(together, timeout=20)
+
+    def send(self, data: bytes) -> BulkAnswer:
+        with self._lock:
+            self._now += 1
+            self.most = max(self.most, self._now)
+        self._round.wait()
+        with self._lock:
+            self._now -= 1
+        return BulkAnswer(200, [DONE] * (len(data) // 10))
+
+
+def test_requests_travel_at_once_and_lines_are_made_meanwhile() -> None:
+    server = Busy(2)
+    with ThreadPoolExecutor(2) as pool:
+        delivery = Delivery(
+            server.send,
+            SystemClock(),
+            index="i-v1",
+            bulk_bytes=20,
+            patience_s=20,
+            pool=pool,
+            concurrency=Concurrency(2),
+        )
+        out = delivery.give(lines(4))
+        assert out.done == []
+        done = [*delivery.give(lines(12)).done, *delivery.finish().done]
+    assert len(done) == 16
+    assert server.most == 2
+
+
+def test_a_fault_is_raised_once_what_was_under_way_has_been_answered() -> None:
+    answered = []
+
+    def send(data: bytes) -> BulkAnswer:
+        answered.append(data)
+        return BulkAnswer(404, type="index_not_found_exception")
+
+    with ThreadPoolExecutor(2) as pool:
+        delivery = Delivery(
+            send, SystemClock(), index="i-v1", bulk_bytes=10, patience_s=20, pool=pool, concurrency=Concurrency(2)
+        )
+        with pytest.raises(Terminal, match="lyrebird index create i"):
+            delivery.deliver(lines(5))
+    assert 1 <= len(answered) <= 2
+
+
+def test_a_fault_of_the_last_line_is_raised_too() -> None:
+    delivery = Delivery(lambda _: BulkAnswer(401), ManualClock(), index="i-v1", bulk_bytes=10, patience_s=20)
+    with pytest.raises(Terminal, match="user and rights"):
+        delivery.deliver(lines(1))

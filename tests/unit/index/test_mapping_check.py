@@ -1,0 +1,93 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from include.index.form import Form, Leaf, ListOf, MapOf, OneOf, Record, Unknown
+from include.index.mapping_check import compare
+from include.index.starter_mapping import starter_index
+
+INT = Leaf("int", "int")
+TEXT = Leaf("text", "string")
+PRICE = Leaf("decimal", "decimal(14,2)", 14, 2)
+
+
+def found(form: Form, field: dict[str, Any], **root: Any) -> list[str]:
+    mapping = {"dynamic": "strict", **root, "properties": {"order": field, "metadata": {}}}
+    return [f"{each.verdict} {each}" for each in compare(form, mapping, "order")]
+
+
+def test_a_starter_mapping_has_nothing_to_say_but_its_limits() -> None:
+    form = Record(
+        {
+            "id": INT,
+            "price": PRICE,
+            "name": TEXT,
+            "lines": ListOf(Record({"price": PRICE, "tags": ListOf(TEXT), "more": MapOf(INT)})),
+            "at": Leaf("timestamp_micros", "timestamp-micros"),
+            "counts": MapOf(INT),
+        }
+    )
+    verdicts = {each.verdict for each in compare(form, starter_index({"order": form}).mapping(), "order")}
+    assert verdicts == {"limited"}
+
+
+def test_each_field_is_named_by_its_path_with_what_is_sent_and_what_it_becomes() -> None:
+    form = Record({"lines": ListOf(Record({"price": PRICE})), "old": TEXT})
+    nested = {"type": "nested", "properties": {"price": {"type": "integer"}}}
+    assert found(form, {"properties": {"lines": nested, "gone": {"type": "long"}}}) == [
+        "limited order.lines: list of record into nested: a document with over 10,000 elements is refused",
+        "coerced order.lines.price: decimal(14,2) into integer: the fraction is cut: 5.9 becomes 5",
+        "limited order.lines.price: decimal(14,2) into integer: numbers from 2^31 on are refused",
+        "missing order.old: string: not in the mapping yet",
+        "unsent order.gone: long: not in the topic's schema",
+    ]
+
+
+def test_sub_fields_are_judged_on_their_own() -> None:
+    field = {"type": "text", "fields": {"exact": {"type": "keyword"}, "number": {"type": "double"}}}
+    places = [line.split(":")[0] for line in found(Record({"a": TEXT}), {"properties": {"a": field}})]
+    assert places == ["limited order.a.exact", "coerced order.a.number"]
+
+
+@pytest.mark.parametrize(
+    ("form", "field", "verdict"),
+    [
+        (Record({"a": INT}), {"type": "keyword"}, "refused"),
+        (Record({"a": INT}), {"type": "flattened"}, "limited"),
+        (INT, {"properties": {}}, "refused"),
+        (ListOf(Record({})), {"properties": {}}, "coerced"),
+        (ListOf(Leaf("float", "float")), {"type": "dense_vector", "dims": 3}, "limited"),
+        (ListOf(Leaf("double", "double")), {"type": "geo_point"}, "coerced"),
+        (Record({"lat": INT, "lon": INT, "name": TEXT}), {"type": "geo_point"}, "limited"),
+        (Record({"lat": INT}), {"type": "geo_point"}, "refused"),
+        (Unknown("record Node holds itself"), {"type": "flattened"}, "limited"),
+        (Unknown("record Node holds itself"), {"enabled": False}, "limited"),
+        (OneOf((INT, TEXT)), {"type": "integer"}, "coerced"),
+        (MapOf(INT), {"properties": {}}, "limited"),
+        (MapOf(INT), {"dynamic": "false"}, "limited"),
+        (MapOf(INT), {"dynamic": True}, "coerced"),
+        (MapOf(INT), {"type": "long"}, "refused"),
+    ],
+)
+def test_forms_beside_types(form: Form, field: dict[str, Any], verdict: str) -> None:
+    (line,) = found(Record({"a": form}), {"properties": {"a": field}})
+    assert line.startswith(f"{verdict} order.a: ")
+
+
+def test_a_map_whose_names_are_typed_by_rule_is_not_guessed() -> None:
+    rule = [{"r": {"path_match": ["order.a.*"], "mapping": {"type": "integer"}}}]
+    field = {"properties": {"a": {"dynamic": "true", "properties": {"x": {"type": "boolean"}}}}}
+    lines = found(Record({"a": MapOf(INT)}), field, dynamic_templates=rule)
+    assert [line.split(":")[0] for line in lines] == ["limited order.a", "refused order.a.x"]
+
+
+def test_where_new_names_are_passed_over_a_missing_field_is_only_unsearched() -> None:
+    lines = found(Record({"a": INT}), {"dynamic": False, "properties": {}})
+    assert lines == ["limited order.a: int: kept in the document, not searched (dynamic: false)"]
+
+
+def test_an_entity_that_the_mapping_lacks_is_missing() -> None:
+    (finding,) = compare(Record({"a": INT}), {"dynamic": "strict", "properties": {}}, "click")
+    assert (finding.verdict, finding.place) == ("missing", "click")

@@ -1,0 +1,106 @@
+from __future__ import annotations
+
+import pytest
+
+from include.clock import ManualClock
+from include.errors import Terminal, Transient
+from include.index.bulk import BulkAnswer
+from include.index.definition import IndexTopic
+from include.index.delivery import Delivery
+from include.index.memory import MemoryIndex
+from include.index.metadata import Origin
+from include.index.outcome import TaskOutcome
+from include.index.replay import Replayed, letters_of, replay, try_out
+from include.index.states import Feed, States
+from include.index.task import IndexTask, raw_of
+from include.log import topics
+from include.log.dead_letter import DeadLetter
+from include.log.memory import MemoryLog, MemoryRegistry
+from include.log.ports import Record
+from tests.document_topic import MAPPING, DocumentTopic
+
+NAME, DEAD = "orders-v1", topics.dead("docs", "a")
+
+
+class World:
+    """Four letters: one that a mended mapping takes, one still refused, one unreadable, one overtaken."""
+
+    def __init__(self) -> None:
+        self.log, self.registry, self.index = MemoryLog(), MemoryRegistry(), MemoryIndex()
+        self.topic = DocumentTopic("docs", self.log.admin(), self.log.writer("w"), self.registry)
+        self.log.admin().ensure(topics.document_spec(DEAD, 1))
+        self.states = States(Feed(Origin("c", "t", "docs", 1), IndexTopic(entity="order")), self.registry)
+        self.index.create(NAME, {"mappings": MAPPING})
+        self.topic.put(1, note="5")
+        self.topic.put(2, note="no number")
+        self.topic.spoil(3, b"\x01")
+        self.topic.put(4)
+        reader = self.log.reader()
+        self.records = [r for p, end in reader.end_offsets("docs").items() for r in reader.read("docs", p, 0, end)]
+        self.topic.put(4, state="cancelled")
+        newer = [r for p, end in reader.end_offsets("docs").items() for r in reader.read("docs", p, 0, end)]
+        self.run([record for record in newer if record not in self.records])
+        writer = self.log.writer("dead")
+        writer.begin()
+        for record in [*self.records, self.records[0]]:
+            letter = DeadLetter(record, "a", "why", 1)
+            writer.append(DEAD, letter.key, letter.value, headers=letter.headers)
+        writer.commit()
+
+    def run(self, records: list[Record]) -> TaskOutcome:
+        delivery = Delivery(
+            lambda data: self.index.bulk(NAME, data), ManualClock(), index=NAME, bulk_bytes=1000, patience_s=5
+        )
+        return IndexTask(states={"docs": self.states}, delivery=delivery, window_bytes=1000).run(map(raw_of, records))
+
+    def replay(self) -> Replayed:
+        return replay("docs", letters_of(self.log.reader(), DEAD), self.run, lambda _: None)
+
+
+def test_each_letter_is_told_as_written_stale_or_still_refused_with_the_answer() -> None:
+    world = World()
+    out = world.replay()
+    assert (out.read, out.done, out.stale, len(out.refused)) == (4, 1, 1, 2)
+    reasons = " ".join(reason for _, reason in out.refused)
+    assert "document_parsing_exception" in reasons
+    assert "wire format" in reasons
+    found = world.index.get(NAME, "4")
+    assert found is not None
+    assert found.source["order"]["state"] == "cancelled"
+    assert world.index.get(NAME, "1") is not None
+
+
+def test_a_second_replay_changes_nothing() -> None:
+    world = World()
+    world.replay()
+    out = world.replay()
+    assert (out.done, out.stale, len(out.refused)) == (0, 2, 2)
+    assert out.to_json()["refused"][0]["at"].startswith("docs/")
+
+
+def test_a_dry_run_writes_nothing_and_tells_what_can_be_told() -> None:
+    world = World()
+    before = world.index.requests
+
+    def versions(ids: list[str]) -> dict[str, int]:
+        return {name: found.version for name, found in world.index.get_many(NAME, ids).items()}
+
+    out = try_out("docs", letters_of(world.log.reader(), DEAD), world.states, versions)
+    assert (out.read, out.done, out.stale, len(out.refused)) == (4, 2, 1, 1)
+    assert world.index.requests == before + 1
+    assert world.index.get(NAME, "1") is None
+
+
+def test_without_a_dead_letter_topic_there_is_nothing_to_replay() -> None:
+    assert list(letters_of(MemoryLog().reader(), DEAD)) == []
+
+
+def test_a_lost_index_or_a_full_one_is_told_and_nothing_is_skipped() -> None:
+    world = World()
+    world.index.answers.extend([BulkAnswer(503, reason="away")] * 100)
+    with pytest.raises(Transient, match="away"):
+        world.replay()
+    world.index.answers.clear()
+    world.index.drop(NAME)
+    with pytest.raises(Terminal, match="lyrebird index create orders"):
+        world.replay()

@@ -1,0 +1,290 @@
+"""Fresh reads over a model: a database with commits, an index that is behind it by some of them."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from include.clock import ManualClock, iso
+from include.errors import BackPressure, Transient
+from include.metrics.exporter import Metrics
+from include.record.gtid import parse_gtid_set
+from include.record.position import BinlogPosition, SourcePosition
+from include.search.answer import Hit, Page, Seen
+from include.search.cursor import Moment
+from include.search.database import Read
+from include.search.definition import Fresh, Target
+from include.search.fresh import FreshSearch
+from include.search.serving import NoIndex, Standing
+
+USER = 7
+
+
+def position(number: int) -> SourcePosition:
+    gtids = parse_gtid_set(f"0-1-{number}" if number else "", "mariadb")
+    return SourcePosition("mariadb", gtids, BinlogPosition("bin.000001", number), number)
+
+
+def body(doc_id: str, state: str, user: int = USER) -> dict[str, Any]:
+    return {"order_id": int(doc_id), "user_id": user, "state": state, "created_at": iso(int(doc_id) * 1_000_000)}
+
+
+class World:
+    """Commits are (id, body); None deletes, "pending" is a row that is not final yet."""
+
+    def __init__(self, target: Target) -> None:
+        self.target = target
+        self.clock = ManualClock()
+        self.commits: list[tuple[str, dict[str, Any] | str | None]] = []
+        self.complete = self.visible = 0
+        self.down = self.lost = self.database_down = False
+        self.database_reads = 0
+        self.uncovered: tuple[str, ...] = ()
+        self.catch_up_by_s: float | None = None
+        self.serving = self
+
+    # What the index's side offers.
+    def now(self, newer_than_s: float | None = None) -> Standing:
+        if self.down:
+            raise Transient("away", system="elasticsearch")
+        if self.lost:
+            raise NoIndex("no index serves this alias", fix="Run `lyrebird index create orders`.")
+        if self.catch_up_by_s is not None and self.clock.monotonic_s() >= self.catch_up_by_s:
+            self.catch_up()
+        return Standing("orders-v1", position(self.complete), position(self.visible), self.uncovered)
+
+    def one(self, doc_id: str) -> tuple[Hit | None, Seen]:
+        standing = self.now()
+        return self.state(self.complete).get(doc_id), Seen("index", standing.complete, uncovered=self.uncovered)
+
+    def of_user(self, user: Any, size: int = 20, after: str | None = None) -> Page:
+        standing = self.now()
+        behind = [h for h in self.listed(self.visible) if after is None or self.place(h) < Moment.parse(after)]
+        more = str(self.place(behind[size - 1])) if len(behind) >= size else None
+        return Page(tuple(behind[:size]), more, Seen("index", standing.visible, uncovered=self.uncovered))
+
+    def catch_up(self) -> None:
+        self.complete = self.visible = len(self.commits)
+
+    # The database's side.
+    def read(self, only: str | None = None) -> Read:
+        self.database_reads += 1
+        if self.database_down:
+            raise BackPressure("capped", system="mysql")
+        living = {i: Hit(i, None, h.body) for i, h in self.state(len(self.commits)).items()}
+        pending = frozenset(i for i, last in dict(self.commits).items() if last == "pending" and i not in living)
+        if only is not None:
+            return Read(
+                {only: living.get(only)} if only not in pending else {}, pending & {only}, frozenset(), self.position()
+            )
+        return Read(living, pending, frozenset(), self.position())
+
+    def by_id(self, doc_id: str) -> Read:
+        return self.read(doc_id)
+
+    def position(self) -> SourcePosition:
+        return position(len(self.commits))
+
+    # The model.
+    def state(self, upto: int) -> dict[str, Hit]:
+        found: dict[str, Hit] = {}
+        for number, (doc_id, what) in enumerate(self.commits[:upto], 1):
+            if isinstance(what, dict):
+                found[doc_id] = Hit(doc_id, number, what)
+            elif what is None:
+                found.pop(doc_id, None)
+        return found
+
+    def place(self, hit: Hit) -> Moment:
+        return Moment.of(hit.body, "created_at", hit.doc_id)
+
+    def listed(self, upto: int) -> list[Hit]:
+        return sorted(self.state(upto).values(), key=self.place, reverse=True)
+
+    def truth(self) -> list[dict[str, Any]]:
+        return [dict(hit.body) for hit in self.listed(len(self.commits))]
+
+    def search(self, metrics: Metrics | None = None, database: bool = True) -> FreshSearch:
+        side = Side(self) if database else None
+        return FreshSearch(self, side, self.clock, metrics)  # type: ignore[arg-type]
+
+
+class Side:
+    def __init__(self, world: World) -> None:
+        self.by_id = world.by_id
+        self.of_user = lambda _user: world.read()
+
+
+@pytest.fixture
+def world(target: Target) -> World:
+    found = World(target)
+    found.commits = [(str(n), body(str(n), "completed")) for n in range(1, 6)]
+    found.catch_up()
+    return found
+
+
+def bodies(page: Page) -> list[dict[str, Any]]:
+    return [dict(hit.body) for hit in page.hits]
+
+
+steps = st.lists(
+    st.tuples(
+        st.sampled_from([str(n) for n in range(1, 9)]),
+        st.sampled_from(["completed", "cancelled", "pending", "gone"]),
+        st.booleans(),
+    ),
+    max_size=10,
+)
+
+
+@given(steps, st.integers(1, 4))
+def test_a_reader_that_names_its_write_sees_it_whatever_the_index_has(
+    target: Target, changes: list[tuple[str, str, bool]], size: int
+) -> None:
+    hasty = target.search.model_copy(update={"fresh": Fresh(patience_ms=0)})
+    world = World(dataclasses.replace(target, search=hasty))
+    search = world.search()
+    for doc_id, what, indexed in changes:
+        final = body(doc_id, what) if what in ("completed", "cancelled") else None
+        # A row that is not final changes nothing of what an order is: only new orders are of interest.
+        if what == "pending" and doc_id in dict(world.commits):
+            continue
+        world.commits.append((doc_id, "pending" if what == "pending" else final))
+        if indexed:
+            world.complete = len(world.commits)
+            world.visible = world.complete - 1
+        written = f"0-1-{len(world.commits)}"
+        found: list[dict[str, Any]] = []
+        after = None
+        while True:
+            page = search.of_user(USER, size, after, written=written)
+            assert page.seen.fresh
+            found += bodies(page)
+            after = page.next
+            if after is None:
+                break
+        assert found == world.truth()
+        hit, seen = search.one(doc_id, written=written)
+        assert seen.fresh
+        assert (dict(hit.body) if hit else None) == (final if final else None)
+
+
+def test_a_write_that_is_visible_is_answered_by_the_index_alone(world: World) -> None:
+    page = world.search().of_user(USER, written="0-1-5")
+    assert (page.seen.origin, page.seen.position, world.database_reads) == ("index", position(5), 0)
+
+
+def test_a_read_waits_a_little_for_the_index(world: World) -> None:
+    world.commits.append(("6", body("6", "completed")))
+    world.catch_up_by_s = 0.2
+    page = world.search().of_user(USER, written="0-1-6")
+    assert (page.hits[0].doc_id, page.seen.origin, world.database_reads) == ("6", "index", 0)
+    assert 0.2 <= world.clock.monotonic_s() < 0.3
+
+
+def test_a_read_does_not_wait_for_ever(world: World) -> None:
+    world.commits.append(("6", body("6", "completed")))
+    page = world.search().of_user(USER, written="0-1-6")
+    assert (page.hits[0].doc_id, page.seen.origin, world.database_reads) == ("6", "index+mysql", 1)
+    assert page.seen.position == position(5)
+    assert world.clock.monotonic_s() < 0.4
+
+
+def test_the_latest_order_is_put_in_from_the_index_before_it_is_visible(world: World) -> None:
+    world.commits.append(("6", body("6", "completed")))
+    world.complete = 6
+    page = world.search().of_user(USER, 3, latest="6")
+    assert [hit.doc_id for hit in page.hits] == ["6", "5", "4"]
+    assert (page.seen.origin, world.database_reads) == ("index", 0)
+    following = world.search().of_user(USER, 3, page.next, latest="6")
+    assert [hit.doc_id for hit in following.hits] == ["3", "2", "1"]
+
+
+def test_the_latest_order_is_asked_of_the_database_when_the_index_lacks_it(world: World) -> None:
+    world.commits.append(("6", body("6", "completed")))
+    page = world.search().of_user(USER, latest="6")
+    assert [hit.doc_id for hit in page.hits] == ["6", "5", "4", "3", "2", "1"]
+    assert (page.seen.origin, world.database_reads) == ("index+mysql", 1)
+
+
+def test_an_order_that_is_not_final_yet_asks_the_database_once_and_not_for_ever(world: World) -> None:
+    world.commits.append(("6", "pending"))
+    search = world.search()
+    origins = [search.of_user(USER, latest="6").seen.origin for _ in range(5)]
+    assert origins == ["index+mysql", "index", "index", "index", "index"]
+    assert world.database_reads == 1
+    world.clock.advance(60)
+    search.of_user(USER, latest="6")
+    assert world.database_reads == 2
+    world.commits.append(("6", body("6", "completed")))
+    world.catch_up()
+    assert search.of_user(USER, latest="6").hits[0].doc_id == "6"
+
+
+def test_another_users_order_is_not_put_into_the_list(world: World) -> None:
+    world.commits.append(("6", body("6", "completed", user=8)))
+    assert "6" not in [hit.doc_id for hit in world.search().of_user(USER, latest="6").hits]
+
+
+def test_without_the_index_the_database_answers_alone(world: World) -> None:
+    world.down = True
+    search = world.search()
+    page = search.of_user(USER, 2)
+    assert bodies(page) == world.truth()[:2]
+    assert (page.seen.origin, page.seen.position) == ("mysql", position(5))
+    assert bodies(search.of_user(USER, 20, page.next)) == world.truth()[2:]
+    hit, seen = search.one("5")
+    assert hit is not None
+    assert (hit.body, seen.origin) == (body("5", "completed"), "mysql")
+
+
+def test_when_both_are_away_the_caller_is_told_by_the_error(world: World) -> None:
+    world.down = world.database_down = True
+    with pytest.raises(BackPressure):
+        world.search().of_user(USER)
+    with pytest.raises(Transient):
+        world.search(database=False).one("5")
+
+
+def test_a_read_that_may_lack_the_write_says_so_rather_than_fail(world: World) -> None:
+    world.commits.append(("6", body("6", "completed")))
+    world.database_down = True
+    for search in (world.search(), world.search(database=False)):
+        for page in (search.of_user(USER, written="0-1-6"), search.of_user(USER, latest="6")):
+            assert (len(page.hits), page.seen.origin, page.seen.fresh) == (5, "index", False)
+        hit, seen = search.one("6", written="0-1-6")
+        assert (hit, seen.fresh) == (None, False)
+
+
+def test_a_position_that_leaves_tables_out_proves_no_write(world: World) -> None:
+    world.uncovered = ("shop.orders",)
+    page = world.search().of_user(USER, written="0-1-5")
+    assert (page.seen.origin, page.seen.uncovered) == ("index+mysql", ("shop.orders",))
+    assert "may lack changes of shop.orders" in page.seen.line()
+    assert world.clock.monotonic_s() == 0, "waiting would not help"
+    _, seen = world.search().one("5", written="0-1-5")
+    assert seen.origin == "mysql"
+
+
+def test_an_index_that_is_lost_is_one_that_is_away(world: World) -> None:
+    world.lost = True
+    assert bodies(world.search().of_user(USER)) == world.truth()
+    with pytest.raises(NoIndex, match="lyrebird index create"):
+        world.search(database=False).of_user(USER)
+
+
+def test_reads_are_counted_by_where_they_were_answered(world: World) -> None:
+    metrics = Metrics("shop")
+    search = world.search(metrics)
+    search.of_user(USER)
+    world.commits.append(("6", body("6", "completed")))
+    search.of_user(USER, written="0-1-6")
+    world.database_down = True
+    search.of_user(USER, written="0-1-6")
+    text = metrics.text()
+    for kind in ("index", "index+mysql", "index stale"):
+        assert f'lyrebird_reads_total{{application="shop",kind="{kind}"}} 1.0' in text
