@@ -38,14 +38,17 @@ _FRAME: Final = """\
 <!doctype html>
 <html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>{title}</title>
 <style>
-body{{font:15px/1.45 system-ui,sans-serif;margin:2em auto;max-width:60em;padding:0 1em;color-scheme:light dark}}
-table{{border-collapse:collapse;margin:.8em 0}}td,th{{text-align:left;padding:.3em 1.2em .3em 0;vertical-align:top}}
+:root{{color-scheme:light dark}}
+body{{font:15px/1.45 system-ui,sans-serif;margin:2em auto;max-width:60em;padding:0 1em}}
+table{{border-collapse:collapse;margin:.8em 0}}th{{white-space:nowrap}}
+td,th{{text-align:left;padding:.3em 1.2em .3em 0;vertical-align:top}}
 tr+tr td{{border-top:1px solid light-dark(#ddd,#444)}}.n{{text-align:right;font-variant-numeric:tabular-nums}}
 .bar{{display:flex;height:1.2em;border-radius:.3em;overflow:hidden;margin:1em 0;background:light-dark(#eee,#333)}}
 .advice{{padding:.7em 1em;border-radius:.4em;font-weight:600;color:#fff}}
 .yes{{background:#2e7d32}}.no{{background:#c62828}}
 .dot{{display:inline-block;width:.8em;height:.8em;border-radius:50%;margin-right:.5em}}
-code{{overflow-wrap:anywhere}}td:nth-child(-n+2) code{{white-space:nowrap}}h2{{margin-top:1.6em}}.dim{{opacity:.7}}
+code{{overflow-wrap:anywhere}}h2{{margin-top:1.6em}}.dim{{opacity:.7}}
+@media(min-width:50em){{td:nth-child(-n+2) code{{white-space:nowrap}}}}
 </style>
 <h1>{title}</h1>{body}</html>"""
 

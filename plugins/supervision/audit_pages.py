@@ -65,7 +65,7 @@ def _table(kind: Kind, kept: Sequence[Kept]) -> str:
 def _row(kind: Kind, kept: Kept, row: HistoryRow) -> str:
     at = f"{row.at[:19].replace('T', ' ')} UTC" if row.at else time_text(kept.ended_us)
     cells = [html.escape(each) for each in (at, row.what, row.said, row.effort)]
-    cells += [f'<span class="wide">{html.escape(row.position)}</span>', _run(kind, row.run_id)]
+    cells += [f'<span class="wide">{each}</span>' for each in (html.escape(row.position), _run(kind, row.run_id))]
     found = "".join(f'<tr class="incident"><td colspan="6">{html.escape(each)}</tr>' for each in row.details)
     if row.next_command:
         found += f'<tr class="incident"><td colspan="6"><code>{html.escape(row.next_command)}</code></tr>'

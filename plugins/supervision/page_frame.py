@@ -11,16 +11,20 @@ __all__ = ["framed", "time_text"]
 
 _FRAME: Final = """\
 <!doctype html>
-<html lang="en"><meta charset="utf-8"><meta http-equiv="refresh" content="{every_s}"><title>{title}</title>
+<html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">
+<meta http-equiv="refresh" content="{every_s}"><title>{title}</title>
 <style>
-body{{font:14px system-ui,sans-serif;margin:1.5em;color-scheme:light dark}}
+:root{{color-scheme:light dark}}
+body{{font:14px system-ui,sans-serif;margin:1.5em}}
 pre{{font-size:12px;white-space:pre-wrap}}
+table{{border-collapse:collapse}}
 td,th{{text-align:left;padding:.3em 1em .3em 0;vertical-align:top}}
-td:nth-child(-n+3){{white-space:nowrap}}
-.incident td{{padding-left:1.5em;color:light-dark(#a11,#f88);white-space:normal}}
+.found,.clean{{border-top:1px solid light-dark(#ddd,#444)}}
+@media(min-width:60em){{td:nth-child(-n+3){{white-space:nowrap}}}}
+.incident td{{padding-left:1.5em;color:light-dark(#a11,#f88);white-space:normal;overflow-wrap:anywhere}}
 .found td:nth-child(3){{color:light-dark(#a11,#f88);font-weight:600}}
 .clean td:nth-child(3){{color:light-dark(#171,#8d8)}}
-.wide{{overflow-wrap:anywhere;min-width:16em}}
+.wide{{display:inline-block;min-width:11em;overflow-wrap:anywhere}}
 .told{{display:inline-block;margin-right:1.2em}}.told b{{font-weight:normal;opacity:.6}}
 </style>
 <h1>{title}</h1>{body}</html>"""
