@@ -9,15 +9,15 @@ from include.errors import Terminal
 from include.index.progress import PartitionNumber, Progress, Vector
 from include.log.topics import resolved, source_resolved
 
-__all__ = ["advanced", "counted", "grown", "resolved_of", "resumed", "seen_by_searches", "start_of"]
+__all__ = ["advanced", "counted", "greatest", "grown", "resolved_of", "resumed", "seen_by_searches", "start_of"]
 
 
 def advanced(progress: Progress, acked: Vector, resolved_acked: Vector) -> Progress:
     """`progress` with vectors that never go back."""
     return replace(
         progress,
-        acked=_greatest(progress.acked, acked),
-        resolved_acked=_greatest(progress.resolved_acked, resolved_acked),
+        acked=greatest(progress.acked, acked),
+        resolved_acked=greatest(progress.resolved_acked, resolved_acked),
     )
 
 
@@ -37,7 +37,7 @@ def resumed(progress: Progress, generation: int, topic_id: str | None) -> Progre
             fix=f"Set its generation to {progress.generation} in the deployment file, or higher.",
         )
     if 0 < progress.generation < generation:
-        return Progress(progress.topic, generation, floors=progress.floors, epoch=progress.epoch)
+        return Progress(progress.topic, generation, floors=progress.floors)
     if known is not None and topic_id is not None and known != topic_id:
         raise Terminal(
             "topic was made anew, and its offsets count from the beginning again",
@@ -100,5 +100,6 @@ def counted(progress: Progress, counts: Mapping[int, Mapping[str, int]]) -> Prog
     return replace(progress, counts=out)
 
 
-def _greatest(one: Vector, other: Vector) -> dict[int, int]:
+def greatest(one: Vector, other: Vector) -> dict[int, int]:
+    """The greater of two numbers for each partition."""
     return {p: max(one.get(p, 0), other.get(p, 0)) for p in {*one, *other}}

@@ -22,7 +22,7 @@ OUTCOME_SCHEMA: Final = (
 )
 """One row `counts` for each task, then rows `refused`, `unread` and `other`, and `fault` when it has to stop."""
 
-_PLAIN: Final = ("epochs", "requests", "retries", "waiting", "reason")
+_PLAIN: Final = ("requests", "retries", "waiting", "reason")
 
 
 def outcome_arrow() -> Any:
@@ -62,6 +62,7 @@ def outcome_rows(outcome: TaskOutcome) -> Iterator[dict[str, Any]]:
     """The rows of one task's outcome."""
     said = {name: getattr(outcome, name) for name in _PLAIN}
     said["counts"] = [[*at, counts] for at, counts in outcome.counts.items()]
+    said["epochs"] = [[*at, epoch] for at, epoch in outcome.epochs.items()]
     yield {"kind": "counts", "text": json.dumps(said)}
     for one in outcome.dead:
         yield {"kind": "refused" if one.refused else "unread", "text": one.reason, **_row(one.record)}
@@ -81,6 +82,7 @@ def outcome_of(rows: Iterable[Mapping[str, Any]]) -> TaskOutcome:
         if kind == "counts":
             said = json.loads(row["text"])
             said["counts"] = {(topic, p): counts for topic, p, counts in said["counts"]}
+            said["epochs"] = {(topic, p): epoch for topic, p, epoch in said["epochs"]}
             out.add(TaskOutcome(**said))
         elif kind in ("refused", "unread"):
             out.dead.append(SetAside(record_of(row), row["text"], refused=kind == "refused"))

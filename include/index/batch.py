@@ -23,7 +23,7 @@ from dataclasses import replace
 
 from include.clock import Clock
 from include.errors import Terminal
-from include.index.advance import advanced, counted, resolved_of, seen_by_searches
+from include.index.advance import advanced, counted, greatest, resolved_of, seen_by_searches
 from include.index.complete import Completeness
 from include.index.outcome import SetAside, TaskOutcome
 from include.index.port import IndexInfo, SearchIndex
@@ -106,7 +106,9 @@ class Settlement:
         moved = replace(
             advanced(progress, acked, read),
             topic_ids={**progress.topic_ids, **own},
-            epoch=max(progress.epoch, outcome.epochs.get(progress.topic, 0)),
+            epochs=greatest(
+                progress.epochs, {p: e for (topic, p), e in outcome.epochs.items() if topic == progress.topic}
+            ),
         )
         moved = self._complete[progress.topic].apply(moved)
         # Settled before, when another topic's document could not be written: its records are counted already.

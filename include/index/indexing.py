@@ -162,7 +162,7 @@ class Indexing:
             self._plan,
             index=target.name,
             feeds=tuple(target.feed(of) for of in progress.values()),
-            epochs={topic: of.epoch for topic, of in progress.items()},
+            epochs={(topic, p): epoch for topic, of in progress.items() for p, epoch in of.epochs.items()},
             starts=target.starts,
             evolves=self._plan.evolves.on(target.settlement.info) if self._plan.evolves else None,
         )

@@ -34,14 +34,14 @@ class TaskOutcome:
     """`counts` by partition: read = indexed + deleted + stale + folded + filtered + dead, unless `waiting`.
 
     `others` are records of topics that are not indexed themselves (resolved, control), unread. `epochs` are the
-    greatest of each topic's versions so far. A share that is `waiting` for a server is to be worked off again, for
-    `reason`; one with a `fault` stops the stage.
+    greatest of the versions so far, for each topic and partition. A share that is `waiting` for a server is to be worked
+    off again, for `reason`; one with a `fault` stops the stage.
     """
 
     counts: Counts = field(default_factory=dict)
     dead: list[SetAside] = field(default_factory=list)
     others: list[Record] = field(default_factory=list)
-    epochs: dict[str, int] = field(default_factory=dict)
+    epochs: dict[tuple[str, int], int] = field(default_factory=dict)
     requests: int = 0
     retries: int = 0
     waiting: bool = False
@@ -76,8 +76,8 @@ class TaskOutcome:
                 mine[name] += count
         self.dead += other.dead
         self.others += other.others
-        for topic, epoch in other.epochs.items():
-            self.epochs[topic] = max(self.epochs.get(topic, 0), epoch)
+        for place, epoch in other.epochs.items():
+            self.epochs[place] = max(self.epochs.get(place, 0), epoch)
         self.requests += other.requests
         self.retries += other.retries
         self.waiting = self.waiting or other.waiting

@@ -50,11 +50,11 @@ class Progress:
     `acked` is the next offset of each partition of the topic: every record below it is settled (written, stale or set
     aside). `searchable` is what `acked` was at the last refresh: searches see all below it. `resolved_acked` is the
     next offset of `<topic>.resolved`, `newest` what was last read there, as a full map. `generation` is the topic's
-    that these offsets belong to (0: not known yet). `complete` is the source
-    position that the index is whole to, `visible` the one that searches are whole to. `epoch` is the greatest epoch
-    of a version so far. `floors` says for each table (`database.table`) below which version none of its rows lives,
-    `control_acked` the next offset of its source's control topic. `partitions` tells how many partitions the topic
-    has had. `counts` says for each partition what became of the records below `acked`: read = indexed + deleted +
+    that these offsets belong to (0: not known yet). `complete` is the source position that the index is whole to,
+    `visible` the one that searches are whole to. `epochs` has for each partition the greatest epoch of its versions:
+    only within a partition an older lineage lies before a newer one. `floors` says for each table (`database.table`)
+    below which version none of its rows lives, `control_acked` the next offset of its source's control topic.
+    `partitions` tells how many partitions the topic has had. `counts` says for each partition what became of the records below `acked`: read = indexed + deleted +
     stale + folded + filtered + dead.
     """
 
@@ -68,7 +68,7 @@ class Progress:
     complete: SourcePosition | None = None
     visible: SourcePosition | None = None
     uncovered: tuple[str, ...] = ()
-    epoch: int = 0
+    epochs: Vector = field(default_factory=dict)
     floors: Mapping[str, int] = field(default_factory=dict)
     control_acked: Vector = field(default_factory=dict)
     partitions: tuple[PartitionNumber, ...] = ()
@@ -87,7 +87,7 @@ class Progress:
             "complete": self.complete.to_json() if self.complete else None,
             "visible": self.visible.to_json() if self.visible else None,
             "uncovered": list(self.uncovered),
-            "epoch": self.epoch,
+            "epochs": _texts(self.epochs),
             "floors": dict(self.floors),
             "control_acked": _texts(self.control_acked),
             "partitions": [
@@ -113,7 +113,7 @@ class Progress:
                 complete=SourcePosition.from_json(complete) if complete else None,
                 visible=SourcePosition.from_json(visible) if visible else None,
                 uncovered=tuple(value["uncovered"]),
-                epoch=value["epoch"],
+                epochs=_vector(value.get("epochs", {})),
                 floors={table: int(floor) for table, floor in value["floors"].items()},
                 control_acked=_vector(value["control_acked"]),
                 partitions=tuple(

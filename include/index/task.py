@@ -34,7 +34,7 @@ _RAW: Final = 1
 _COUNTS: Final = 2
 _DATA: Final = 3
 _DELETED: Final = 4
-_NO_EPOCHS: Final[Mapping[str, int]] = {}
+_NO_EPOCHS: Final[Mapping[tuple[str, int], int]] = {}
 _HEAD: Final = 5
 
 
@@ -47,7 +47,7 @@ def raw_of(record: Record) -> Raw:
 class IndexTask:
     """Indexes records of the topics in `states`; others are handed on.
 
-    `epochs` are the greatest that the index has met of each topic: a lower one stops the stage. Of a key's states
+    `epochs` are the greatest that the index has met in each partition: a lower one stops the stage. Of a key's states
     within `window_bytes` only the newest is sent. `copies` is needed where a body's field routes. `run` it once.
     """
 
@@ -57,11 +57,14 @@ class IndexTask:
         states: Mapping[str, States],
         delivery: Delivery,
         window_bytes: int,
-        epochs: Mapping[str, int] = _NO_EPOCHS,
+        epochs: Mapping[tuple[str, int], int] = _NO_EPOCHS,
         copies: Copies | None = None,
     ) -> None:
         self._copies = copies
-        self._topics = {name: _Topic(of, epochs.get(name, 0)) for name, of in states.items()}
+        self._topics = {
+            name: _Topic(of, {p: epoch for (topic, p), epoch in epochs.items() if topic == name})
+            for name, of in states.items()
+        }
         self._delivery = delivery
         self._window_bytes = window_bytes
         self._under_way: dict[int, _Entry] = {}
@@ -82,7 +85,7 @@ class IndexTask:
         except Terminal as error:
             out.fault = error
         for name, topic in self._topics.items():
-            out.epochs[name] = topic.epoch
+            out.epochs |= {(name, p): epoch for p, epoch in topic.epochs.items()}
         return out
 
     def _run(self, records: Iterable[Raw], out: TaskOutcome) -> None:
@@ -95,7 +98,9 @@ class IndexTask:
             if at != (raw[0], raw[1]):
                 at = (raw[0], raw[1])
                 topic = self._topics.get(raw[0])
-                counts = {} if topic is None else out.of(*at)
+                if topic is not None:
+                    counts = out.of(*at)
+                    topic.enter(raw[1])
             if topic is None:
                 out.others.append(_record(raw))
                 continue
@@ -162,8 +167,10 @@ class IndexTask:
 class _Topic:
     """One feed's records into bulk lines."""
 
-    def __init__(self, states: States, epoch: int) -> None:
-        self.epoch = epoch
+    def __init__(self, states: States, epochs: dict[int, int]) -> None:
+        self.epochs = epochs
+        self._partition = -1
+        self._epoch = 0
         self._states = states
         self._metadata = Metadata(states.feed.origin)
         self._entity = orjson.dumps(states.feed.topic.entity)
@@ -171,6 +178,11 @@ class _Topic:
         self.feed = states.feed
         self.routed: set[str] = set()
         self._met: set[bytes] = set()
+
+    def enter(self, partition: int) -> None:
+        """What comes now is of that partition."""
+        self._partition = partition
+        self._epoch = self.epochs.get(partition, 0)
 
     def entry(self, raw: Raw, counts: _Counts) -> tuple[str, _Entry] | None:
         """`_id` and line of the state that a record tells; None, and counted, where it tells none."""
@@ -205,7 +217,7 @@ class _Topic:
 
     def _counts(self, version: int, raw: Raw, counts: _Counts) -> bool:
         """Whether a state of that version is to be sent; else it is counted."""
-        if epoch_of(version) != self.epoch:
+        if epoch_of(version) != self._epoch:
             self._follow(epoch_of(version), raw)
         if version < self._floor:
             counts["stale"] += 1
@@ -213,17 +225,18 @@ class _Topic:
         return True
 
     def _follow(self, epoch: int, raw: Raw) -> None:
-        if epoch < self.epoch:
+        if epoch < self._epoch:
             raise Terminal(
                 "record is of an older lineage than the index",
                 topic=raw[0],
                 partition=raw[1],
                 offset=raw[2],
                 epoch=epoch,
-                index_epoch=self.epoch,
-                fix="Raise `generation` of the index in the deployment file, create it, and start again.",
+                index_epoch=self._epoch,
+                fix="End whoever still writes the older lineage; then make the topic anew and raise its generation in "
+                "the deployment file.",
             )
-        self.epoch = epoch
+        self._epoch = self.epochs[self._partition] = epoch
 
 
 def _record(raw: Raw) -> Record:

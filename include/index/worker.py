@@ -50,7 +50,7 @@ class WorkerPlan:
     elasticsearch: Elasticsearch
     registry_url: str
     bulk_bytes: int
-    epochs: Mapping[str, int] = field(default_factory=dict)
+    epochs: Mapping[tuple[str, int], int] = field(default_factory=dict)
     starts: Mapping[tuple[str, int], int] = field(default_factory=dict)
     patience_s: float = _PATIENCE_S
     evolves: Evolves | None = None

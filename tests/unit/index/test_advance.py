@@ -14,12 +14,12 @@ from include.log.ports import TopicSpec
 def test_a_topic_that_was_made_anew_is_refused_until_its_generation_is_raised_and_then_read_from_the_beginning() -> (
     None
 ):
-    known = Progress("t", 1, topic_ids={"t": "old"}, acked={0: 9}, floors={"d.t": 4}, epoch=2)
+    known = Progress("t", 1, topic_ids={"t": "old"}, acked={0: 9}, floors={"d.t": 4}, epochs={0: 2})
     assert resumed(known, 1, "old") == known
     assert resumed(known, 1, None) == known
     with pytest.raises(Terminal, match="generation to 2"):
         resumed(known, 1, "new")
-    assert resumed(known, 2, "new") == Progress("t", 2, floors={"d.t": 4}, epoch=2)
+    assert resumed(known, 2, "new") == Progress("t", 2, floors={"d.t": 4})
     with pytest.raises(Terminal, match="lowered"):
         resumed(resumed(known, 2, "new"), 1, "new")
     assert resumed(Progress("t"), 3, "new").generation == 3

@@ -46,7 +46,7 @@ class World:
                 lambda data: self.index.bulk(NAME, data), ManualClock(), index=NAME, bulk_bytes=1000, patience_s=5
             ),
             window_bytes=window_bytes,
-            epochs={"docs": epoch},
+            epochs={("docs", p): epoch for p in (0, 1)},
         )
         return task.run(raw_of(record) for record in (self.records() if records is None else records))
 
@@ -172,11 +172,27 @@ def test_a_record_of_an_older_lineage_is_a_fault() -> None:
     world = World()
     world.topic.version = pack(2, 0)
     world.topic.put(1)
-    assert world.run().epochs == {"docs": 2}
+    assert max(world.run().epochs.values()) == 2
     out = world.run(epoch=3)
     assert out.fault is not None
     assert out.fault.details["index_epoch"] == 3
     assert world.run(epoch=2).fault is None
+
+
+def test_an_older_lineage_may_follow_a_newer_one_in_another_partition_but_not_in_its_own() -> None:
+    world = World()
+    for epoch in (1, 2):
+        world.topic.version = pack(epoch, 0)
+        for key in range(8):
+            world.topic.put(key)
+    records = world.records()
+    assert {record.partition for record in records if record.topic == "docs"} == {0, 1}
+    for order in (records, sorted(records, key=lambda r: -r.partition)):
+        out = world.run(order)
+        assert out.fault is None
+        assert out.epochs == {("docs", 0): 2, ("docs", 1): 2}
+    turned = world.run([*(r for r in records if r.partition == 1), records[0], *reversed(records)])
+    assert turned.fault is not None
 
 
 def test_an_outcome_travels_as_rows() -> None:
@@ -186,10 +202,10 @@ def test_an_outcome_travels_as_rows() -> None:
     world.topic.resolve()
     out = world.run()
     out.fault = Fenced("somebody else", fix="End.", topic="docs")
-    other = TaskOutcome(epochs={"docs": 4}, waiting=True, reason="r")
+    other = TaskOutcome(epochs={("docs", 1): 4}, waiting=True, reason="r")
     found = outcome_of([*outcome_rows(out), *outcome_rows(other)])
     assert (found.counts, found.dead, found.others) == (out.counts, out.dead, out.others)
-    assert (found.epochs, found.waiting, found.reason) == ({"docs": 4}, True, "r")
+    assert (found.epochs, found.waiting, found.reason) == ({("docs", 0): 0, ("docs", 1): 4}, True, "r")
     assert str(found.fault) == str(out.fault)
     assert type(found.fault) is Fenced
 
