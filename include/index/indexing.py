@@ -1,7 +1,8 @@
 """What the running application does with each batch, for every generation that it feeds. Knows no Spark.
 
 1. the generations to feed are read; one that is new starts beside the others, one that is not fed any more is let go,
-2. each live generation: topics that have grown and floors are noted, tasks index the records, `batch` settles them,
+2. each live generation: topics that have grown and floors are noted, tasks index the records, a long batch's in parts,
+   `batch` settles them; one that fails because it was dropped or lost meanwhile is let go likewise,
 3. meanwhile and in pauses, generations that are behind get ranges of their own (`target`).
 
 A crash anywhere: each generation goes on from its own progress documents.
@@ -18,9 +19,11 @@ from dataclasses import replace
 from typing import Any, Final
 
 from include.clock import Clock
-from include.errors import LyrebirdError, Restart, Transient
+from include.errors import BackPressure, LyrebirdError, Restart, Terminal, Transient
 from include.index.advance import start_of
+from include.index.incident import Incidents
 from include.index.outcome import TaskOutcome
+from include.index.parts import parts_of
 from include.index.patience import Patience
 from include.index.port import IndexInfo
 from include.index.target import Fed, Target, ranges_behind
@@ -34,13 +37,17 @@ logger = logging.getLogger(__name__)
 
 _PAUSE_S: Final = 0.5
 _RANGE: Final = 5000
+_NO_EPOCHS: Final[Mapping[tuple[str, int], int]] = {}
 
 Tasks = Callable[[WorkerPlan, Any], TaskOutcome]
 """Has the records of a batch's rows, or of a list of `Slice`, indexed as the plan says; gives what became of them."""
 
 
 class Indexing:
-    """One process at a time; a second one is fenced. `live` stand where the stream starts, or ahead of it."""
+    """One process at a time; a second one is fenced. `live` stand where the stream starts, or ahead of it.
+
+    `on_part` hears of each part of a long batch that is indexed: the index, which one it was, and of how many.
+    """
 
     def __init__(
         self,
@@ -55,7 +62,8 @@ class Indexing:
         patience: Patience,
         metrics: Metrics,
         clock: Clock,
-        on_missing: Callable[[tuple[str, ...]], None],
+        incidents: Incidents,
+        on_part: Callable[[str, int, int], None],
     ) -> None:
         self.live = list(live)
         self.behind = list(behind)
@@ -67,8 +75,8 @@ class Indexing:
         self._patience = patience
         self._metrics = metrics
         self._clock = clock
-        self._on_missing = on_missing
-        self._missing: tuple[str, ...] = ()
+        self._incidents = incidents
+        self._on_part = on_part
         self._turn = threading.Lock()
 
     def on_batch(self, rows: Any, batch: BatchPlan) -> Mapping[str, Any]:
@@ -80,36 +88,63 @@ class Indexing:
         with self._turn:
             self._patience.call(self._follow)
             told: Mapping[str, Any] = {}
-            for target in self.live:
-                outcome = self._patience.call(functools.partial(self._work, target, rows))
-                settle = functools.partial(target.settlement.settle, outcome, batch.ends, batch.topic_ids)
-                self._patience.call(settle)
-                if target is self.live[0]:
-                    told = self._tell(target, outcome)
-            return {**told, **({"behind": [each.name for each in self.behind]} if self.behind else {})}
+            for target in list(self.live):
+                try:
+                    outcome = self._index(target, rows, batch)
+                    settle = functools.partial(target.settlement.settle, outcome, batch.ends, batch.topic_ids)
+                    self._patience.call(settle)
+                except Terminal:
+                    self._patience.call(self._follow)
+                    if target in self.live:
+                        raise
+                    logger.warning("index %s is not fed any more", target.name)
+                    continue
+                told = told or self._tell(target, outcome)
+            incidents = self._incidents.open()
+            return {**told, "behind": [each.name for each in self.behind], "incidents": incidents}
 
     def catch_up(self) -> bool:
-        """One step of each generation that is behind; whether one is behind still. Raises as `on_batch`."""
+        """One step of each generation that is behind; whether one goes on still.
+
+        One that cannot go on is an incident, and is tried again; it holds up none of the others.
+        """
         with self._turn:
+            stuck: dict[str, LyrebirdError] = {}
+            waits = False
             for target in list(self.behind):
-                live = self.live[0]
-                names = sorted(start_of(target.settlement.progress))
-                begins = {(topic, p): offset for topic in names for p, offset in self._begins(topic).items()}
-                ranges = ranges_behind(target, live.starts, begins, names, _RANGE)
-                if not ranges:
-                    self.behind.remove(target)
-                    self.live.append(target)
-                    logger.warning("index %s stands where the live ones are", target.name)
-                    continue
-                outcome = self._work(target, ranges)
-                ends = {(each.topic, each.partition): each.end for each in ranges}
-                target.settlement.settle(outcome, ends, _topic_ids(live))
-            return bool(self.behind)
+                try:
+                    self._step(target)
+                except (Transient, BackPressure) as error:
+                    waits = True
+                    logger.warning("index %s waits: %s", target.name, error)
+                except Terminal as error:
+                    stuck[target.name] = error
+                    logger.warning("index %s cannot go on: %s", target.name, error)
+            self._incidents.stuck(stuck)
+            return len(self.behind) > len(stuck) and not waits
+
+    def _step(self, target: Target) -> None:
+        live = self.live[0]
+        names = sorted(start_of(target.settlement.progress))
+        begins = {(topic, p): offset for topic in names for p, offset in self._begins(topic).items()}
+        ranges = ranges_behind(target, live.starts, begins, names, _RANGE)
+        if not ranges:
+            self.behind.remove(target)
+            self.live.append(target)
+            logger.warning("index %s stands where the live ones are", target.name)
+            return
+        outcome = self._work(target, ranges)
+        ends = {(each.topic, each.partition): each.end for each in ranges}
+        target.settlement.settle(outcome, ends, _topic_ids(live))
 
     def freshen(self) -> None:
-        """Make visible to searches what the last batches left."""
+        """Make visible to searches what the last batches left, of each generation that can be."""
         for target in [*self.live, *self.behind]:
-            target.settlement.freshen()
+            try:
+                target.settlement.freshen()
+            except LyrebirdError as error:
+                # The next batch meets the same trouble, and is the one to wait for it, to let go, or to end.
+                logger.warning("between batches: %s", error)
 
     @contextlib.contextmanager
     def beside(self) -> Iterator[None]:
@@ -119,13 +154,8 @@ class Indexing:
         def work() -> None:
             behind = bool(self.behind)
             while not done.wait(0.0 if behind else _PAUSE_S):
-                try:
-                    behind = self.catch_up() if self.behind else False
-                    self.freshen()
-                except LyrebirdError as error:
-                    # The next batch meets the same trouble, and is the one to wait for it or to end.
-                    behind = False
-                    logger.warning("between batches: %s", error)
+                behind = self.catch_up() if self.behind else False
+                self.freshen()
 
         thread = threading.Thread(target=work, name="beside", daemon=True)
         thread.start()
@@ -138,9 +168,6 @@ class Indexing:
     def _follow(self) -> None:
         """Begin to feed what is new in the note, let go what is not in it any more."""
         fed = self._fed()
-        if fed.missing != self._missing:
-            self._missing = fed.missing
-            self._on_missing(fed.missing)
         known = {f"{t.name}/{t.settlement.info.uuid}" for t in (*self.live, *self.behind)}
         if fed.names == known:
             return
@@ -155,14 +182,24 @@ class Indexing:
         self.live = live
         self.behind += [self._opened(info) for info in fed.infos if f"{info.name}/{info.uuid}" not in known]
 
-    def _work(self, target: Target, rows: Any) -> TaskOutcome:
+    def _index(self, target: Target, rows: Any, batch: BatchPlan) -> TaskOutcome:
+        """All records of a batch, in parts where it is long: what waits is done again for one part only."""
+        parts = parts_of(rows, batch)
+        out = TaskOutcome()
+        for number, part in enumerate(parts, 1):
+            out.add(self._patience.call(functools.partial(self._work, target, part, out.epochs)))
+            if len(parts) > 1:
+                self._on_part(target.name, number, len(parts))
+        return out
+
+    def _work(self, target: Target, rows: Any, met: Mapping[tuple[str, int], int] = _NO_EPOCHS) -> TaskOutcome:
         target.look()
         progress = target.settlement.progress
         plan = replace(
             self._plan,
             index=target.name,
             feeds=tuple(target.feed(of) for of in progress.values()),
-            epochs={(topic, p): epoch for topic, of in progress.items() for p, epoch in of.epochs.items()},
+            epochs={(topic, p): epoch for topic, of in progress.items() for p, epoch in of.epochs.items()} | dict(met),
             starts=target.starts,
             evolves=self._plan.evolves.on(target.settlement.info) if self._plan.evolves else None,
         )

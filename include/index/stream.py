@@ -22,6 +22,7 @@ from include.index.arrow import OUTCOME_SCHEMA, outcome_of
 from include.index.definition import IndexDefinition, index_of_application, mapping_of
 from include.index.elasticsearch import ElasticsearchIndex
 from include.index.evolving import Evolves
+from include.index.incident import Incidents
 from include.index.indexing import Indexing
 from include.index.opening import Opening
 from include.index.outcome import TaskOutcome
@@ -75,15 +76,16 @@ def build(
     alias, definition = index_of_application(deployment, application)
     kafka, registry = deployment.one("kafka", Kafka), deployment.one("registry", Registry)
     server, cluster = deployment.one("elasticsearch", Elasticsearch), deployment.one("cluster", Cluster)
+    incidents = Incidents(alias, run_folder, clock)
     patience = Patience(
         clock,
         longest_s=_OUTAGE_S,
-        on_wait=lambda error, wait_s: _waiting(run_folder, metrics, error, wait_s),
+        on_wait=lambda error, wait_s: _waiting(run_folder, metrics, incidents, error, wait_s),
         stopped=run_folder.stop_requested,
     )
     index, options = ElasticsearchIndex(server), dict(kafka.options)
     admin, reader = KafkaAdmin(kafka.bootstrap, options), KafkaReader(kafka.bootstrap, options)
-    fed = patience.call(lambda: fed_indexes(index, alias))
+    fed = patience.call(lambda: fed_indexes(index, alias, incidents.lost))
     opening = Opening(
         definition=definition,
         cluster=cluster,
@@ -130,14 +132,15 @@ def build(
         tasks=functools.partial(_tasks, spark),
         live=live,
         behind=behind,
-        fed=lambda: fed_indexes(index, alias),
+        fed=lambda: fed_indexes(index, alias, incidents.lost),
         opened=lambda info: opening.target(info, letters, leader),
         begins=opening.begins,
         patience=patience,
         metrics=metrics,
         clock=clock,
-        on_missing=lambda missing: run_folder.report(
-            missing=list(missing), fix=f"Run `lyrebird index rebuild {alias}`." if missing else None
+        incidents=incidents,
+        on_part=lambda name, part, parts: run_folder.report(
+            index=name, part=part, parts=parts, incidents=incidents.open()
         ),
     )
     return Prepared(indexing, rows)
@@ -191,6 +194,8 @@ def _dead_writer(
     return KafkaWriter(bootstrap, dead_group(application), dict(options))
 
 
-def _waiting(run_folder: RunFolder, metrics: Metrics, error: LyrebirdError, wait_s: float) -> None:
+def _waiting(
+    run_folder: RunFolder, metrics: Metrics, incidents: Incidents, error: LyrebirdError, wait_s: float
+) -> None:
     metrics.count("lyrebird_retries_total", 1, "wait")
-    run_folder.report(waiting=str(error), again_in_s=round(wait_s, 1))
+    run_folder.report(waiting=str(error), again_in_s=round(wait_s, 1), incidents=incidents.open())

@@ -76,8 +76,8 @@ class Fed:
         return frozenset(f"{info.name}/{info.uuid}" for info in self.infos)
 
 
-def fed_indexes(index: SearchIndex, alias: str) -> Fed:
-    """Which indexes to write.
+def fed_indexes(index: SearchIndex, alias: str, on_missing: Callable[[Collection[str]], None] | None = None) -> Fed:
+    """Which indexes to write; `on_missing` hears of those that are to be fed and are gone, none of them too.
 
     Raises `Transient` while all that were noted are lost, as a rebuild brings the next one, and `Terminal` when nobody
     has made any, or one is unfit to be written.
@@ -91,6 +91,8 @@ def fed_indexes(index: SearchIndex, alias: str) -> Fed:
         else:
             require_metadata(name, info.mapping)
             found.append(info)
+    if on_missing is not None:
+        on_missing(missing)
     if not found:
         if missing:
             raise Transient(

@@ -2,28 +2,34 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from typing import Any
 
 import pytest
 
 from include.clock import ManualClock
-from include.errors import Restart, Transient
+from include.errors import Restart, Terminal, Transient
+from include.index import indexing
+from include.index.batch import Settlement
 from include.index.definition import IndexDefinition
 from include.index.delivery import Delivery
 from include.index.evolving import Bodies, Evolves
 from include.index.fed import change_fed
 from include.index.formats import Keys, Values
-from include.index.indexing import Indexing
+from include.index.generation import IndexName
+from include.index.incident import Incidents
 from include.index.mapping import creation
 from include.index.memory_admin import MemoryAdmin
 from include.index.opening import Opening
 from include.index.outcome import SETTLED, TaskOutcome
+from include.index.parts import parts_of
 from include.index.patience import Patience
 from include.index.progress import Progress, read_progress
+from include.index.promote import drop_generation
 from include.index.set_aside import DeadLetters, dead_group
 from include.index.states import Feed, States
-from include.index.target import fed_indexes, leader_of, together
+from include.index.target import Target, fed_indexes, leader_of, together
 from include.index.task import IndexTask, raw_of
 from include.index.worker import WorkerPlan
 from include.log import topics
@@ -52,12 +58,19 @@ class World:
         for topic in definition.topics:
             self.log.admin().ensure(topics.document_spec(topics.dead(topic, "a"), 1))
         self.owners = 0
+        self.files: dict[str, dict[str, Any]] = {}
         self.make(1, serving=True)
 
     def make(self, number: int, *, serving: bool = False) -> None:
         body = creation("orders", self.definition, MAPPING)
         self.index.create(f"orders-v{number}", body if serving else {**body, "aliases": {}})
         change_fed(self.index, "orders", add=[number])
+
+    def keep(self, name: str, value: dict[str, Any]) -> None:
+        self.files[name] = value
+
+    def kept(self, name: str) -> dict[str, Any]:
+        return self.files.get(name, {})
 
     def documents(self, number: int) -> dict[str, tuple[int, bool]]:
         name = f"orders-v{number}"
@@ -78,7 +91,8 @@ class Life:
 
     def __init__(self, world: World, owner: str) -> None:
         self.world, self.clock = world, ManualClock()
-        self.missing: list[tuple[str, ...]] = []
+        self.parts: list[tuple[str, int, int]] = []
+        self.incidents = Incidents("orders", world, self.clock)
         self.rows: dict[str, int] = {}
         reader, admin = world.log.reader(), world.log.admin()
         opening = Opening(
@@ -103,7 +117,7 @@ class Life:
         self.leader = leader_of(targets, fed.serving)
         live, behind = together(self.leader, targets)
         self.ends = dict(self.leader.starts)
-        self.indexing = Indexing(
+        self.indexing = indexing.Indexing(
             plan=WorkerPlan(
                 "",
                 (),
@@ -117,13 +131,14 @@ class Life:
             tasks=self.tasks,
             live=live,
             behind=behind,
-            fed=lambda: fed_indexes(world.index, "orders"),
+            fed=lambda: fed_indexes(world.index, "orders", self.incidents.lost),
             opened=lambda info: opening.target(info, letters, self.leader),
             begins=opening.begins,
             patience=Patience(self.clock, longest_s=60, on_wait=lambda *_: None, stopped=lambda: False),
             metrics=Metrics("a"),
             clock=self.clock,
-            on_missing=self.missing.append,
+            incidents=self.incidents,
+            on_part=lambda *said: self.parts.append(said),
         )
 
     def tasks(self, plan: WorkerPlan, rows: list[Slice]) -> TaskOutcome:
@@ -209,7 +224,7 @@ def test_a_generation_that_is_made_while_the_application_runs_catches_up_beside_
     assert not life.indexing.catch_up()
     assert world.documents(2) == world.documents(1)
     world.topic.put(21)
-    assert "behind" not in life.batch()
+    assert life.batch()["behind"] == []
     assert world.documents(2) == world.documents(1)
     for number in (1, 2):
         for p, counts in world.progress(number).counts.items():
@@ -247,28 +262,103 @@ def test_a_serving_index_that_was_lost_and_made_anew_catches_up_behind_the_other
     assert world.documents(1) == world.documents(2)
 
 
-def test_a_generation_that_is_missing_is_told_once_and_holds_up_nobody() -> None:
+def test_a_generation_that_is_missing_is_one_incident_and_holds_up_nobody() -> None:
     world = World()
     world.make(2)
     life = world.start()
     fill(world)
     life.batch()
     world.index.drop("orders-v2")
+    told = []
     for n in (40, 41):
         world.topic.put(n)
-        life.batch()
-    assert life.missing == [("orders-v2",)]
+        told += life.batch()["incidents"]
+    assert {each["id"] for each in told} == {f"lost:orders-v2:{told[0]['at_us']}"}
+    assert told[0]["fix"] == "lyrebird index rebuild orders"
+    assert [each["id"] for each in world.start().incidents.open()] == [told[0]["id"]]
     assert {"40", "41"} <= set(world.documents(1))
     world.index.drop("orders-v1")
     world.topic.put(42)
     with pytest.raises(Transient, match="lyrebird index rebuild orders"):
         life.batch()
+    assert [each["id"].split(":")[1] for each in life.incidents.open()] == ["orders-v1", "orders-v2"]
     world.make(3)
     world.index.move_alias("orders", "orders-v3", source=None)
     with pytest.raises(Restart, match="orders-v3"):
         life.batch()
-    world.start().batch()
+    change_fed(world.index, "orders", remove=[1, 2])
+    assert world.start().batch()["incidents"] == []
     assert {"40", "41", "42"} <= set(world.documents(3))
+
+
+def test_a_generation_that_is_dropped_within_a_batch_ends_nobody_and_is_not_made_again() -> None:
+    for taken in ("tasks", "settle"):
+        world = World()
+        world.make(2)
+        fill(world)
+        life = world.start()
+        life.batch()
+        second = life.indexing.live[1]
+
+        def drop(*said: Any, life: Life = life, second: Target = second, taken: str = taken) -> Any:
+            """The generation is dropped just as its share is worked off, or has been."""
+            if taken == "tasks" and said[0].index != "orders-v2":
+                return Life.tasks(life, *said)
+            drop_generation(life.world.index, life.world.index, IndexName("orders", 2))
+            return Life.tasks(life, *said) if taken == "tasks" else Settlement.settle(second.settlement, *said)
+
+        if taken == "tasks":
+            life.indexing._tasks = drop
+        else:
+            second.settlement.settle = drop  # type: ignore[method-assign]
+        world.topic.put(50)
+        told = life.batch()
+        assert told["read"] == 1
+        assert [each.name for each in life.indexing.live] == ["orders-v1"]
+        assert "50" in world.documents(1)
+        assert world.index.describe("orders-v2") is None
+
+
+def test_a_generation_that_is_behind_and_cannot_go_on_holds_up_no_other_and_is_an_incident() -> None:
+    world = World()
+    fill(world)
+    world.start().batch()
+    world.make(2)
+    world.make(3)
+    life = world.start()
+    stuck = life.indexing.behind[0]
+    assert stuck.name == "orders-v2"
+
+    def refused(*_: Any) -> Any:
+        raise Terminal("too many records cannot be understood", topic="docs")
+
+    stuck.settlement.settle = refused  # type: ignore[method-assign]
+    life.indexing.catch_up()
+    assert not life.indexing.catch_up()
+    assert world.documents(3) == world.documents(1)
+    world.topic.put(60)
+    (told,) = life.batch()["incidents"]
+    assert told["id"].startswith("stuck:orders-v2:")
+    assert "cannot be understood" in told["text"]
+    assert "60" in world.documents(3)
+    assert life.indexing.live[1].settlement.freshen()
+
+
+def test_a_long_batch_is_worked_off_in_parts_and_each_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(indexing, "parts_of", functools.partial(parts_of, most=4))
+    world = World()
+    fill(world)
+    life = world.start()
+    told = life.batch()
+    offsets = sum(world.log.reader().end_offsets("docs").values())
+    offsets += sum(world.log.reader().end_offsets(topics.resolved("docs")).values())
+    assert len(life.parts) >= offsets / 4
+    assert {(name, of) for name, _, of in life.parts} == {("orders-v1", len(life.parts))}
+    assert told["read"] == told["indexed"] + told["deleted"] + told["folded"]
+    assert len(world.documents(1)) == 10
+    world.topic.put(9)
+    life.batch()
+    assert len(life.parts) == life.parts[-1][2]
 
 
 def test_a_generation_that_is_fed_no_more_gets_nothing_and_the_rest_goes_on() -> None:

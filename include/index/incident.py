@@ -1,0 +1,62 @@
+"""What a person must know of a running indexer, once for as long as it lasts: a lost generation, one that is stuck."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any, Final, Literal, Protocol
+
+from include.clock import Clock
+from include.errors import LyrebirdError
+
+__all__ = ["IncidentKind", "Incidents", "Keeper"]
+
+IncidentKind = Literal["lost", "stuck"]
+"""lost: a generation is to be fed and its index is gone. stuck: one that is behind cannot go on by itself."""
+_FILE: Final = "incidents.json"
+
+
+class Keeper(Protocol):
+    """Small files that outlive the process (`metrics.progress.RunFolder`)."""
+
+    def keep(self, name: str, value: dict[str, Any]) -> None:
+        """Write a file, all or nothing."""
+
+    def kept(self, name: str) -> dict[str, Any]:
+        """What was written last; {} for nothing."""
+
+
+class Incidents:
+    """Open incidents of one application; their ids outlive restarts, so that each is mailed once."""
+
+    def __init__(self, alias: str, keeper: Keeper, clock: Clock) -> None:
+        self._alias = alias
+        self._keeper = keeper
+        self._clock = clock
+        self._open: dict[str, dict[str, Any]] = dict(keeper.kept(_FILE))
+
+    def lost(self, names: Collection[str]) -> None:
+        """These generations and no others are to be fed and are gone."""
+        fix = f"lyrebird index rebuild {self._alias}"
+        self._set("lost", {name: f"{name} is to be fed and its index is gone." for name in names}, fix)
+
+    def stuck(self, reasons: dict[str, LyrebirdError]) -> None:
+        """These generations and no others are behind and cannot go on."""
+        fix = f"lyrebird index generations {self._alias}"
+        self._set(
+            "stuck", {name: f"{name} is behind and cannot go on: {error}" for name, error in reasons.items()}, fix
+        )
+
+    def open(self) -> list[dict[str, Any]]:
+        """As progress.json has them, the oldest first."""
+        return sorted(self._open.values(), key=lambda each: (each["at_us"], each["id"]))
+
+    def _set(self, kind: IncidentKind, texts: dict[str, str], fix: str) -> None:
+        before = {key: each for key, each in self._open.items() if each["kind"] == kind}
+        now = {}
+        for name, text in texts.items():
+            key = f"{kind}:{name}"
+            at_us = before[key]["at_us"] if key in before else self._clock.now_us()
+            now[key] = {"id": f"{key}:{at_us}", "kind": kind, "at_us": at_us, "text": text, "fix": fix}
+        if now != before:
+            self._open = {key: each for key, each in self._open.items() if each["kind"] != kind} | now
+            self._keeper.keep(_FILE, self._open)
