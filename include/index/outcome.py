@@ -34,8 +34,8 @@ class TaskOutcome:
     """`counts` by partition: read = indexed + deleted + stale + folded + filtered + dead, unless `waiting`.
 
     `others` are records of topics that are not indexed themselves (resolved, control), unread. `epochs` are the
-    greatest of the versions so far, for each topic and partition. A share that is `waiting` for a server is to be worked
-    off again, for `reason`; one with a `fault` stops the stage.
+    greatest of the versions so far, for each topic and partition. A share that is `waiting` for a server is to be
+    worked off again, for `reason`; one with a `fault` stops the stage.
     """
 
     counts: Counts = field(default_factory=dict)

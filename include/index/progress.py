@@ -54,8 +54,8 @@ class Progress:
     `visible` the one that searches are whole to. `epochs` has for each partition the greatest epoch of its versions:
     only within a partition an older lineage lies before a newer one. `floors` says for each table (`database.table`)
     below which version none of its rows lives, `control_acked` the next offset of its source's control topic.
-    `partitions` tells how many partitions the topic has had. `counts` says for each partition what became of the records below `acked`: read = indexed + deleted +
-    stale + folded + filtered + dead.
+    `partitions` tells how many partitions the topic has had. `counts` says for each partition what became of the
+    records below `acked`: read = indexed + deleted + stale + folded + filtered + dead.
     """
 
     topic: str
