@@ -7,7 +7,7 @@ documents are written in chunks of 1,000 keys, all in the same snapshot and the 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Final, Literal
 
 from include.clock import Clock
@@ -19,6 +19,7 @@ from include.document.publish import Publisher
 from include.document.rebuild import FIRST_START, Rebuild, Rebuilds
 from include.document.schema import body_avro, check_columns, key_avro
 from include.document.signals import Inputs, Signals
+from include.document.spread import OWN, spread
 from include.document.tables import SourceTables, Tables
 from include.document.wanted import Wanted
 from include.errors import InvalidRecord, Transient
@@ -159,10 +160,14 @@ class BatchRunner:
         """Tables whose changes the documents may lack.
 
         Of those that capture does not cover, the ones that signal: all others are read from the database itself. And
-        the fact table, until all keys have been written that were there when the assembler started empty.
+        the fact table, until all keys have been written that were there when the assembler started empty; all of
+        them, while signals wait that were too many for their batch.
         """
         definition, fact = self._definition, self._definition.fact.table
-        found = {f"{definition.database}.{table}" for table in (fact, *definition.signals)} & set(cut.uncovered)
+        signalling = {f"{definition.database}.{table}" for table in (fact, *definition.signals)}
+        if any(id_.startswith(f"{OWN}-") for id_ in self._rebuilds.open):
+            return sorted(signalling)
+        found = signalling & set(cut.uncovered)
         if self._own_request or any(id_.startswith(f"{FIRST_START}-") for id_ in self._rebuilds.open):
             found.add(f"{definition.database}.{fact}")
         return sorted(found)
@@ -179,15 +184,20 @@ class BatchRunner:
         if not news and work is None and not signals.counts["read"]:
             return {}
         counts = {"documents": 0, "tombstones": 0, "skipped": 0, "set_aside": 0}
+        below = self._keys.live_below(signals.floor) if signals.floor else []
         with self._metered.snapshot(plan.cut.position if plan.cut is not None else None) as tables:
-            keys = self._keys.by_signals(tables, signals)
+            found = self._keys.by_signals(tables, signals, below)
+            if found is None and not self._rebuilds.will_rebuild():
+                accepted += self._accept_own(None, version)
+            keys = found or {}
             chunk = None
             if work is not None:
                 chunk = self._keys.by_request(tables, work, version, self._numbers)
                 keys.update(dict.fromkeys(chunk.keys, version))
+            accepted += self._accept_own(itertools.islice(keys, self._definition.batch_keys, None), version)
             self._publisher.begin()
             self._aside.records(signals)
-            todo = iter(keys.items())
+            todo = itertools.islice(keys.items(), self._definition.batch_keys)
             while some := dict(itertools.islice(todo, _CHUNK)):
                 self._write(tables, some, counts)
         for request, reason in self._refused:
@@ -216,6 +226,16 @@ class BatchRunner:
             elif reason is not None:
                 accepted.append(request)
         return accepted
+
+    def _accept_own(self, keys: Iterable[Key] | None, version: int) -> list[Request]:
+        """Requests for keys that this batch leaves out; None: for all documents. They stand in its transaction."""
+        application, definition = self._publisher.application, self._definition
+        requests = spread(
+            keys, version, definition.rebuild_keys, application, self._clock.now_us(), self._rebuilds.knows
+        )
+        for request in requests:
+            self._rebuilds.accept(request, self._numbers)
+        return requests
 
     @property
     def _numbers(self) -> list[bool]:

@@ -134,6 +134,9 @@ class DocumentDefinition(Strict):
         default=100_000, ge=0, description="most rows a second that are read, through one connection; 0: no limit"
     )
     rebuild_keys: int = Field(default=2_000, ge=1, description="keys that a rebuild adds to one batch")
+    batch_keys: int = Field(
+        default=20_000, ge=1, description="most documents of one batch; what more its signals ask for follows in parts"
+    )
     dead_ratio: float = Field(default=0.1, gt=0, le=1, description="more set aside than this share stops the stage")
     dead_run: int = Field(default=100, ge=1, description="so many set aside one after the other stop the stage")
 

@@ -87,8 +87,10 @@ class _MeteredTables:
         self._tables = tables
         self._load = load
 
-    def rows(self, table: str, columns: Sequence[str], match: Sequence[str], values: Keys) -> list[Row]:
-        found = self._tables.rows(table, columns, match, values)
+    def rows(
+        self, table: str, columns: Sequence[str], match: Sequence[str], values: Keys, most: int | None = None
+    ) -> list[Row]:
+        found = self._tables.rows(table, columns, match, values, most)
         self._load.read(len(found), -(-len(values) // KEYS_AT_ONCE))
         return found
 

@@ -83,10 +83,13 @@ def shaped(fields: Fields, row: Row) -> dict[str, Any]:
     }
 
 
-def keys_behind(tables: Tables, fact: Fact, path: Path, signals: Mapping[tuple[Any, ...], int]) -> dict[Any, int]:
+def keys_behind(
+    tables: Tables, fact: Fact, path: Path, signals: Mapping[tuple[Any, ...], int], most: int
+) -> dict[Any, int] | None:
     """Keys of the documents that read, by `path`, a row with these values in its `match` columns.
 
-    `signals`: values → version; each key gets the greatest version of the rows that lead to it.
+    `signals`: values → version; each key gets the greatest version of the rows that lead to it. None when a step of the
+    way back has more than `most` rows: no more than these are read.
     """
     wanted = dict(signals)
     for number in range(len(path.hops) - 1, -1, -1):
@@ -96,7 +99,10 @@ def keys_behind(tables: Tables, fact: Fact, path: Path, signals: Mapping[tuple[A
         found: dict[tuple[Any, ...], int] = {}
         if wanted:
             read = tables.rows if number else functools.partial(fact_rows, tables)
-            for row in read(above, sorted({*columns, *match}), match, sorted(wanted)):
+            rows = read(above, sorted({*columns, *match}), match, sorted(wanted), most + 1)
+            if len(rows) > most:
+                return None
+            for row in rows:
                 value = tuple(row[column] for column in columns)
                 version = wanted.get(tuple(row[column] for column in match))
                 if version is not None and None not in value:
@@ -105,10 +111,12 @@ def keys_behind(tables: Tables, fact: Fact, path: Path, signals: Mapping[tuple[A
     return wanted
 
 
-def fact_rows(tables: Tables, table: str, columns: Sequence[str], match: Sequence[str], values: Keys) -> list[Row]:
+def fact_rows(
+    tables: Tables, table: str, columns: Sequence[str], match: Sequence[str], values: Keys, most: int | None = None
+) -> list[Row]:
     """Rows of the fact table; one that was dropped has none. A running assembler knows that it was there."""
     try:
-        return tables.rows(table, columns, match, values)
+        return tables.rows(table, columns, match, values, most)
     except NoSuchTable:
         return []
 

@@ -92,17 +92,23 @@ class MysqlTables:
             }
         return self._known[table]
 
-    def rows(self, table: str, columns: Sequence[str], match: Sequence[str], values: Keys) -> list[Row]:
+    def rows(
+        self, table: str, columns: Sequence[str], match: Sequence[str], values: Keys, most: int | None = None
+    ) -> list[Row]:
         """See `Tables`."""
         names = ", ".join(_quoted(name) for name in columns)
         where = ", ".join(_quoted(name) for name in match)
         one = len(match) == 1
-        statement = f"SELECT {names} FROM {_quoted(table)} WHERE {where if one else f'({where})'} IN %s"  # noqa: S608 - names of a checked definition, quoted
+        distinct = "" if most is None else "DISTINCT "
+        statement = f"SELECT {distinct}{names} FROM {_quoted(table)} WHERE {where if one else f'({where})'} IN %s"  # noqa: S608 - names of a checked definition, quoted
         exact = [self._is_wide(table, name) for name in columns]
         out: list[Row] = []
         for start in range(0, len(values), KEYS_AT_ONCE):
             chunk = values[start : start + KEYS_AT_ONCE]
-            found = self._execute(statement, (tuple(value[0] for value in chunk) if one else tuple(chunk),))
+            if most is not None and len(out) >= most:
+                break
+            limit = "" if most is None else f" LIMIT {most - len(out)}"
+            found = self._execute(statement + limit, (tuple(value[0] for value in chunk) if one else tuple(chunk),))
             if any(exact):
                 found = [
                     tuple(Decimal(v) if wide and v is not None else v for wide, v in zip(exact, row, strict=True))

@@ -62,7 +62,7 @@ class Rebuilds:
 
         `numbers` says for each part of the key whether it is an integer.
         """
-        if request.id in self.open or request.id in self.closed:
+        if self.knows(request.id):
             return None
         reason = _refusal(request, numbers)
         if reason:
@@ -74,11 +74,12 @@ class Rebuilds:
     def due(self, version: int) -> Rebuild | None:
         """The request to work on in a batch that is cut at a resolved record of `version`.
 
-        None when nothing is open, or when documents were stamped with that version before: no (key, version) twice.
+        Repairs go before rebuilds, which take longer, else by the time that they were asked at. None when nothing is
+        open, or when documents were stamped with that version before: no (key, version) twice.
         """
         if version <= self.stamped:
             return None
-        return min(self.open.values(), key=lambda rebuild: rebuild.request.at_us, default=None)
+        return min(self.open.values(), key=_turn, default=None)
 
     def record(self, rebuild: Rebuild, version: int, *, finished: bool) -> None:
         """Note what the batch of `version` did."""
@@ -89,11 +90,22 @@ class Rebuilds:
         else:
             self.open[rebuild.request.id] = rebuild
 
+    def knows(self, id_: str) -> bool:
+        """Whether a request of this id was taken in or refused before."""
+        return id_ in self.open or id_ in self.closed
+
+    def will_rebuild(self) -> bool:
+        """Whether all documents will be written anew by a request that has not begun yet."""
+        return any(each.request.kind == "rebuild" and not each.since for each in self.open.values())
+
     def headers(self, rebuild: Rebuild) -> Headers:
-        """What the answer carries for a restart."""
+        """What the answer carries for a restart; of a request that is done not its keys, which nobody needs again."""
+        request = rebuild.request
+        if request.id in self.closed:
+            request = replace(request, keys=())
         after = None if rebuild.after is None else list(rebuild.after)
         value = {
-            "request": rebuild.request.value().decode(),
+            "request": request.value().decode(),
             "since": rebuild.since,
             "after": after,
             "stamped": self.stamped,
@@ -114,6 +126,11 @@ class Rebuilds:
         after = None if progress["after"] is None else tuple(progress["after"])
         request = Request.parse(progress["request"].encode())
         self.open[answer.id] = Rebuild(request, progress["since"], after, answer.done)
+
+
+def _turn(rebuild: Rebuild) -> tuple[bool, int, str]:
+    request = rebuild.request
+    return request.kind == "rebuild", request.at_us, request.id
 
 
 def _refusal(request: Request, numbers: Sequence[bool]) -> str:

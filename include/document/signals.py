@@ -34,10 +34,14 @@ from include.log.requests import Request
 from include.record import version as versions
 from include.record.change import Change, Row
 
-__all__ = ["Inputs", "SetAside", "SignalFold", "Signals"]
+__all__ = ["MOST_KEYS", "MOST_ROWS", "Inputs", "SetAside", "SignalFold", "Signals"]
 
 Key = tuple[Any, ...]
 _CHUNK: Final = 5_000
+MOST_ROWS: Final = 100_000
+"""Rows of signal tables that a batch remembers; more stand for all documents."""
+MOST_KEYS: Final = 1_000_000
+"""The same, of the fact table's keys."""
 
 
 @dataclass(frozen=True)
@@ -56,6 +60,8 @@ class Signals:
     rows: dict[tuple[int, Key], int] = field(default_factory=dict)
     """(number of the path in `definition.paths()`, values of its `match` columns) → version."""
     floor: int = 0
+    everything: bool = False
+    """More was found than a batch remembers, and forgotten: every document may be meant."""
     requests: list[Request] = field(default_factory=list)
     set_aside: list[SetAside] = field(default_factory=list)
     counts: Counter[str] = field(default_factory=Counter)
@@ -68,8 +74,17 @@ class Signals:
         self.counts["applied"] -= again
         self.counts["superseded"] += again
         self.floor = max(self.floor, other.floor)
+        self.everything |= other.everything
+        self.bound()
         self.requests += other.requests
         self.set_aside += other.set_aside
+
+    def bound(self) -> None:
+        """Forget rows or keys that are too many."""
+        for found, most in ((self.rows, MOST_ROWS), (self.keys, MOST_KEYS)):
+            if len(found) > most:
+                self.everything = True
+                found.clear()
 
     def chunks(self) -> Iterator[bytes]:
         """As messages of bounded size; `of` and `merge` put them together again."""
@@ -82,7 +97,8 @@ class Signals:
         for each in self.set_aside:
             yield orjson.dumps({"set_aside": _plain(each)})
         requests = [request.value().decode() for request in self.requests]
-        yield orjson.dumps({"floor": self.floor, "requests": requests, "counts": dict(self.counts)})
+        said = {"floor": self.floor, "everything": self.everything, "requests": requests, "counts": dict(self.counts)}
+        yield orjson.dumps(said)
 
     @classmethod
     def of(cls, messages: Iterable[bytes]) -> Signals:
@@ -94,6 +110,7 @@ class Signals:
                 keys={tuple(key): version for version, *key in raw.get("keys", ())},
                 rows={(number, tuple(key)): version for number, version, *key in raw.get("rows", ())},
                 floor=raw.get("floor", 0),
+                everything=raw.get("everything", False),
                 requests=[Request.parse(text.encode()) for text in raw.get("requests", ())],
                 counts=Counter(raw.get("counts", {})),
             )
@@ -166,6 +183,7 @@ class SignalFold:
             self.signals.set_aside.append(SetAside(record, str(error)))
             outcome = "set_aside"
         self.signals.counts[outcome] += 1
+        self.signals.bound()
 
     def _take(self, record: Record) -> str:
         if record.topic == self._requests:

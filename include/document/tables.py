@@ -34,8 +34,13 @@ class Tables(Protocol):
     Raises `Transient` when the server goes away, `NoSuchTable` for a table that is not there.
     """
 
-    def rows(self, table: str, columns: Sequence[str], match: Sequence[str], values: Keys) -> list[Row]:
-        """Rows in which the columns `match` equal one of `values`, in no order; values hold no None."""
+    def rows(
+        self, table: str, columns: Sequence[str], match: Sequence[str], values: Keys, most: int | None = None
+    ) -> list[Row]:
+        """Rows in which the columns `match` equal one of `values`, in no order; values hold no None.
+
+        With `most` only distinct ones (of each thousand values), and no more than that.
+        """
 
     def keys_after(
         self, table: str, columns: Sequence[str], after: tuple[Any, ...] | None, limit: int
@@ -77,15 +82,21 @@ class MemoryTables:
         """As declared at construction."""
         return {column.name: column for column in self._columns[table]}
 
-    def rows(self, table: str, columns: Sequence[str], match: Sequence[str], values: Keys) -> list[Row]:
+    def rows(
+        self, table: str, columns: Sequence[str], match: Sequence[str], values: Keys, most: int | None = None
+    ) -> list[Row]:
         """See `Tables`."""
         self.reads += 1
         wanted = set(values)
-        return [
+        found: list[Row] = [
             {name: row[name] for name in columns}
             for row in self._rows(table)
             if tuple(row[name] for name in match) in wanted
         ]
+        if most is None:
+            return found
+        distinct = {tuple(row.values()): row for row in found}
+        return list(distinct.values())[:most]
 
     def keys_after(
         self, table: str, columns: Sequence[str], after: tuple[Any, ...] | None, limit: int

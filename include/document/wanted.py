@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +10,7 @@ from include.document.definition import DocumentDefinition
 from include.document.lookup import keys_behind
 from include.document.rebuild import Rebuild, parse_key
 from include.document.signals import Signals
+from include.document.spread import MOST_KEYS
 from include.document.tables import NoSuchTable, Tables
 from include.log.ports import LogReader
 from include.record import version as versions
@@ -39,16 +40,23 @@ class Wanted:
         self._reader = reader
         self._decode = decode
 
-    def by_signals(self, tables: Tables, signals: Signals) -> dict[Key, int]:
-        """Every key that the signals ask for, with its newest version."""
+    def by_signals(self, tables: Tables, signals: Signals, below: Iterable[Key]) -> dict[Key, int] | None:
+        """Every key that the signals ask for, with its newest version; None: too many, all documents may be meant.
+
+        `below`: what `live_below` says of the signals' floor.
+        """
         keys = dict(signals.keys)
+        if signals.everything:
+            return None
         for number, path in enumerate(self._definition.paths()):
             rows = {values: version for (n, values), version in signals.rows.items() if n == number}
-            for key, version in keys_behind(tables, self._definition.fact, path, rows).items():
+            found = keys_behind(tables, self._definition.fact, path, rows, MOST_KEYS)
+            if found is None:
+                return None
+            for key, version in found.items():
                 keys[key] = max(version, keys.get(key, 0))
-        if signals.floor:
-            for key in self._live_below(signals.floor):
-                keys[key] = max(signals.floor, keys.get(key, 0))
+        for key in below:
+            keys[key] = max(signals.floor, keys.get(key, 0))
         return keys
 
     def by_request(self, tables: Tables, work: Rebuild, version: int, numbers: list[bool]) -> Chunk:
@@ -66,11 +74,11 @@ class Wanted:
             after = keys[-1] if keys else work.after
             if finished:
                 # Keys of the topic that the table has no more, nor had when the walk passed them.
-                keys = keys + self._live_below(work.since or version)
+                keys = keys + self.live_below(work.since or version)
         distinct = frozenset(keys)
         return Chunk(distinct, work.advanced(len(distinct), after, version), finished)
 
-    def _live_below(self, version: int) -> list[Key]:
+    def live_below(self, version: int) -> list[Key]:
         """Keys of the output topic whose newest record is a document older than `version`. Reads the whole topic."""
         newest: dict[bytes, tuple[int, bool]] = {}
         begins = self._reader.begin_offsets(self._topic)

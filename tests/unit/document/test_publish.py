@@ -11,7 +11,7 @@ from include.log import topics
 from include.log.ports import LogWriter
 from include.log.requests import Request
 from include.log.resolved import Resolved
-from tests.order_world import APPLICATION, TOPIC, Process, World
+from tests.order_world import APPLICATION, DEFINITION, TOPIC, Process, World
 
 
 class Killed(Exception):
@@ -85,12 +85,17 @@ def check(world: World, *, started: bool) -> None:
         assert not list(reader.read(topic, partition, end, reader.end_offsets(topic)[partition]))
 
 
-@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
-@pytest.mark.parametrize("started", [False, True], ids=["first start", "restart"])
-def test_a_kill_at_any_durable_call_loses_nothing_and_doubles_nothing(after: bool, started: bool) -> None:
+@pytest.mark.parametrize(
+    ("after", "started", "batch_keys"),
+    [(False, False, 1000), (True, False, 1000), (False, True, 1000), (True, True, 1000), (False, True, 2)],
+    ids=["first start-before", "first start-after", "restart-before", "restart-after", "restart in parts-before"],
+)
+def test_a_kill_at_any_durable_call_loses_nothing_and_doubles_nothing(
+    after: bool, started: bool, batch_keys: int
+) -> None:
     calls: list[str] = []
     for at in range(1, 500):
-        world = World()
+        world = World(DEFINITION.model_copy(update={"batch_keys": batch_keys}))
         world.furnish()
         if started:
             Process(world).settle(2)

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from include.log.control import Control
-from tests.order_world import Process, World, live
+from tests.order_world import DEFINITION, Process, World, live
 
 NUMBERS = st.integers(1, 4)
 STEPS = st.one_of(
@@ -28,8 +28,8 @@ STEPS = st.one_of(
 class Story:
     """Carries steps out."""
 
-    def __init__(self) -> None:
-        self.world = World()
+    def __init__(self, batch_keys: int) -> None:
+        self.world = World(DEFINITION.model_copy(update={"batch_keys": batch_keys}))
         self.world.furnish()
         self.gone: list[dict[str, Any]] = []
         self.start()
@@ -70,9 +70,11 @@ class Story:
 
 
 @settings(max_examples=40, deadline=None)
-@given(st.lists(STEPS, max_size=25))
-def test_documents_are_what_the_database_has_whatever_happened_to_rows(steps: list[tuple[str, Any, Any]]) -> None:
-    story = Story()
+@given(st.lists(STEPS, max_size=25), st.sampled_from([1, 2, 1000]))
+def test_documents_are_what_the_database_has_whatever_happened_to_rows(
+    steps: list[tuple[str, Any, Any]], batch_keys: int
+) -> None:
+    story = Story(batch_keys)
     for step in steps:
         story.step(*step)
     # A row that was made transient in place keeps its document until it is final again, which it is in the end.
@@ -80,4 +82,7 @@ def test_documents_are_what_the_database_has_whatever_happened_to_rows(steps: li
         if row["state"] == "pending":
             story.world.update("orders", row["id"], state="completed")
     story.process.batches()
+    while story.process.runner._rebuilds.open:
+        story.world.capture.heartbeat()
+        assert story.process.batches()
     assert live(story.world.documents()) == story.world.expected()
