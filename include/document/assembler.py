@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from include.document.definition import DocumentDefinition, hook
-from include.document.lookup import Missing, Place, Source, attach, fact_rows, shaped
+from include.document.lookup import Missing, Place, Source, attach, fact_rows, shaped, sortable
 from include.document.tables import Row, Tables
 
 __all__ = ["Assembled", "Assembler"]
@@ -68,7 +68,7 @@ class Assembler:
             elif not final:
                 out.skipped.append(key)
             else:
-                newest = max(final, key=lambda row: row[fact.newest_by])
+                newest = max(final, key=lambda row: sortable(row[fact.newest_by]))
                 places.append(Place(len(chosen), newest, shaped(self.definition.fields, newest)))
                 chosen.append(key)
         missing: dict[int, list[Missing]] = {}

@@ -13,11 +13,11 @@ from typing import Any, Final, Literal
 from include.clock import Clock
 from include.document.aside import Aside, Wrong
 from include.document.assembler import Assembler
+from include.document.encoders import Encoders
 from include.document.load import Metered, ReadLoad
 from include.document.lookup import Missing
 from include.document.publish import Publisher
 from include.document.rebuild import FIRST_START, Rebuild, Rebuilds
-from include.document.schema import body_avro, check_columns, key_avro
 from include.document.signals import Inputs, Signals
 from include.document.spread import OWN, spread
 from include.document.tables import SourceTables, Tables
@@ -28,8 +28,7 @@ from include.log.ports import LogReader, SchemaRegistry
 from include.log.requests import Answer, Request
 from include.log.tail import PortTail, ResolvedTail
 from include.metrics.exporter import Metrics
-from include.record.codec import Decoder, Encoder
-from include.record.schema import Column
+from include.record.codec import Decoder
 
 __all__ = ["BatchRunner"]
 
@@ -56,9 +55,8 @@ class BatchRunner:
         self.inputs = inputs
         self._definition = inputs.definition
         self._publisher = publisher
-        self._tables: SourceTables = tables
+        self._encoders = Encoders(inputs.topic, inputs.definition, tables, registry)
         self._reader = reader
-        self._registry = registry
         self._clock = clock
         self._metrics = metrics
         self._assembler = Assembler(inputs.definition)
@@ -67,9 +65,6 @@ class BatchRunner:
         self._metered = Metered(tables, self._load)
         self._keys = Wanted(inputs.definition, inputs.topic, reader, Decoder(registry.schema))
         self._rebuilds = Rebuilds()
-        self._key_columns: list[Column] = []
-        self._encode_key: Encoder | None = None
-        self._encode_body: Encoder | None = None
         self._own_request: Request | None = None
         self._refused: list[tuple[Request, str]] = []
 
@@ -82,9 +77,8 @@ class BatchRunner:
         such record yet; ask again later. May be called again after `Transient`. Raises `Terminal` when a declared
         table or column is not there.
         """
-        check_columns(self._definition, self._tables.columns)
+        self._encoders.prepare()
         self._publisher.ensure(self._definition.partitions)
-        self._prepare_encoders()
         self._open()
         start: dict[str, dict[int, int]] = {}
         for (topic, partition), offset in self._publisher.committed.items():
@@ -185,6 +179,7 @@ class BatchRunner:
             return {}
         counts = {"documents": 0, "tombstones": 0, "skipped": 0, "set_aside": 0}
         below = self._keys.live_below(signals.floor) if signals.floor else []
+        self._encoders.begin(altered=signals.altered)
         with self._metered.snapshot(plan.cut.position if plan.cut is not None else None) as tables:
             found = self._keys.by_signals(tables, signals, below)
             if found is None and not self._rebuilds.will_rebuild():
@@ -192,7 +187,7 @@ class BatchRunner:
             keys = found or {}
             chunk = None
             if work is not None:
-                chunk = self._keys.by_request(tables, work, version, self._numbers)
+                chunk = self._keys.by_request(tables, work, version, self._encoders.numbers)
                 keys.update(dict.fromkeys(chunk.keys, version))
             accepted += self._accept_own(itertools.islice(keys, self._definition.batch_keys, None), version)
             self._publisher.begin()
@@ -220,7 +215,7 @@ class BatchRunner:
         self._refused = []
         accepted: list[Request] = []
         for request in [*([self._own_request] if self._own_request else []), *requests]:
-            reason = self._rebuilds.accept(request, self._numbers)
+            reason = self._rebuilds.accept(request, self._encoders.numbers)
             if reason:
                 self._refused.append((request, reason))
             elif reason is not None:
@@ -234,50 +229,27 @@ class BatchRunner:
             keys, version, definition.rebuild_keys, application, self._clock.now_us(), self._rebuilds.knows
         )
         for request in requests:
-            self._rebuilds.accept(request, self._numbers)
+            self._rebuilds.accept(request, self._encoders.numbers)
         return requests
 
-    @property
-    def _numbers(self) -> list[bool]:
-        return [column.avro() in ("int", "long") for column in self._key_columns]
-
     def _write(self, tables: Tables, keys: dict[Key, int], counts: dict[str, int]) -> None:
-        if self._encode_key is None or self._encode_body is None:
-            raise RuntimeError("start() comes first")
         out = self._assembler.assemble(tables, list(keys))
         counts["skipped"] += len(out.skipped)
         wrong: dict[Key, list[Missing] | str] = {**out.incomplete, **out.failed}
         written = 0
         for key, body in out.documents.items():
             try:
-                value = None if body is None else self._encode_body(body)
+                value = None if body is None else self._encoders.body(body)
             except InvalidRecord as error:
                 wrong[key] = str(error)
                 continue
-            self._publisher.document(self._encode_key(self._named(key)), value, keys[key])
+            self._publisher.document(self._encoders.key(key), value, keys[key])
             counts["tombstones" if value is None else "documents"] += 1
             written += 1
-        named = {key: self._named(key) for key in wrong}
+        encoders = self._encoders
         self._aside.documents(
-            [Wrong(named[key], self._encode_key(named[key]), keys[key], why) for key, why in wrong.items()], written
+            [Wrong(encoders.named(key), encoders.key(key), keys[key], why) for key, why in wrong.items()], written
         )
-
-    def _named(self, key: Key) -> dict[str, Any]:
-        return dict(zip(self._definition.fact.key, key, strict=True))
-
-    def _prepare_encoders(self) -> None:
-        columns = self._tables.columns
-        topic, definition = self._publisher.topic, self._definition
-        self._key_columns = [columns(definition.fact.table)[name] for name in definition.fact.key]
-        for part, schema in (
-            ("key", key_avro(topic, definition, columns)),
-            ("value", body_avro(topic, definition, columns)),
-        ):
-            encoder = Encoder(self._registry.register(f"{topic}-{part}", schema, "BACKWARD"), schema)
-            if part == "key":
-                self._encode_key = encoder
-            else:
-                self._encode_body = encoder
 
     def _count(
         self, signals: Signals | None, counts: dict[str, int], before: tuple[int, int, float]

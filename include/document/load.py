@@ -81,6 +81,10 @@ class Metered:
         """See `SourceTables`; not counted, as they are asked for at a start."""
         return self._source.columns(table)
 
+    def forget(self) -> None:
+        """See `SourceTables`."""
+        self._source.forget()
+
 
 class _MeteredTables:
     def __init__(self, tables: Tables, load: ReadLoad) -> None:
@@ -93,6 +97,9 @@ class _MeteredTables:
         found = self._tables.rows(table, columns, match, values, most)
         self._load.read(len(found), -(-len(values) // KEYS_AT_ONCE))
         return found
+
+    def folded(self, table: str, match: Sequence[str], values: Keys) -> dict[tuple[Any, ...], tuple[Any, ...]]:
+        return self._tables.folded(table, match, values)
 
     def keys_after(
         self, table: str, columns: Sequence[str], after: tuple[Any, ...] | None, limit: int

@@ -7,14 +7,14 @@ signal table to the keys of the documents that show them.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from include.document.definition import Fact, Fields, Hop, Lookup, Path
 from include.document.tables import Keys, NoSuchTable, Row, Tables
 
-__all__ = ["Missing", "Place", "Source", "attach", "fact_rows", "keys_behind", "shaped"]
+__all__ = ["Missing", "Place", "Source", "attach", "fact_rows", "keys_behind", "shaped", "sortable"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,14 +60,11 @@ def attach(
         for number, hop in enumerate(lookup.hops):
             last = number == len(lookup.hops) - 1
             columns = lookup.columns() if last else sorted({*hop.where, *lookup.hops[number + 1].where.values()})
-            above = [rows[0] if rows else None for rows in found]
-            found = _step(tables, hop, columns, above)
-            for place, row, rows in zip(places, above, found, strict=True):
-                values = {column: row[of] for column, of in hop.where.items()} if row is not None else {}
-                if on_source is not None and row is not None:
-                    on_source(place.root, Source(where, hop.table, values, len(rows)))
-                if not rows and row is not None and lookup.required and not lookup.many:
-                    on_missing(place.root, Missing(where, hop.table, values))
+            above = found
+            found = _step(tables, hop, columns, above, on_source and _telling(on_source, places, where, hop))
+            for place, rows_above, rows in zip(places, above, found, strict=True):
+                if not rows and rows_above and lookup.required and not lookup.many:
+                    on_missing(place.root, Missing(where, hop.table, _values(hop, rows_above[0])))
         below: list[Place] = []
         for place, rows in zip(places, found, strict=True):
             place.body[name] = _value(lookup, rows, place.root, below)
@@ -96,15 +93,19 @@ def keys_behind(
         match = tuple(path.hops[number].where.values())
         above = path.hops[number - 1].table if number else fact.table
         columns = tuple(path.hops[number - 1].where) if number else tuple(fact.key)
+        read = tables.rows if number else functools.partial(fact_rows, tables)
         found: dict[tuple[Any, ...], int] = {}
+        equal = _Equal(tables, above, match)
+        versions: dict[tuple[Any, ...], int] = {}
+        for values in equal.learn(wanted):
+            versions[equal.of(values)] = max(wanted[values], versions.get(equal.of(values), 0))
         if wanted:
-            read = tables.rows if number else functools.partial(fact_rows, tables)
-            rows = read(above, sorted({*columns, *match}), match, sorted(wanted), most + 1)
+            rows = read(above, sorted({*columns, *match}), match, equal.one_of_each(wanted), most + 1)
             if len(rows) > most:
                 return None
+            equal.learn(_key(row, match) for row in rows)
             for row in rows:
-                value = tuple(row[column] for column in columns)
-                version = wanted.get(tuple(row[column] for column in match))
+                value, version = _key(row, columns), versions.get(equal.of(_key(row, match)))
                 if version is not None and None not in value:
                     found[value] = max(version, found.get(value, 0))
         wanted = found
@@ -121,20 +122,75 @@ def fact_rows(
         return []
 
 
-def _step(tables: Tables, hop: Hop, columns: Sequence[str], above: Sequence[Row | None]) -> list[list[Row]]:
-    """For each row above, the rows of the hop's table that belong to it."""
+class _Equal:
+    """Which values the columns `match` of a table hold equal: `a` and `A` where the column's collation does."""
+
+    def __init__(self, tables: Tables, table: str, match: Sequence[str]) -> None:
+        self._ask = functools.partial(tables.folded, table, match)
+        self._known: dict[tuple[Any, ...], tuple[Any, ...]] = {}
+
+    def learn(self, values: Iterable[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+        """Ask for values that are not known; the values."""
+        given = list(values)
+        self._known.update(self._ask(sorted(set(given) - self._known.keys())))
+        return given
+
+    def of(self, value: tuple[Any, ...]) -> tuple[Any, ...]:
+        """The same for all that are held equal."""
+        return self._known.get(value, value)
+
+    def one_of_each(self, values: Iterable[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+        """Sorted: of those that are held equal one, else a row would be found by two questions."""
+        return sorted({self.of(value): value for value in values}.values())
+
+
+def _step(
+    tables: Tables,
+    hop: Hop,
+    columns: Sequence[str],
+    above: Sequence[Sequence[Row]],
+    on_rows: Callable[[int, Row, int], None] | None,
+) -> list[list[Row]]:
+    """For the rows above, of each document, the rows of the hop's table that belong to them."""
     match = tuple(hop.where)
-    wanted = [None if row is None else tuple(row[of] for of in hop.where.values()) for row in above]
-    values = sorted({value for value in wanted if value is not None and None not in value})
+    of = tuple(hop.where.values())
+    wanted = {value for rows in above for row in rows if None not in (value := _key(row, of))}
+    equal = _Equal(tables, hop.table, match)
     index: dict[tuple[Any, ...], list[Row]] = {}
-    if values:
-        for row in tables.rows(hop.table, columns, match, values):
-            index.setdefault(tuple(row[column] for column in match), []).append(row)
-    return [index.get(value, []) if value is not None else [] for value in wanted]
+    if wanted:
+        found = tables.rows(hop.table, columns, match, equal.one_of_each(equal.learn(wanted)))
+        equal.learn(_key(row, match) for row in found)
+        for row in found:
+            index.setdefault(equal.of(_key(row, match)), []).append(row)
+    out: list[list[Row]] = []
+    for place, rows in enumerate(above):
+        out.append([])
+        for row in rows:
+            below = index.get(equal.of(_key(row, of)), [])
+            out[-1] += below
+            if on_rows is not None:
+                on_rows(place, row, len(below))
+    return out
+
+
+def _telling(
+    on_source: Callable[[int, Source], None], places: Sequence[Place], path: str, hop: Hop
+) -> Callable[[int, Row, int], None]:
+    return lambda place, row, rows: on_source(places[place].root, Source(path, hop.table, _values(hop, row), rows))
+
+
+def _values(hop: Hop, above: Row) -> dict[str, Any]:
+    return {column: above[of] for column, of in hop.where.items()}
+
+
+def _key(row: Row, columns: Iterable[str]) -> tuple[Any, ...]:
+    return tuple(row[column] for column in columns)
 
 
 def _value(lookup: Lookup, rows: Sequence[Row], root: int, below: list[Place]) -> Any:
-    ordered = sorted(rows, key=lambda row: tuple(_sortable(row[name]) for name in lookup.order_by))
+    # Where `order_by` leaves two rows equal their other columns decide: the same rows make the same document.
+    names = [*lookup.order_by, *sorted(rows[0].keys() - set(lookup.order_by))] if len(rows) > 1 else []
+    ordered = sorted(rows, key=lambda row: tuple(sortable(row[name]) for name in names))
     if not lookup.many:
         ordered = ordered[:1] if lookup.take == "first" else ordered[-1:]
     values: list[Any] = []
@@ -150,5 +206,6 @@ def _value(lookup: Lookup, rows: Sequence[Row], root: int, below: list[Place]) -
     return values[0] if values else None
 
 
-def _sortable(value: Any) -> tuple[bool, Any]:
+def sortable(value: Any) -> tuple[bool, Any]:
+    """A key to sort by: null before all."""
     return (value is not None, value)

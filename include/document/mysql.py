@@ -7,19 +7,17 @@ has read, to spare the server's undo log.
 
 from __future__ import annotations
 
-import datetime as dt
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from decimal import Decimal
 from typing import Any, Final
 
 import pymysql
-from pymysql.constants import FIELD_TYPE
-from pymysql.converters import conversions
 from pymysql.cursors import SSCursor
 
 from include.clock import Clock, SystemClock
 from include.document.database import Database, tls_options
+from include.document.mysql_values import CONVERSIONS, keeps_blanks, quoted, selected
 from include.document.reach import BEGIN, begin_after
 from include.document.tables import KEYS_AT_ONCE, Keys, NoSuchTable, Row, Tables
 from include.errors import LyrebirdError, Terminal, Transient
@@ -31,7 +29,6 @@ __all__ = ["MysqlTables"]
 _ACCESS_DENIED: Final = frozenset({1044, 1045, 1142, 1143, 1227, 1698})
 _GONE: Final = frozenset({1049, 1054})
 _NO_TABLE: Final = 1146
-_EPOCH: Final = dt.datetime(1970, 1, 1)  # noqa: DTZ001 - columns carry no zone; all are taken for UTC
 
 
 class MysqlTables:
@@ -47,6 +44,7 @@ class MysqlTables:
         self._turn = 0
         self._connection: pymysql.connections.Connection[Any] | None = None
         self._known: dict[str, dict[str, Column]] = {}
+        self._collations: dict[tuple[str, str], tuple[str, str]] = {}
 
     @contextmanager
     def snapshot(self, after: SourcePosition | None = None) -> Iterator[Tables]:
@@ -73,8 +71,8 @@ class MysqlTables:
         """See `SourceTables`."""
         if table not in self._known:
             found = self._execute(
-                "SELECT column_name, data_type, column_type, numeric_precision, numeric_scale, character_set_name"
-                " FROM information_schema.columns WHERE table_schema = %s AND table_name = %s"
+                "SELECT column_name, data_type, column_type, numeric_precision, numeric_scale, character_set_name,"
+                " collation_name FROM information_schema.columns WHERE table_schema = %s AND table_name = %s"
                 " ORDER BY ordinal_position",
                 (self._database, table),
             )
@@ -86,22 +84,26 @@ class MysqlTables:
                     user=self._server.user,
                     fix="Mend the entry in `documents`, or grant SELECT on it.",
                 )
-            self._known[table] = {
-                name: Column(name, kind.lower(), "unsigned" in full, precision, scale, charset)
-                for name, kind, full, precision, scale, charset in found
-            }
+            self._known[table] = {}
+            for name, kind, full, precision, scale, charset, collation in found:
+                length = precision if kind.lower() == "bit" else 0
+                self._known[table][name] = Column(
+                    name, kind.lower(), "unsigned" in full, precision, scale, charset, length=length
+                )
+                self._collations[table, name] = charset or "", collation or ""
         return self._known[table]
 
     def rows(
         self, table: str, columns: Sequence[str], match: Sequence[str], values: Keys, most: int | None = None
     ) -> list[Row]:
         """See `Tables`."""
-        names = ", ".join(_quoted(name) for name in columns)
-        where = ", ".join(_quoted(name) for name in match)
+        known = self._typed(table)
+        names = ", ".join(selected(name, known.get(name)) for name in columns)
+        where = ", ".join(quoted(name) for name in match)
         one = len(match) == 1
         distinct = "" if most is None else "DISTINCT "
-        statement = f"SELECT {distinct}{names} FROM {_quoted(table)} WHERE {where if one else f'({where})'} IN %s"  # noqa: S608 - names of a checked definition, quoted
-        exact = [self._is_wide(table, name) for name in columns]
+        statement = f"SELECT {distinct}{names} FROM {quoted(table)} WHERE {where if one else f'({where})'} IN %s"  # noqa: S608 - names of a checked definition, quoted
+        exact = [_is_wide(known.get(name)) for name in columns]
         out: list[Row] = []
         for start in range(0, len(values), KEYS_AT_ONCE):
             chunk = values[start : start + KEYS_AT_ONCE]
@@ -121,15 +123,49 @@ class MysqlTables:
         self, table: str, columns: Sequence[str], after: tuple[Any, ...] | None, limit: int
     ) -> list[tuple[Any, ...]]:
         """See `Tables`."""
-        names = ", ".join(_quoted(name) for name in columns)
-        low = "" if after is None else f" WHERE ({names}) > %s"
-        statement = f"SELECT DISTINCT {names} FROM {_quoted(table)}{low} ORDER BY {names} LIMIT {int(limit)}"  # noqa: S608 - names of a checked definition, quoted
-        return [tuple(row) for row in self._execute(statement, () if after is None else (after,))]
+        known = self._typed(table)
+        names = ", ".join(selected(name, known.get(name)) for name in columns)
+        order = ", ".join(quoted(name) for name in columns)
+        low, arguments = _above(columns, after)
+        statement = f"SELECT DISTINCT {names} FROM {quoted(table)}{low} ORDER BY {order} LIMIT {int(limit)}"  # noqa: S608 - names of a checked definition, quoted
+        return [tuple(row) for row in self._execute(statement, arguments)]
+
+    def folded(self, table: str, match: Sequence[str], values: Keys) -> dict[tuple[Any, ...], tuple[Any, ...]]:
+        """See `Tables`. Asks the server for the weights of texts, where the collation is not one of bytes."""
+        known = self._typed(table)
+        texts = [place for place, name in enumerate(match) if name in known and known[name].avro() == "string"]
+        if not texts or not values:
+            return {}
+        found = [list(value) for value in values]
+        for place in texts:
+            weights = self._weights(*self._collations[table, match[place]], {value[place] for value in values})
+            for value in found:
+                value[place] = weights[value[place]]
+        return dict(zip(values, map(tuple, found), strict=True))
+
+    def _weights(self, charset: str, collation: str, texts: set[Any]) -> dict[Any, Any]:
+        """Text → what all texts share that the collation holds equal."""
+        blanks = keeps_blanks(collation)
+        bare = {text: text if blanks or not isinstance(text, str) else text.rstrip(" ") for text in texts}
+        if not collation or collation.endswith("_bin"):
+            return bare
+        different = sorted({text for text in bare.values() if isinstance(text, str)})
+        one = f"HEX(WEIGHT_STRING(CONVERT(%s USING {charset}) COLLATE {collation}))"
+        weights: dict[str, Any] = {}
+        for start in range(0, len(different), KEYS_AT_ONCE):
+            some = different[start : start + KEYS_AT_ONCE]
+            (row,) = self._execute("SELECT " + ", ".join([one] * len(some)), tuple(some))
+            weights.update(zip(some, row, strict=True))
+        return {text: weights.get(short, short) for text, short in bare.items()}
+
+    def forget(self) -> None:
+        """See `SourceTables`."""
+        self._known.clear()
 
     def bounds(self, table: str, column: str) -> tuple[int, int] | None:
         """The least and the greatest value of an integer column that leads an index; None for an empty table."""
-        name = _quoted(column)
-        ((low, high),) = self._execute(f"SELECT MIN({name}), MAX({name}) FROM {_quoted(table)}")  # noqa: S608 - names of a checked definition, quoted
+        name = quoted(column)
+        ((low, high),) = self._execute(f"SELECT MIN({name}), MAX({name}) FROM {quoted(table)}")  # noqa: S608 - names of a checked definition, quoted
         return None if low is None else (low, high)
 
     def close(self) -> None:
@@ -148,10 +184,14 @@ class MysqlTables:
     def _place(self) -> str:
         return "{}:{}".format(*self._at)
 
-    def _is_wide(self, table: str, column: str) -> bool:
-        """Whether Avro carries this integer as a decimal."""
-        known = self.columns(table).get(column)
-        return known is not None and known.type == "bigint" and known.unsigned
+    def _typed(self, table: str) -> dict[str, Column]:
+        """As `columns`; a table that is gone has none: the statement will say so."""
+        try:
+            return self.columns(table)
+        except Terminal as error:
+            if error.details.get("table"):
+                return {}
+            raise
 
     def _execute(self, statement: str, arguments: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
         try:
@@ -176,7 +216,7 @@ class MysqlTables:
                 connect_timeout=5,
                 read_timeout=60,
                 write_timeout=60,
-                conv=_CONVERSIONS,
+                conv=CONVERSIONS,
                 # a snapshot holds at this level only; the server's default may be another
                 init_command="SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ",
                 **tls_options(self._server),
@@ -222,44 +262,18 @@ class MysqlTables:
         )
 
 
-def _quoted(name: str) -> str:
-    return "`" + name.replace("`", "``").replace("%", "%%") + "`"
+def _is_wide(column: Column | None) -> bool:
+    """Whether Avro carries this integer as a decimal."""
+    return column is not None and isinstance(column.avro(), dict) and column.type in ("bigint", "bit")
 
 
-def _datetime_us(text: str | bytes) -> int | None:
-    """`2026-11-02 03:04:05.000006` as microseconds since the epoch; a zero date, which is no moment, as null."""
-    value = text.decode() if isinstance(text, bytes) else text
-    try:
-        moment = dt.datetime.fromisoformat(value)
-    except ValueError:
-        return None
-    since = moment - _EPOCH
-    return (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds
-
-
-def _date_days(text: str | bytes) -> int | None:
-    value = text.decode() if isinstance(text, bytes) else text
-    try:
-        return (dt.date.fromisoformat(value) - _EPOCH.date()).days
-    except ValueError:
-        return None
-
-
-def _time_us(text: str | bytes) -> int:
-    value = text.decode() if isinstance(text, bytes) else text
-    sign = -1 if value.startswith("-") else 1
-    hours, minutes, seconds = value.lstrip("-").split(":")
-    whole, _, fraction = seconds.partition(".")
-    return sign * (
-        (int(hours) * 3600 + int(minutes) * 60 + int(whole)) * 1_000_000 + int(fraction.ljust(6, "0") or "0")
-    )
-
-
-_CONVERSIONS: Final[dict[Any, Any]] = {
-    **conversions,
-    FIELD_TYPE.DATETIME: _datetime_us,
-    FIELD_TYPE.TIMESTAMP: _datetime_us,
-    FIELD_TYPE.DATE: _date_days,
-    FIELD_TYPE.NEWDATE: _date_days,
-    FIELD_TYPE.TIME: _time_us,
-}
+def _above(columns: Sequence[str], after: tuple[Any, ...] | None) -> tuple[str, tuple[Any, ...]]:
+    """A condition that an index of the columns serves: servers read it whole for `(a, b) > (1, 2)`."""
+    if after is None:
+        return "", ()
+    parts, arguments = [], []
+    for last, name in enumerate(columns):
+        same = [f"{quoted(each)} = %s" for each in columns[:last]]
+        parts.append(" AND ".join([*same, f"{quoted(name)} > %s"]))
+        arguments += [*after[:last], after[last]]
+    return f" WHERE ({' OR '.join(parts)})", tuple(arguments)

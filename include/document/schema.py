@@ -60,9 +60,18 @@ def body_avro(topic: str, definition: DocumentDefinition, columns_of: ColumnsOf)
 
 def check_columns(definition: DocumentDefinition, columns_of: ColumnsOf) -> None:
     """Raise `Terminal` naming the first declared column that the database does not have. New columns are ignored."""
+    fact = definition.fact
     for name in definition.columns():
-        _column(columns_of(definition.fact.table), definition.fact.table, name)
-    _check_lookups(definition.lookups, columns_of)
+        _column(columns_of(fact.table), fact.table, name)
+    if columns_of(fact.table)[fact.state].avro() != "string":
+        raise SettingsError(
+            "states are texts, and this column holds none: no row would ever be final",
+            table=fact.table,
+            column=fact.state,
+            type=columns_of(fact.table)[fact.state].type,
+            fix="Name a column of texts (CHAR, VARCHAR, ENUM).",
+        )
+    _check_lookups(definition.lookups, fact.table, columns_of)
     for path in definition.paths():
         for name in path.match:
             kind = _column(columns_of(path.table), path.table, name).avro()
@@ -72,14 +81,40 @@ def check_columns(definition: DocumentDefinition, columns_of: ColumnsOf) -> None
                 )
 
 
-def _check_lookups(lookups: Mapping[str, Lookup], columns_of: ColumnsOf) -> None:
+def _check_lookups(lookups: Mapping[str, Lookup], root: str, columns_of: ColumnsOf) -> None:
     for lookup in lookups.values():
+        above = root
         for number, hop in enumerate(lookup.hops):
             last = number == len(lookup.hops) - 1
             names = lookup.columns() if last else (*hop.where, *lookup.hops[number + 1].where.values())
             for name in names:
                 _column(columns_of(hop.table), hop.table, name)
-        _check_lookups(lookup.lookups, columns_of)
+            for name, of in hop.where.items():
+                mine = _column(columns_of(hop.table), hop.table, name)
+                theirs = _column(columns_of(above), above, of)
+                if _compared_as(mine) != _compared_as(theirs):
+                    raise SettingsError(
+                        "columns of these types are never equal, so the look-up would find nothing",
+                        table=hop.table,
+                        column=name,
+                        type=mine.type,
+                        above=f"{above}.{of}",
+                        above_type=theirs.type,
+                        fix="Join columns of one kind: numbers, texts, bytes or the same kind of time.",
+                    )
+            above = hop.table
+        _check_lookups(lookup.lookups, above, columns_of)
+
+
+def _compared_as(column: Column) -> str:
+    """Columns with the same answer hold values that Python may find equal."""
+    kind = column.avro()
+    if kind in ("int", "long", "float", "double"):
+        return "number"
+    if isinstance(kind, str):
+        return kind
+    logical = str(kind.get("logicalType", kind.get("lyrebird.type", kind["type"])))
+    return {"decimal": "number", "uuid": "string"}.get(logical, logical.removeprefix("local-"))
 
 
 def _fields(fields: Fields, columns: Mapping[str, Column], table: str, path: str) -> list[dict[str, Any]]:

@@ -8,6 +8,7 @@
 | the same, nothing that documents show has changed | filtered |
 | tombstone of a change topic | filtered: the delete's envelope stands before it |
 | control record of one of these tables | its floor: all keys whose newest version is below |
+| control record of a changed schema | columns are to be looked at anew |
 | request | the request |
 | anything that cannot be read | set aside with its bytes, coordinates and reason |
 
@@ -60,6 +61,8 @@ class Signals:
     rows: dict[tuple[int, Key], int] = field(default_factory=dict)
     """(number of the path in `definition.paths()`, values of its `match` columns) → version."""
     floor: int = 0
+    altered: bool = False
+    """Columns of a table of the database have changed."""
     everything: bool = False
     """More was found than a batch remembers, and forgotten: every document may be meant."""
     requests: list[Request] = field(default_factory=list)
@@ -75,6 +78,7 @@ class Signals:
         self.counts["superseded"] += again
         self.floor = max(self.floor, other.floor)
         self.everything |= other.everything
+        self.altered |= other.altered
         self.bound()
         self.requests += other.requests
         self.set_aside += other.set_aside
@@ -97,8 +101,8 @@ class Signals:
         for each in self.set_aside:
             yield orjson.dumps({"set_aside": _plain(each)})
         requests = [request.value().decode() for request in self.requests]
-        said = {"floor": self.floor, "everything": self.everything, "requests": requests, "counts": dict(self.counts)}
-        yield orjson.dumps(said)
+        flags = {"everything": self.everything, "altered": self.altered}
+        yield orjson.dumps({"floor": self.floor, **flags, "requests": requests, "counts": dict(self.counts)})
 
     @classmethod
     def of(cls, messages: Iterable[bytes]) -> Signals:
@@ -111,6 +115,7 @@ class Signals:
                 rows={(number, tuple(key)): version for number, version, *key in raw.get("rows", ())},
                 floor=raw.get("floor", 0),
                 everything=raw.get("everything", False),
+                altered=raw.get("altered", False),
                 requests=[Request.parse(text.encode()) for text in raw.get("requests", ())],
                 counts=Counter(raw.get("counts", {})),
             )
@@ -215,6 +220,7 @@ class SignalFold:
         if record.value is None:
             return "filtered"
         control = Control.parse(record.value)
+        self.signals.altered |= control.kind == "schema" and control.database == self._definition.database
         if control.database != self._definition.database or control.table not in self._obeyed or control.floor == 0:
             return "filtered"
         if self.signals.floor:

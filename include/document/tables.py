@@ -5,7 +5,7 @@ Adapters: `document.mysql`. Both pass `tests/contract/test_tables.py`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any, Final, Protocol
 
@@ -42,10 +42,19 @@ class Tables(Protocol):
         With `most` only distinct ones (of each thousand values), and no more than that.
         """
 
+    def folded(self, table: str, match: Sequence[str], values: Keys) -> dict[tuple[Any, ...], tuple[Any, ...]]:
+        """For each of `values` what it shares with all that the columns `match` hold equal to it; not with others.
+
+        A value that is not in the answer is equal to itself alone.
+        """
+
     def keys_after(
         self, table: str, columns: Sequence[str], after: tuple[Any, ...] | None, limit: int
     ) -> list[tuple[Any, ...]]:
-        """The next distinct values of `columns` above `after` (None: from the least), ascending, `limit` at most."""
+        """The next distinct values of `columns` above `after` (None: from the least), ascending, `limit` at most.
+
+        As the columns compare: of values that they hold equal there is one.
+        """
 
 
 class SourceTables(Protocol):
@@ -58,21 +67,33 @@ class SourceTables(Protocol):
         """
 
     def columns(self, table: str) -> dict[str, Column]:
-        """The table's columns by name; `Terminal` when there is no such table."""
+        """The table's columns by name; `Terminal` when there is no such table. May be remembered until `forget`."""
+
+    def forget(self) -> None:
+        """Ask for columns anew: a table may have been altered."""
 
 
 class MemoryTables:
-    """Tables in memory; a snapshot is a copy. `reads` counts calls of `rows`."""
+    """Tables in memory; a snapshot is a copy. `reads` counts calls of `rows`.
 
-    def __init__(self, tables: Mapping[str, list[dict[str, Any]]], columns: Mapping[str, Sequence[Column]]) -> None:
+    `fold`: what texts have in common that are held equal.
+    """
+
+    def __init__(
+        self,
+        tables: Mapping[str, list[dict[str, Any]]],
+        columns: Mapping[str, Sequence[Column]],
+        fold: Callable[[str], str] = str,
+    ) -> None:
         self.tables = {name: list(rows) for name, rows in tables.items()}
+        self.fold = fold
         self.reads = 0
         self._columns = columns
 
     @contextmanager
     def snapshot(self, after: SourcePosition | None = None) -> Iterator[Tables]:
         """A copy of the tables as they are now, which is never before what the log tells."""
-        copy = MemoryTables(self.tables, self._columns)
+        copy = MemoryTables(self.tables, self._columns, self.fold)
         try:
             yield copy
         finally:
@@ -82,28 +103,39 @@ class MemoryTables:
         """As declared at construction."""
         return {column.name: column for column in self._columns[table]}
 
+    def forget(self) -> None:
+        """Nothing is remembered."""
+
     def rows(
         self, table: str, columns: Sequence[str], match: Sequence[str], values: Keys, most: int | None = None
     ) -> list[Row]:
         """See `Tables`."""
         self.reads += 1
-        wanted = set(values)
+        wanted = {self._folded(value) for value in values}
         found: list[Row] = [
             {name: row[name] for name in columns}
             for row in self._rows(table)
-            if tuple(row[name] for name in match) in wanted
+            if self._folded(tuple(row[name] for name in match)) in wanted
         ]
         if most is None:
             return found
         distinct = {tuple(row.values()): row for row in found}
         return list(distinct.values())[:most]
 
+    def folded(self, table: str, match: Sequence[str], values: Keys) -> dict[tuple[Any, ...], tuple[Any, ...]]:
+        """See `Tables`."""
+        return {} if self.fold is str else {value: self._folded(value) for value in values}
+
     def keys_after(
         self, table: str, columns: Sequence[str], after: tuple[Any, ...] | None, limit: int
     ) -> list[tuple[Any, ...]]:
         """See `Tables`."""
-        found = sorted({tuple(row[name] for name in columns) for row in self._rows(table)})
-        return [key for key in found if after is None or key > after][:limit]
+        rows = [tuple(row[name] for name in columns) for row in self._rows(table)]
+        one_of_each = {self._folded(key): key for key in reversed(rows)}
+        return [one_of_each[key] for key in sorted(one_of_each) if after is None or key > self._folded(after)][:limit]
+
+    def _folded(self, values: tuple[Any, ...]) -> tuple[Any, ...]:
+        return tuple(self.fold(value) if isinstance(value, str) else value for value in values)
 
     def _rows(self, table: str) -> list[dict[str, Any]]:
         if table not in self.tables:

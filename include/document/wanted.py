@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from include.document.definition import DocumentDefinition
-from include.document.lookup import keys_behind
+from include.document.lookup import fact_rows, keys_behind
 from include.document.rebuild import Rebuild, parse_key
 from include.document.signals import Signals
 from include.document.spread import MOST_KEYS
@@ -72,6 +72,9 @@ class Wanted:
                 keys = []
             finished = len(keys) < most
             after = keys[-1] if keys else work.after
+            if not all(numbers):  # Texts that the column holds equal are keys of their own.
+                found = fact_rows(tables, fact.table, fact.key, fact.key, keys, MOST_KEYS)
+                keys = [tuple(row[name] for name in fact.key) for row in found]
             if finished:
                 # Keys of the topic that the table has no more, nor had when the walk passed them.
                 keys = keys + self.live_below(work.since or version)

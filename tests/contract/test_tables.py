@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from decimal import Decimal
@@ -126,6 +127,92 @@ def test_columns_tell_their_types(tables: SourceTables) -> None:
     found = tables.columns("things")
     assert list(found) == NAMES
     assert [found[name].avro() for name in NAMES] == [column.avro() for column in COLUMNS]
+
+
+def test_distinct_rows_come_up_to_a_number(tables: SourceTables) -> None:
+    with tables.snapshot() as now:
+        assert now.rows("things", ["a"], ["a"], [(1,), (2,)], 9) == [{"a": 1}, {"a": 2}]
+        assert len(now.rows("things", ["a", "b"], ["a"], [(n,) for n in range(-2500, 3)], 2)) == 2
+
+
+def test_values_that_are_equal_to_themselves_alone_are_not_folded(tables: SourceTables) -> None:
+    with tables.snapshot() as now:
+        assert now.folded("things", ["a"], [(1,), (2,)]) == {}
+        found = now.folded("things", ["a", "b"], [(1, "x"), (1, "X"), (2, "x")])
+        assert len({found.get(each, each) for each in [(1, "x"), (1, "X"), (2, "x")]}) == 3
+
+
+ALIKE = ["straße", "STRASSE", "strasse  ", "Strasse", "strass", "", " ", "x'%s", "X'%S"]
+
+
+@pytest.mark.parametrize(
+    "collation",
+    [
+        "ascii_general_ci",
+        "latin1_german2_ci",
+        "utf8mb4_bin",
+        "utf8mb4_general_ci",
+        "utf8mb4_nopad_bin",
+        "utf8mb4_unicode_ci",
+        "utf8mb4_unicode_nopad_ci",
+    ],
+)
+def test_texts_fold_exactly_as_the_server_compares_them(mariadb: Any, unique: str, collation: str) -> None:
+    held = Real(mariadb, unique)
+    try:
+        charset = collation.partition("_")[0]
+        texts = [text for text in ALIKE if text.isascii() or charset != "ascii"]
+        held.run(f"CREATE TABLE t (id int PRIMARY KEY, k varchar(20) CHARACTER SET {charset} COLLATE {collation})")
+        with held.admin.cursor() as cursor:
+            cursor.executemany("INSERT INTO t VALUES (%s, %s)", list(enumerate(texts)))
+        with held.tables.snapshot() as now:
+            found = now.folded("t", ["k"], [(text,) for text in texts])
+            for text in texts:
+                equal = {row["id"] for row in now.rows("t", ["id"], ["k"], [(text,)])}
+                same = {n for n, each in enumerate(texts) if found[(each,)] == found[(text,)]}
+                assert same == equal, text
+            keys = []
+            while page := now.keys_after("t", ["k"], keys[-1] if keys else None, 2):
+                keys += page
+            assert len(keys) == len(set(found.values()))
+    finally:
+        held.close()
+
+
+def test_floats_and_bits_are_read_as_they_are_kept(mariadb: Any, unique: str) -> None:
+    held = Real(mariadb, unique)
+    try:
+        held.run(
+            "CREATE TABLE n (id int PRIMARY KEY, f float, b1 bit(1), b63 bit(63), b64 bit(64))",
+            "INSERT INTO n VALUES (1, 16777217, 1, 9223372036854775807, 18446744073709551615)",
+            "INSERT INTO n VALUES (2, 3.1415927, 0, 5, 5), (3, 1.1754944e-38, NULL, NULL, NULL), (4, NULL, 1, 1, 1)",
+        )
+        names = ["id", "f", "b1", "b63", "b64"]
+        kinds = held.tables.columns("n")
+        assert [kinds[name].avro() for name in names[:4]] == ["int", "float", "long", "long"]
+        with held.tables.snapshot() as now:
+            rows = sorted(now.rows("n", names, ["id"], [(n,) for n in range(9)]), key=lambda row: row["id"])
+            assert now.keys_after("n", ["b1"], None, 9)[-2:] == [(0,), (1,)]
+        assert [tuple(row.values())[1:] for row in rows] == [
+            (16777216.0, 1, 2**63 - 1, Decimal(2**64 - 1)),
+            (struct.unpack("f", struct.pack("f", 3.1415927))[0], 0, 5, Decimal(5)),
+            (struct.unpack("f", struct.pack("f", 1.1754944e-38))[0], None, None, None),
+            (None, 1, 1, Decimal(1)),
+        ]
+    finally:
+        held.close()
+
+
+def test_an_altered_column_is_seen_once_what_was_known_is_forgotten(mariadb: Any, unique: str) -> None:
+    held = Real(mariadb, unique)
+    try:
+        assert held.tables.columns("things")["a"].avro() == "long"
+        held.run("ALTER TABLE things ADD COLUMN more int")
+        assert "more" not in held.tables.columns("things")
+        held.tables.forget()
+        assert held.tables.columns("things")["more"].avro() == "int"
+    finally:
+        held.close()
 
 
 def test_mariadb_says_what_is_wrong_and_what_to_do(mariadb: Any, unique: str) -> None:

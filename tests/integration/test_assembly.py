@@ -36,16 +36,18 @@ class Counted:
     def __init__(self, inner: MysqlTables) -> None:
         self._inner, self.reads = inner, list[tuple[str, int]]()
         self.columns = inner.columns
-        self.keys_after = inner.keys_after
+        self.keys_after, self.folded = inner.keys_after, inner.folded
 
     @contextmanager
     def snapshot(self) -> Iterator[Counted]:
         with self._inner.snapshot():
             yield self
 
-    def rows(self, table: str, columns: Sequence[str], match: Sequence[str], values: Keys) -> list[Row]:
+    def rows(
+        self, table: str, columns: Sequence[str], match: Sequence[str], values: Keys, most: int | None = None
+    ) -> list[Row]:
         self.reads.append((table, len(values)))
-        return self._inner.rows(table, columns, match, values)
+        return self._inner.rows(table, columns, match, values, most)
 
 
 @pytest.fixture(scope="module")

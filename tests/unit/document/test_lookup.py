@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from include.document.definition import Lookup
-from include.document.lookup import Missing, Place, Source, attach
+from include.document.definition import Fact, Hop, Lookup, Path
+from include.document.lookup import Missing, Place, Source, attach, keys_behind
 from include.document.tables import MemoryTables
 
 TABLES = {
@@ -78,3 +78,71 @@ def test_sources_name_each_read_of_a_document() -> None:
     told: list[tuple[int, Source]] = []
     looked_up({"value": "name", "required": False}, lambda root, source: told.append((root, source)))
     assert told == [(0, Source("it", "pets", {"owner": 1}, 3)), (1, Source("it", "pets", {"owner": 2}, 0))]
+
+
+LINKED = {
+    "owners": [{"id": 1}, {"id": 2}, {"id": 3}],
+    "tagged": [{"owner": 1, "tag": 5}, {"owner": 1, "tag": 6}, {"owner": 2, "tag": 5}, {"owner": 3, "tag": 9}],
+    "tags": [{"id": 5, "name": "old"}, {"id": 6, "name": "kind"}],
+}
+
+
+@pytest.mark.parametrize(
+    ("many", "found", "missing"),
+    [(True, [["kind", "old"], ["old"], []], []), (False, ["kind", "old", None], [2])],
+)
+def test_all_rows_between_are_followed_not_only_the_first(many: bool, found: list[Any], missing: list[int]) -> None:
+    lookup = Lookup.model_validate(
+        {
+            "via": [{"table": "tagged", "where": {"owner": "id"}}],
+            "table": "tags",
+            "where": {"id": "tag"},
+            "many": many,
+            "order_by": ["name"],
+            "value": "name",
+        }
+    )
+    places = [Place(n, row, {}) for n, row in enumerate(LINKED["owners"])]
+    lacks: list[int] = []
+    told: list[Source] = []
+    attach(
+        MemoryTables(LINKED, {}),
+        {"it": lookup},
+        places,
+        lambda root, _: lacks.append(root),
+        lambda _, source: told.append(source),
+    )
+    assert [place.body["it"] for place in places] == found
+    assert lacks == missing
+    assert [each.rows for each in told] == [2, 1, 1, 1, 1, 1, 0]
+
+
+def test_rows_that_are_equal_by_their_order_still_come_in_one_order() -> None:
+    lookup = Lookup.model_validate({"table": "pets", "where": {"owner": "id"}, "many": True, "value": "name"})
+    for rows in (TABLES["pets"], TABLES["pets"][::-1]):
+        places = [Place(0, {"id": 1}, {})]
+        attach(MemoryTables({"pets": rows}, {}), {"it": lookup}, places, lambda *_: None)
+        assert places[0].body["it"] == ["Ann", "Rex", "Tom"]
+
+
+PLACES = {
+    "orders": [{"id": 1, "city": "Köln "}, {"id": 2, "city": "KÖLN"}, {"id": 3, "city": "bonn"}],
+    "cities": [{"name": "köln", "country": "DE"}, {"name": "Bonn", "country": "DE"}],
+}
+
+
+def test_texts_join_as_the_database_holds_them_equal_and_a_row_is_found_once() -> None:
+    lookup = Lookup.model_validate({"table": "cities", "where": {"name": "city"}, "many": True, "value": "country"})
+    for fold, found in ((lambda text: text.strip().lower(), [["DE"]] * 3), (str, [[]] * 3)):
+        tables = MemoryTables(PLACES, {}, fold)
+        places = [Place(n, row, {}) for n, row in enumerate(PLACES["orders"])]
+        attach(tables, {"it": lookup}, places, lambda *_: None)
+        assert [place.body["it"] for place in places] == found
+
+
+def test_the_way_back_from_a_text_finds_all_keys_whose_rows_are_equal_to_it() -> None:
+    path = Path((Hop(table="cities", where={"name": "city"}),), ("country",))
+    fact = Fact(table="orders", key=["id"], newest_by="id", state="s", final=["x"])
+    tables = MemoryTables(PLACES, {}, lambda text: text.strip().lower())
+    assert keys_behind(tables, fact, path, {("KöLN",): 7, ("köln",): 9}, 10) == {(1,): 9, (2,): 9}
+    assert keys_behind(tables, fact, path, {("KöLN",): 7, ("köln",): 9}, 1) is None

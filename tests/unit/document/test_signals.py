@@ -89,8 +89,8 @@ def test_the_way_back_gives_each_document_the_newest_version_that_leads_to_it() 
     tables = MemoryTables(rows, COLUMNS)
     by_table = {path.table: path for path in DEFINITION.paths() if len(path.hops) == (path.table == "regions") + 1}
     fact = DEFINITION.fact
-    assert keys_behind(tables, fact, by_table["partners"], {(2,): 20, (3,): 30}) == {(2,): 20, (3,): 30}
-    assert keys_behind(tables, fact, by_table["regions"], {(1,): 7}) == {(1,): 7, (2,): 7}
-    assert keys_behind(tables, fact, by_table["regions"], {(5,): 7}) == {}
+    assert keys_behind(tables, fact, by_table["partners"], {(2,): 20, (3,): 30}, 9) == {(2,): 20, (3,): 30}
+    assert keys_behind(tables, fact, by_table["regions"], {(1,): 7}, 9) == {(1,): 7, (2,): 7}
+    assert keys_behind(tables, fact, by_table["regions"], {(5,): 7}, 9) == {}
     tables.tables["orders"].append({"id": 4, "order_id": 2, "state": "completed", "partner_id": 3, "policy_id": None})
-    assert keys_behind(tables, fact, by_table["partners"], {(2,): 30, (3,): 20}) == {(2,): 30, (3,): 20}
+    assert keys_behind(tables, fact, by_table["partners"], {(2,): 30, (3,): 20}, 9) == {(2,): 30, (3,): 20}

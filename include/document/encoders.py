@@ -1,0 +1,86 @@
+"""Keys and bodies as Avro, by the columns that the source's tables have: looked at at the start, and when one changed.
+
+A changed column is told by the source's control records; where those are not to be had (the table is not captured), a
+body that does not fit shows it. A new type that readers of older documents cannot take is refused by the registry.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from include.document.definition import DocumentDefinition
+from include.document.schema import body_avro, check_columns, key_avro
+from include.document.tables import SourceTables
+from include.errors import InvalidRecord
+from include.log.ports import SchemaRegistry
+from include.record.codec import Encoder
+
+__all__ = ["Encoders"]
+
+Key = tuple[Any, ...]
+
+
+class Encoders:
+    """Of one document topic. `prepare` first."""
+
+    def __init__(
+        self, topic: str, definition: DocumentDefinition, tables: SourceTables, registry: SchemaRegistry
+    ) -> None:
+        self.numbers: list[bool] = []
+        """For each part of the key whether it is an integer."""
+        self._topic = topic
+        self._definition = definition
+        self._tables = tables
+        self._registry = registry
+        self._found: tuple[Encoder, Encoder] | None = None
+        self._looked = False
+
+    def prepare(self) -> None:
+        """Look at the columns anew and register what follows from them.
+
+        Raises `Terminal` when a declared one is gone, or has no type that readers can take.
+        """
+        self._tables.forget()
+        columns = self._tables.columns
+        check_columns(self._definition, columns)
+        key, body = key_avro(self._topic, self._definition, columns), body_avro(self._topic, self._definition, columns)
+        fact = self._definition.fact
+        self.numbers = [columns(fact.table)[name].avro() in ("int", "long") for name in fact.key]
+        self._found = self._encoder("key", key), self._encoder("value", body)
+        self._looked = True
+
+    def begin(self, *, altered: bool) -> None:
+        """A batch begins; `altered`: it tells that columns have changed."""
+        self._looked = False
+        if altered:
+            self.prepare()
+
+    def key(self, key: Key) -> bytes:
+        """Bytes of a key."""
+        return self._encoders[0](self.named(key))
+
+    def body(self, body: dict[str, Any]) -> bytes:
+        """Bytes of a body; one that does not fit is tried again with the columns as they are now, once in a batch.
+
+        Raises `InvalidRecord` when it does not fit.
+        """
+        try:
+            return self._encoders[1](body)
+        except InvalidRecord:
+            if self._looked:
+                raise
+        self.prepare()
+        return self._encoders[1](body)
+
+    def named(self, key: Key) -> dict[str, Any]:
+        """A key's fields."""
+        return dict(zip(self._definition.fact.key, key, strict=True))
+
+    def _encoder(self, part: str, schema: dict[str, Any]) -> Encoder:
+        return Encoder(self._registry.register(f"{self._topic}-{part}", schema, "BACKWARD"), schema)
+
+    @property
+    def _encoders(self) -> tuple[Encoder, Encoder]:
+        if self._found is None:
+            raise RuntimeError("prepare() comes first")
+        return self._found
