@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Unpack
 
-from pyspark import StorageLevel
+from pyspark import StorageLevel, TaskContext
 from pyspark.sql import DataFrame, SparkSession, functions
 
 from include.audit.cut import Cut
@@ -42,6 +42,7 @@ _STATE: Final = "doc_id string, version long, partition int, offset long, kind s
 )
 _NEWEST: Final = ("version", "offset", "partition", "kind", "d0", "d1", *_BUCKETS)
 _ROWS: Final = 5_000
+_RANKED: Final = "first long, rank long, doc_id string"
 NEWEST_SCHEMA: Final = (
     "doc_id string, records long, version long, offset long, partition int, kind string, d0 long, d1 long, "
     + ", ".join(f"{name} int" for name in _BUCKETS)
@@ -218,27 +219,40 @@ class SparkKeys:
     def _read(self, bounds: Sequence[tuple[int, int]]) -> dict[tuple[int, int], list[str]]:
         """Keys of half-open ranges of ranks that do not overlap."""
         out: dict[tuple[int, int], list[str]] = {pair: [] for pair in bounds}
-        if bounds:
-            ordered = sorted(out)
-            rows = self._keys.rdd.mapPartitionsWithIndex(functools.partial(_ranked, self._firsts, ordered)).collect()
-            for pair, _, key in sorted(rows, key=lambda row: row[1]):
-                out[pair].append(key)
+        wanted = {first: (first, end) for first, end in sorted(out) if first < end}
+        if wanted:
+            task = functools.partial(_ranked, self._firsts, list(wanted.values()))
+            rows = self._keys.mapInArrow(task, _RANKED).collect()
+            for first, _, key in sorted(rows, key=lambda row: row[1]):
+                out[wanted[first]].append(key)
         return out
 
 
-def _ranked(
-    firsts: dict[int, int], bounds: Sequence[tuple[int, int]], partition: int, rows: Iterable[Any]
-) -> Iterator[tuple[tuple[int, int], int, str]]:
-    """One task: the keys of its partition whose rank is within `bounds`, which are sorted."""
-    mine = iter(bounds)
-    pair = next(mine, None)
-    for rank, row in enumerate(rows, firsts.get(partition, 0)):
-        while pair is not None and rank >= pair[1]:
-            pair = next(mine, None)
-        if pair is None:
-            return
-        if rank >= pair[0]:
-            yield pair, rank, row["doc_id"]
+def _ranked(firsts: dict[int, int], bounds: Sequence[tuple[int, int]], batches: Iterable[Any]) -> Iterator[Any]:
+    """One task: the keys of its partition whose rank is within `bounds`, which are sorted, each with its bound's first.
+
+    Keys stay in their columns, and only those that are wanted become Python's: a pass over all of them is cheap.
+    """
+    import pyarrow
+
+    pa: Any = pyarrow
+    context = TaskContext.get()
+    rank = firsts.get(context.partitionId() if context else 0, 0)
+    at = 0
+    for batch in batches:
+        end = rank + batch.num_rows
+        found: list[tuple[int, int]] = []
+        while at < len(bounds) and bounds[at][0] < end:
+            first, last = bounds[at]
+            found += [(first, each) for each in range(max(first, rank), min(last, end))]
+            if last > end:
+                break
+            at += 1
+        if found:
+            of, ranks = pa.array([first for first, _ in found]), pa.array([each for _, each in found])
+            keys = batch.column(0).take(pa.array([each - rank for _, each in found]))
+            yield pa.RecordBatch.from_arrays([of, ranks, keys], names=["first", "rank", "doc_id"])
+        rank = end
 
 
 def _record(row: Any) -> RecordState:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import random
 from collections.abc import Iterator
 
@@ -82,6 +83,7 @@ def keys(spark: SparkSession) -> SparkKeys:
     shuffled = list(KEYS)
     random.Random(5).shuffle(shuffled)
     spark.conf.set("spark.sql.shuffle.partitions", 5)
+    spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", 70)
     return SparkKeys(spark.createDataFrame([(key,) for key in shuffled], "doc_id string").repartition(7))
 
 
@@ -93,6 +95,27 @@ def test_ranks_are_those_of_the_sorted_list_in_the_order_of_utf_8(keys: SparkKey
     bounds = [(0, 3), (10, 10), (500, 1_600), (len(KEYS) - 2, len(KEYS))]
     assert [list(span) for span in keys.spans(bounds)] == [list(span) for span in listed.spans(bounds)]
     assert keys.at([]) == []
+
+
+def test_a_task_gives_the_keys_of_the_ranks_that_are_asked_for_whatever_its_batches_are() -> None:
+    chance = random.Random(7)
+    for _ in range(300):
+        first, size = chance.randrange(50), chance.randrange(60)
+        cuts = sorted({0, size, *(chance.randrange(size + 1) for _ in range(chance.randrange(5)))})
+        batches = [
+            pyarrow.RecordBatch.from_pydict({"doc_id": pyarrow.array([f"k{first + n}" for n in range(*cut)], "string")})
+            for cut in itertools.pairwise(cuts)
+        ]
+        marks = sorted(chance.sample(range(130), 2 * chance.randrange(1, 9)))
+        # Next to each other, apart, within a batch, over several of them, beyond the partition on either side.
+        bounds = (
+            list(itertools.pairwise(marks))
+            if chance.random() < 0.5
+            else list(zip(marks[::2], marks[1::2], strict=True))
+        )
+        rows = [tuple(row.values()) for out in stream._ranked({0: first}, bounds, batches) for row in out.to_pylist()]
+        within = range(first, first + size)
+        assert rows == [(low, rank, f"k{rank}") for low, end in bounds for rank in range(low, end) if rank in within]
 
 
 class Message:
