@@ -80,7 +80,9 @@ def cut(
             topic=topic,
             topic_id=found.topic_id if found else None,
             indexed=progress.topic_ids.get(topic),
-            fix="Raise `generation` of the topic in the deployment file, then run `lyrebird index rebuild`.",
+            cluster=progress.cluster,
+            fix="Raise `generation` of the topic in the deployment file, then run `lyrebird index rebuild`. Where the "
+            "index is another cluster's, declare one of your own.",
         )
     # Also when the application has just asked for one: what was spoilt by hand since is to be seen.
     index.refresh(info.name)

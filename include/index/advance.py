@@ -6,10 +6,21 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from include.errors import Terminal
+from include.index.definition import IndexTopic
 from include.index.progress import PartitionNumber, Progress, Vector
 from include.log.topics import resolved, source_resolved
 
-__all__ = ["advanced", "counted", "greatest", "grown", "resolved_of", "resumed", "seen_by_searches", "start_of"]
+__all__ = [
+    "advanced",
+    "counted",
+    "greatest",
+    "grown",
+    "of_cluster",
+    "resolved_of",
+    "resumed",
+    "seen_by_searches",
+    "start_of",
+]
 
 
 def advanced(progress: Progress, acked: Vector, resolved_acked: Vector) -> Progress:
@@ -37,7 +48,7 @@ def resumed(progress: Progress, generation: int, topic_id: str | None) -> Progre
             fix=f"Set its generation to {progress.generation} in the deployment file, or higher.",
         )
     if 0 < progress.generation < generation:
-        return Progress(progress.topic, generation, floors=progress.floors)
+        return Progress(progress.topic, generation, floors=progress.floors, cluster=progress.cluster)
     if known is not None and topic_id is not None and known != topic_id:
         raise Terminal(
             "topic was made anew, and its offsets count from the beginning again",
@@ -47,6 +58,36 @@ def resumed(progress: Progress, generation: int, topic_id: str | None) -> Progre
             fix=f"Set the topic's generation to {generation + 1} in the deployment file, then start again.",
         )
     return replace(progress, generation=generation)
+
+
+def of_cluster(progress: Progress, cluster: str, topic_id: str | None, declared: IndexTopic) -> Progress:
+    """`progress` of a topic in `cluster` (`<name>/<type>`), before it is `resumed`.
+
+    Raises `Terminal` where the index is filled from another cluster's topic of the same name, as two that fill one
+    index would take it from each other all the time; and where the cluster of a topic without keys has another name
+    than before, as every record would become a second document.
+    """
+    known = progress.topic_ids.get(progress.topic)
+    here = replace(progress, cluster=cluster)
+    if progress.cluster in ("", cluster) or known is None or progress.generation < declared.generation:
+        return here
+    if topic_id is not None and topic_id != known:
+        raise Terminal(
+            "index is filled from another cluster's topic of this name",
+            topic=progress.topic,
+            cluster=cluster,
+            indexed=progress.cluster,
+            fix="Give this cluster's topic an index of its own in section `indexes`; one search can ask both.",
+        )
+    if declared.key == "none":
+        raise Terminal(
+            "cluster was renamed, and its name is a part of the ids of records without keys",
+            topic=progress.topic,
+            cluster=cluster,
+            indexed=progress.cluster,
+            fix=f"Set `cluster` in the deployment files back to {progress.cluster} (name/type).",
+        )
+    return here
 
 
 def grown(progress: Progress, partitions: int, ends: Vector) -> Progress:

@@ -53,6 +53,11 @@ class Origin:
     topic: str
     generation: int
 
+    @property
+    def cluster(self) -> str:
+        """`<name>/<type>`."""
+        return f"{self.cluster_name}/{self.cluster_type}"
+
 
 class Metadata:
     """Writes the `metadata` object of documents of one origin as JSON."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from include.clock import Clock
 from include.errors import Terminal
-from include.index.advance import resumed
+from include.index.advance import of_cluster, resumed
 from include.index.batch import Settlement
 from include.index.definition import IndexDefinition
 from include.index.floors import Floors
@@ -74,7 +74,9 @@ class Opening:
         seen = known.settlement.progress[topic] if known else Progress(topic)
 
         def resume(progress: Progress) -> Progress:
-            now = resumed(progress, self.definition.topics[topic].generation, found.topic_id if found else None)
+            declared, topic_id = self.definition.topics[topic], found.topic_id if found else None
+            ours = of_cluster(progress, str(self.cluster), topic_id, declared)
+            now = resumed(ours, declared.generation, topic_id)
             same = seen.generation == now.generation
             return now if now.partitions or not same else replace(now, partitions=seen.partitions)
 

@@ -50,12 +50,13 @@ class Progress:
     `acked` is the next offset of each partition of the topic: every record below it is settled (written, stale or set
     aside). `searchable` is what `acked` was at the last refresh: searches see all below it. `resolved_acked` is the
     next offset of `<topic>.resolved`, `newest` what was last read there, as a full map. `generation` is the topic's
-    that these offsets belong to (0: not known yet). `complete` is the source position that the index is whole to,
-    `visible` the one that searches are whole to. `epochs` has for each partition the greatest epoch of its versions:
-    only within a partition an older lineage lies before a newer one. `floors` says for each table (`database.table`)
-    below which version none of its rows lives, `control_acked` the next offset of its source's control topic.
-    `partitions` tells how many partitions the topic has had. `counts` says for each partition what became of the
-    records below `acked`: read = indexed + deleted + stale + folded + filtered + dead.
+    that these offsets belong to (0: not known yet), `cluster` the topic's, as `<name>/<type>` (empty: not known).
+    `complete` is the source position that the index is whole to, `visible` the one that searches are whole to. `epochs`
+    has for each partition the greatest epoch of its versions: only within a partition an older lineage lies before a
+    newer one. `floors` says for each table (`database.table`) below which version none of its rows lives,
+    `control_acked` the next offset of its source's control topic. `partitions` tells how many partitions the topic has
+    had. `counts` says for each partition what became of the records below `acked`: read = indexed + deleted + stale +
+    folded + filtered + dead.
     """
 
     topic: str
@@ -72,6 +73,7 @@ class Progress:
     floors: Mapping[str, int] = field(default_factory=dict)
     control_acked: Vector = field(default_factory=dict)
     partitions: tuple[PartitionNumber, ...] = ()
+    cluster: str = ""
     counts: Mapping[int, Mapping[str, int]] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
@@ -94,6 +96,7 @@ class Progress:
                 {"number": each.number, "until": None if each.until is None else _texts(each.until)}
                 for each in self.partitions
             ],
+            "cluster": self.cluster,
             "counts": {str(p): dict(counts) for p, counts in sorted(self.counts.items())},
         }
 
@@ -120,6 +123,8 @@ class Progress:
                     PartitionNumber(p["number"], None if p["until"] is None else _vector(p["until"]))
                     for p in value["partitions"]
                 ),
+                # Older documents do not know it.
+                cluster=str(value.get("cluster", "")),
                 counts={int(p): dict(counts) for p, counts in value["counts"].items()},
             )
         except (KeyError, TypeError, ValueError, InvalidRecord) as error:

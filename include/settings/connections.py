@@ -15,6 +15,10 @@ class Cluster(Strict):
     name: str = Field(pattern=r"^[A-Za-z0-9-]+$")
     type: str
 
+    def __str__(self) -> str:
+        """`<name>/<type>`."""
+        return f"{self.name}/{self.type}"
+
 
 class Kafka(Strict):
     """Section `kafka`. `options` go to librdkafka as they are (security.protocol, …)."""

@@ -24,7 +24,7 @@ from typing import Any, Final
 from include.clock import Clock
 from include.errors import Fenced, LyrebirdError, Terminal, Transient
 from include.index.admin import IndexAdmin
-from include.index.advance import resumed, seen_by_searches
+from include.index.advance import of_cluster, resumed, seen_by_searches
 from include.index.batch import Settlement
 from include.index.definition import IndexDefinition
 from include.index.fed import change_fed, read_fed
@@ -252,9 +252,12 @@ def _resuming(
         raise Terminal("topic does not exist", topic=topic, fix=f"Start the application that writes {topic}.")
     serving = means.index.describe(plan.serving) if plan.serving else None
     known = read_progress(means.index, serving, topic) if serving else None
+    declared, cluster = definition.topics[topic], means.feed(Progress(topic)).origin.cluster
+    if known is not None:
+        of_cluster(known, cluster, found.topic_id, declared)
 
     def resume(progress: Progress) -> Progress:
-        progress = resumed(progress, definition.topics[topic].generation, found.topic_id)
+        progress = resumed(of_cluster(progress, cluster, found.topic_id, declared), declared.generation, found.topic_id)
         progress = replace(progress, topic_ids={**progress.topic_ids, topic: found.topic_id})
         if known is None or known.topic_ids.get(topic) != found.topic_id or progress.acked:
             return progress

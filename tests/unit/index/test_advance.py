@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from include.errors import Terminal
-from include.index.advance import grown, resolved_of, resumed, start_of
+from include.index.advance import grown, of_cluster, resolved_of, resumed, start_of
 from include.index.definition import IndexDefinition
 from include.index.growth import Growth
 from include.index.progress import PartitionNumber, Progress
@@ -23,6 +23,29 @@ def test_a_topic_that_was_made_anew_is_refused_until_its_generation_is_raised_an
     with pytest.raises(Terminal, match="lowered"):
         resumed(resumed(known, 2, "new"), 1, "new")
     assert resumed(Progress("t"), 3, "new").generation == 3
+
+
+def test_a_topic_of_the_same_name_in_another_cluster_needs_an_index_of_its_own() -> None:
+    topic = index().topics["t"]
+    known = of_cluster(Progress("t", 1, topic_ids={"t": "eastern"}, acked={0: 9}), "east/shop", "eastern", topic)
+    assert Progress.from_json(known.to_json()).cluster == "east/shop"
+    assert of_cluster(known, "east/shop", "anew", topic) == known
+    with pytest.raises(Terminal, match="another cluster's topic") as refused:
+        of_cluster(known, "west/shop", "western", topic)
+    assert refused.value.details["indexed"] == "east/shop"
+    # Nothing of it was read, or the topic was made anew in a cluster of another name and said to be another one.
+    assert of_cluster(Progress("t", 1, cluster="east/shop"), "west/shop", "western", topic).cluster == "west/shop"
+    again = index(topic_generation=2).topics["t"]
+    assert resumed(of_cluster(known, "west/shop", "western", again), 2, "western") == Progress(
+        "t", 2, cluster="west/shop"
+    )
+
+
+def test_a_cluster_may_be_renamed_unless_its_name_is_a_part_of_the_ids() -> None:
+    known = Progress("t", 1, topic_ids={"t": "id"}, acked={0: 9}, cluster="east/shop")
+    assert of_cluster(known, "north/shop", "id", index().topics["t"]).cluster == "north/shop"
+    with pytest.raises(Terminal, match="back to east/shop"):
+        of_cluster(known, "north/shop", "id", index(key="none").topics["t"])
 
 
 def test_growth_is_noted_with_the_ends_that_the_old_partitions_had() -> None:
