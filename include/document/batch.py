@@ -7,6 +7,7 @@ documents are written in chunks of 1,000 keys, all in the same snapshot and the 
 from __future__ import annotations
 
 import itertools
+import logging
 from collections.abc import Callable, Iterable
 from typing import Any, Final, Literal
 
@@ -32,6 +33,7 @@ from include.record.codec import Decoder
 
 __all__ = ["BatchRunner"]
 
+LOGGER: Final = logging.getLogger("lyrebird.document")
 Key = tuple[Any, ...]
 _CHUNK: Final = 1_000
 _PATIENCE_S: Final = 30.0
@@ -73,9 +75,10 @@ class BatchRunner:
 
         Who finds committed offsets goes on from them. Who starts empty, or with an input that is new to it, begins at
         the newest resolved record, for the new inputs, and asks itself for a rebuild of all keys: what was committed
-        before that record is in the database that the rebuild reads, what comes after it signals. None: there is no
-        such record yet; ask again later. May be called again after `Transient`. Raises `Terminal` when a declared
-        table or column is not there.
+        before that record is in the database that the rebuild reads, what comes after it signals. So does who stood
+        still for longer than the log keeps deletes, as no signal may tell of them any more, and who finds the
+        documents' topic made anew. None: there is no such record yet; ask again later. May be called again after
+        `Transient`. Raises `Terminal` when a declared table or column is not there.
         """
         self._encoders.prepare()
         self._publisher.ensure(self._definition.partitions)
@@ -86,7 +89,8 @@ class BatchRunner:
         state = self._publisher.resolved.state if self._publisher.resolved else {}
         met = set(start) | set(state.get("inputs", ())) if start else set()
         new = [topic for topic in self.inputs.all() if topic not in met and topic != self.inputs.requests]
-        if not new:
+        why = self._publisher.why_incomplete() if start else ""
+        if not new and not why:
             return start
         found = ResolvedTail(PortTail(self._reader, self.inputs.cut_at), self.inputs.cut_at).poll()
         if found is None:
@@ -95,8 +99,11 @@ class BatchRunner:
         for (topic, partition), offset in ends.items():
             if topic in new:
                 start.setdefault(topic, {})[partition] = offset
-        request_id = f"{FIRST_START}-{cut.version}"
-        self._own_request = Request(request_id, "rebuild", self._publisher.application, self._clock.now_us())
+        request_id, now_us = f"{FIRST_START}-{cut.version}", self._clock.now_us()
+        if why:
+            LOGGER.warning("all documents are written anew: %s", why)
+            request_id += f"-{now_us}"  # There may have been one at that version before.
+        self._own_request = Request(request_id, "rebuild", self._publisher.application, now_us)
         return start
 
     @property

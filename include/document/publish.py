@@ -22,13 +22,14 @@ from dataclasses import replace
 from typing import Any, Final
 
 from include.clock import Clock
+from include.document.held import all_of, ends_of, flat, newest_of
 from include.errors import Fenced, Transient
 from include.log import topics
 from include.log.dead_letter import DeadLetter
 from include.log.plan import BatchPlan, Cut, Partition
 from include.log.ports import Headers, LogReader, LogWriter, Record, TopicAdmin, TopicSpec
 from include.log.requests import Answer
-from include.log.resolved import Ends, Resolved, ResolvedView, ResolvedWriter
+from include.log.resolved import Ends, Resolved, ResolvedWriter
 from include.log.unended import open_ended
 from include.record import version as versions
 from include.record.gtid import MariadbGtidSet
@@ -36,8 +37,8 @@ from include.record.position import BinlogPosition, SourcePosition
 
 __all__ = ["Finish", "Publisher"]
 
-_WINDOW: Final = 256
 _EVERY_S: Final = 1.0
+_EVER_MS: Final = 2**53
 _NOWHERE: Final = SourcePosition("mariadb", MariadbGtidSet(), BinlogPosition("none.0", 0), 0)
 Finish = Callable[[str, Collection[Partition], bool], None]
 """Fences the writer of a transactional id; writes a transaction's end (a commit, or else an abort) to these places, and
@@ -80,10 +81,11 @@ class Publisher:
         self._changed: dict[Partition, int] = {}
         self._answered = 0
         self._unsaid = False
+        self._topic_id = ""
 
     def ensure(self, partitions: int) -> None:
         """Make the topics that this application writes or is asked through, where they are missing."""
-        self._admin.ensure(topics.document_spec(self.topic, partitions))
+        self._topic_id = self._admin.ensure(topics.document_spec(self.topic, partitions)).topic_id
         for name in (topics.resolved(self.topic), topics.requests(self.topic), topics.answers(self.topic)):
             self._admin.ensure(TopicSpec(name, 1, topics.policy(name)))
 
@@ -100,10 +102,10 @@ class Publisher:
             clock=self._clock,
         )
         self.committed = self._read_committed()
-        self.answers = _all(self._reader, topics.answers(self.topic))
-        view, deltas = _newest(self._reader, topics.resolved(self.topic))
+        self.answers = all_of(self._reader, topics.answers(self.topic))
+        view, deltas = newest_of(self._reader, topics.resolved(self.topic))
         self.resolved = view.newest
-        ends = _ends(self._reader, self.topic)
+        ends = ends_of(self._reader, self.topic)
         self._answered = max((record.next_offset for record in self.answers), default=0)
         self._resolver = ResolvedWriter(self._source, self.resolved, ends, deltas=deltas)
         self._written_s = float("-inf")
@@ -134,7 +136,7 @@ class Publisher:
         """
         if set(left) == {(topics.resolved(self.topic), 0)}:
             return False
-        view, _ = _newest(self._reader, topics.resolved(self.topic))
+        view, _ = newest_of(self._reader, topics.resolved(self.topic))
         last, ends = view.newest, view.ends() or {}
         if any(ends.get(at, 0) > offset for at, offset in left.items()):
             return True
@@ -150,7 +152,7 @@ class Publisher:
 
     def _seen_since(self, last: Resolved, ends: Ends) -> bool:
         """Whether a batch was committed that `last` does not speak for: offsets, answers or documents say so."""
-        if last.state.get("committed", _flat(self.committed)) != _flat(self.committed):
+        if last.state.get("committed", flat(self.committed)) != flat(self.committed):
             return True
         answers = topics.answers(self.topic)
         begins = {(name, p): at for name in (self.topic, answers) for p, at in self._reader.begin_offsets(name).items()}
@@ -158,8 +160,18 @@ class Publisher:
         return any(
             any(True for _ in self._reader.read(*at, max(begins[at], known.get(at, 0)), offset))
             for name in (self.topic, answers)
-            for at, offset in _ends(self._reader, name).items()
+            for at, offset in ends_of(self._reader, name).items()
         )
+
+    def why_incomplete(self) -> str:
+        """Why the committed offsets do not speak for all documents any more; '' when they do. After `open`."""
+        state = self.resolved.state if self.resolved is not None else {}
+        if state.get("topic_id", self._topic_id) != self._topic_id:
+            return "the documents' topic was made anew"
+        kept_ms = min(int(topics.policy(name).get("delete.retention.ms", _EVER_MS)) for name in self._inputs)
+        if self._clock.now_us() - state.get("at_us", self._clock.now_us()) > kept_ms * 1000:
+            return "nothing was assembled for longer than the log keeps deletes"
+        return ""
 
     def covers(self, plan: BatchPlan) -> bool:
         """Whether the batch was committed before; `Fenced` when what is committed lies inside it."""
@@ -218,7 +230,10 @@ class Publisher:
         # After every batch that was committed, as `open` tells by it what the next one became.
         if not self._unsaid and told and now_s - self._written_s < _EVERY_S:
             return False
-        self._say(cut.version, cut.position, uncovered, {"topic_ids": dict(topic_ids), "inputs": list(self._inputs)})
+        state = {"topic_ids": dict(topic_ids), "inputs": list(self._inputs)}
+        self._say(
+            cut.version, cut.position, uncovered, state | {"at_us": self._clock.now_us(), "topic_id": self._topic_id}
+        )
         self._written_s = now_s
         return True
 
@@ -233,7 +248,7 @@ class Publisher:
             position=position,
             now_us=self._clock.now_us(),
             uncovered=uncovered,
-            state={**state, "answers": self._answered, "committed": _flat(self.committed)},
+            state={**state, "answers": self._answered, "committed": flat(self.committed)},
         )
         self._open.begin()
         for key, value in records:
@@ -253,39 +268,3 @@ class Publisher:
         if self._writer is None:
             raise RuntimeError("open() comes first")
         return self._writer
-
-
-def _tail(reader: LogReader, topic: str) -> list[Record]:
-    """The last records of a resolved topic's one partition, back to a full map at least."""
-    begin, end = reader.begin_offsets(topic)[0], reader.end_offsets(topic)[0]
-    window = _WINDOW
-    while True:
-        start = max(begin, end - window)
-        records = list(reader.read(topic, 0, start, end))
-        full = [n for n, r in enumerate(records) if r.value is not None and Resolved.parse(r.value).full]
-        if full or start == begin:
-            return records[full[-1] :] if full else records
-        window *= 8
-
-
-def _newest(reader: LogReader, topic: str) -> tuple[ResolvedView, list[bytes]]:
-    """What a resolved topic says, and the keys of its deltas since the last full map."""
-    view, deltas = ResolvedView(), list[bytes]()
-    for record in _tail(reader, topic):
-        view.on_record(record.value)
-        if record.value is not None and record.key is not None and not Resolved.parse(record.value).full:
-            deltas.append(record.key)
-    return view, deltas
-
-
-def _ends(reader: LogReader, topic: str) -> dict[Partition, int]:
-    return {(topic, p): offset for p, offset in reader.end_offsets(topic).items()}
-
-
-def _flat(offsets: Mapping[Partition, int]) -> dict[str, int]:
-    return {f"{topic}/{partition}": offset for (topic, partition), offset in offsets.items()}
-
-
-def _all(reader: LogReader, topic: str) -> list[Record]:
-    begins, ends = reader.begin_offsets(topic), reader.end_offsets(topic)
-    return [record for p, end in sorted(ends.items()) for record in reader.read(topic, p, begins[p], end)]

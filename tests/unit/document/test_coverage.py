@@ -217,3 +217,46 @@ def test_what_a_batch_sets_aside_counts_once_however_often_it_is_tried() -> None
     assert failures == []
     assert len(letters(world)) == 3
     assert process.runner._aside.limit.dead == 3
+
+
+def test_who_stood_still_for_longer_than_deletes_are_kept_writes_all_anew_and_says_so_until_then(world: World) -> None:
+    for order_id in (1, 2, 3):
+        world.order(order_id)
+    Process(world).settle(4)
+    # Deleted meanwhile; the log has forgotten both envelope and tombstone.
+    del world.tables.tables["orders"][0]
+    world.clock.advance(8 * 86_400)
+    for _ in range(2):
+        # The first of these dies before it has written anything.
+        process = Process(world)
+        assert process.start()
+    process.settle(1)
+    assert uncovered(world) == ("shop.orders",)
+    process.settle(4)
+    assert world.documents() == {1: None, **world.expected()}
+    assert uncovered(world) == ()
+    before = len(world.records())
+    Process(world).settle(4)
+    assert len(world.records()) == before
+
+
+def test_who_stood_still_for_a_shorter_time_goes_on_from_the_log(world: World) -> None:
+    world.order(1)
+    Process(world).settle(4)
+    world.clock.advance(6 * 86_400)
+    Process(world).settle(4)
+    assert len(world.versions(1)) == 1
+
+
+def test_a_documents_topic_that_was_made_anew_is_filled_again(world: World) -> None:
+    for order_id in (1, 2, 3):
+        world.order(order_id)
+    Process(world).settle(4)
+    world.log.admin().delete(TOPIC)
+    assert world.documents() == {}
+    process = Process(world)
+    process.settle(1)
+    assert uncovered(world) == ("shop.orders",)
+    process.settle(4)
+    assert world.documents() == world.expected()
+    assert uncovered(world) == ()
