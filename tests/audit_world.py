@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import contextlib
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
 import orjson
 
+from include.audit.bounds import Bounds, Window
 from include.audit.cut import Cut
 from include.audit.definition import SearchAuditSpec
 from include.audit.expected import Expected, Following
 from include.audit.memory import MemoryDocuments, MemoryStates, MemoryView
-from include.audit.range_count import IndexView, Window
+from include.audit.range_count import IndexView
 from include.audit.repair import Writing
 from include.audit.report import SearchReport
 from include.audit.scrub import StoredDocuments
@@ -21,6 +23,7 @@ from include.audit.search import Mode, audit_and_repair, audit_search
 from include.audit.state_view import IndexState, StateView
 from include.clock import Clock, ManualClock
 from include.errors import InvalidRecord
+from include.index.advance import resumed
 from include.index.body import body_json
 from include.index.definition import IndexDefinition
 from include.index.identity import identify
@@ -60,6 +63,7 @@ class AuditWorld:
         self.topic = DocumentTopic(TOPIC, self.admin, self.log.writer("w"), self.registry, partitions)
         self.info = self.index.create(self.name, creation(alias, DEFINITION, MAPPING))
         self.between: Callable[[], None] = lambda: None
+        self.mapping = MAPPING
         self.swallowed: set[str] = set()
         self._metadata = Metadata(Origin("c", "t", TOPIC, 1))
         self._resolved = 0
@@ -67,10 +71,13 @@ class AuditWorld:
 
     # The indexer's part
 
-    def catch_up(self, *, note: bool = True) -> None:
-        """Index all that is new, as the application does; without `note` it dies before its progress document."""
+    def catch_up(self, *, note: bool = True, generation: int = 0, acked: Window | None = None) -> None:
+        """Index all that is new, as the application does; without `note` it dies before its progress document.
+
+        A `generation` is taken up as the topic's, from the beginning if it was raised; `acked` is said to be settled.
+        """
         keeper = ProgressKeeper(self.index, self.info, TOPIC, "me", ManualClock())
-        progress = keeper.claim()
+        progress = keeper.claim(lambda found: resumed(found, generation, None) if generation else found)
         ends = self.reader.end_offsets(TOPIC)
         records = [r for p, end in ends.items() for r in self.reader.read(TOPIC, p, progress.acked.get(p, 0), end)]
         self.write([line for line in map(self.line, records) if line])
@@ -79,7 +86,7 @@ class AuditWorld:
         if note:
             self._resolved += 1
             ids = {TOPIC: described.topic_id}
-            keeper.save(replace(progress, topic_ids=ids, acked=ends, complete=position(self._resolved)))
+            keeper.save(replace(progress, topic_ids=ids, acked=acked or ends, complete=position(self._resolved)))
 
     def line(self, record: Record) -> bytes:
         """Action and document of a record; nothing for one that is set aside."""
@@ -123,15 +130,15 @@ class AuditWorld:
 
     # The audit's sides
 
-    def states(self, name: str, spec: SearchAuditSpec, window: Window) -> StateView:
+    def states(self, name: str, spec: SearchAuditSpec, bounds: Bounds) -> StateView:
         assert isinstance(self.index, MemoryIndex)
-        found = MemoryStates(self.index, name, spec.topic, window)
+        found = MemoryStates(self.index, name, spec.topic, bounds)
         self.between()
         return found
 
-    def ranges(self, name: str, spec: SearchAuditSpec, window: Window, lows: Window) -> IndexView:
+    def ranges(self, name: str, spec: SearchAuditSpec, bounds: Bounds) -> IndexView:
         assert isinstance(self.index, MemoryIndex)
-        found = MemoryView(self.index, name, spec.topic, window, lows)
+        found = MemoryView(self.index, name, spec.topic, bounds)
         self.between()
         return found
 
@@ -152,6 +159,18 @@ class AuditWorld:
 
     def expected(self, spec: SearchAuditSpec, at: Cut) -> Expected:
         return self._following.upto(at.window, self.reading(at.progress))
+
+    def declared(self, spec: SearchAuditSpec) -> dict[str, Any]:
+        return self.mapping
+
+    def undeclared(self, name: str, spec: SearchAuditSpec) -> dict[str, int]:
+        assert isinstance(self.index, MemoryIndex)
+        said = [
+            found.source["metadata"].get("topic", "")
+            for found in self.index.visible(name).values()
+            if not found.deleted
+        ]
+        return dict(Counter(topic for topic in said if topic not in spec.index.topics))
 
     def reading(self, progress: Progress) -> States:
         return States(feed_of(Cluster(name="c", type="t"), self.spec.index, self.spec.topic, progress), self.registry)

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from include.audit.range_count import Window
+from include.audit.bounds import Bounds, Window
 from include.clock import Clock
 from include.errors import SettingsError, Terminal
 from include.index.fed import serving
@@ -27,11 +27,16 @@ _LOOK_S: Final = 0.2
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """The serving index, the offsets of the topic below which both sides are compared, and what was said then."""
+    """The serving index, the bounds within which both sides are compared, and what was said then."""
 
     info: IndexInfo
-    window: Window
+    bounds: Bounds
     progress: Progress
+
+    @property
+    def window(self) -> Window:
+        """Partition -> offset below which both sides are compared."""
+        return self.bounds.window
 
     def behind(self, ends: Mapping[int, int]) -> int:
         """Offsets of the topic above the cut."""
@@ -48,13 +53,25 @@ def cut(
     reader: LogReader,
     clock: Clock,
     wait_s: float = 0.0,
+    generation: int = 1,
+    keyed: bool = True,
 ) -> Cut:
     """Where `topic` and the index behind `alias` can be compared; `alias` may be a generation's own name.
 
-    With `wait_s` it first waits, at most so long, until the index has acknowledged what is in the topic now.
+    Args:
+        alias: of the index.
+        topic: what fills it.
+        application: what writes it.
+        index: the server.
+        admin: of the log.
+        reader: of the log.
+        clock: for waiting.
+        wait_s: first wait, at most so long, until the index has acknowledged what is in the topic now.
+        generation: of the topic, as declared.
+        keyed: whether its records have keys.
 
     Raises:
-        Terminal: it cannot be said: no index, nothing indexed yet, or the topic was made anew.
+        Terminal: it cannot be said: no index, nothing indexed yet, or the topic was made anew or has lost records.
         Transient: a server did not answer.
     """
     info = _index(index, alias)
@@ -84,9 +101,28 @@ def cut(
             fix="Raise `generation` of the topic in the deployment file, then run `lyrebird index rebuild`. Where the "
             "index is another cluster's, declare one of your own.",
         )
+    if progress.generation not in (0, generation):
+        raise Terminal(
+            "the index does not follow the declared generation of the topic yet",
+            topic=topic,
+            generation=generation,
+            indexed=progress.generation,
+            fix=f"Start the application {application} again.",
+        )
+    # Asked for after the progress document: so no record that it speaks of is missing by haste.
+    held = reader.end_offsets(topic)
+    lost = {p: acked - held.get(p, 0) for p, acked in progress.acked.items() if acked > held.get(p, 0)}
+    if lost:
+        raise Terminal(
+            "the log ends before the records that the index was filled from: it has lost them",
+            topic=topic,
+            lost={f"partition {p}": count for p, count in sorted(lost.items())},
+            fix=f"Set the topic's generation to {generation + 1} in the deployment file and start {application} again.",
+        )
     # Also when the application has just asked for one: what was spoilt by hand since is to be seen.
     index.refresh(info.name)
-    return Cut(info, {p: progress.acked.get(p, 0) for p in range(found.partitions)}, progress)
+    window = {p: progress.acked.get(p, 0) for p in range(found.partitions)}
+    return Cut(info, Bounds(window, generation, keyed=keyed), progress)
 
 
 def _index(index: SearchIndex, name: str) -> IndexInfo:

@@ -90,6 +90,10 @@ def _proven(found: Peeled, cells: Cells, bits: int, expected: Expected, view: St
             break
         refused |= chance
         found = peel(cells, bits, refused)
+    else:
+        # The last peeling was not looked at any more: what came out before it is no answer.
+        out.more, out.less = [], []
+        return Peeled(rest=cells)
     return found
 
 

@@ -5,11 +5,13 @@ An answer counts only when it is whole: no shard failed, none was skipped for ti
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+from include.audit.bounds import NO_LOWS, Bounds, Window
 from include.audit.key_range import KeyRange
-from include.audit.range_count import NO_LOWS, Seen, Window
+from include.audit.range_count import Seen
 from include.errors import Terminal, Transient
 from include.index.elasticsearch import ElasticsearchIndex, call, connect
 from include.settings.connections import Elasticsearch as Settings
@@ -17,9 +19,10 @@ from include.settings.connections import Elasticsearch as Settings
 if TYPE_CHECKING:
     import elasticsearch
 
-__all__ = ["DOC_ID", "ElasticsearchView", "Moment", "Requests", "below", "counting_client", "whole"]
+__all__ = ["DOC_ID", "ElasticsearchView", "Moment", "Requests", "above", "counting_client", "unproven", "whole"]
 
-_KEEP_ALIVE: Final = "5m"
+# The topic's side is read between two searches, for as long as it takes; a crash leaves the moment open so long.
+_KEEP_ALIVE: Final = "1h"
 _BODIES: Final = 500
 _SEARCH_S: Final = 120.0
 DOC_ID: Final = "metadata.doc_id"
@@ -112,7 +115,11 @@ class Moment(Requests):
         """Let go of the point in time, as it holds disk; may be called twice."""
         if self._pit is not None:
             pit, self._pit = self._pit, None
-            call(lambda: self.client.close_point_in_time(id=pit))
+            import elasticsearch
+
+            # One that has expired is let go already.
+            with contextlib.suppress(elasticsearch.NotFoundError):
+                self.ask(lambda: self.client.close_point_in_time(id=pit))
 
 
 class ElasticsearchView:
@@ -123,17 +130,18 @@ class ElasticsearchView:
         index: ElasticsearchIndex,
         name: str,
         topic: str,
-        window: Window,
-        lows: Window = NO_LOWS,
+        bounds: Bounds,
         to_id: Callable[[str], str] = str,
     ) -> None:
         self._to_id = to_id
-        self._filter = [
-            {"term": {"metadata.topic": topic}},
-            {"term": {"metadata.deleted": False}},
-            below(window, lows),
-        ]
+        self._living = [{"term": {"metadata.topic": topic}}, {"term": {"metadata.deleted": False}}]
+        self.narrow(bounds)
         self._moment = Moment(index, name)
+
+    def narrow(self, bounds: Bounds) -> None:
+        """See `range_count.IndexView`."""
+        self._filter = [*self._living, _counted(bounds)]
+        self._above = above(bounds)
 
     @property
     def requests(self) -> int:
@@ -144,6 +152,12 @@ class ElasticsearchView:
     def received(self) -> int:
         """See `range_count.IndexView`."""
         return self._moment.received
+
+    def ahead(self) -> int:
+        """See `range_count.IndexView`."""
+        query = {"bool": {"filter": [*self._living, self._above]}}
+        (found,) = self._moment.search([{"size": 0, "track_total_hits": True, "query": query}])
+        return int(found["hits"]["total"]["value"])
 
     def counts(self, ranges: Sequence[KeyRange]) -> list[int]:
         """See `range_count.IndexView`."""
@@ -160,7 +174,8 @@ class ElasticsearchView:
         out = {}
         for doc in self._moment.documents([{"_id": self._to_id(i)} for i in doc_ids], ["metadata"]):
             said = doc["_source"]["metadata"]
-            out[said["doc_id"]] = Seen(said["partition"], said["offset"], doc["_version"], bool(said.get("deleted")))
+            known = said["partition"], said["offset"], said["version"], bool(said.get("deleted"))
+            out[said["doc_id"]] = Seen(*known, said.get("generation", 0))
         return out
 
     def close(self) -> None:
@@ -173,20 +188,51 @@ class ElasticsearchView:
             yield answer["hits"]
 
 
-def below(window: Window, lows: Window = NO_LOWS) -> dict[str, Any]:
-    """The query for documents of offsets in the window."""
-    parts: list[dict[str, Any]] = [
-        {
-            "bool": {
-                "filter": [
-                    {"term": {"metadata.partition": p}},
-                    {"range": {"metadata.offset": {"lt": offset} | ({"gte": lows[p]} if lows.get(p) else {})}},
-                ]
-            }
-        }
-        for p, offset in window.items()
-    ]
-    return {"bool": {"should": parts, "minimum_should_match": 1}} if parts else {"match_none": {}}
+def above(bounds: Bounds) -> dict[str, Any]:
+    """The query for documents from above the bounds that are not unproven."""
+    return _not(_older(bounds), _in_window(bounds.window), unproven(bounds))
+
+
+def unproven(bounds: Bounds) -> dict[str, Any] | None:
+    """The query for documents that nobody can judge; None when there are none."""
+    older = _older(bounds)
+    gone = [_offsets(p, lt=start) for p, start in bounds.starts.items()]
+    parts = [{"bool": {"filter": [each], "must_not": [older] if older else []}} for each in gone]
+    if older is not None and not bounds.older_proven:
+        parts.append(older)
+    return _any(parts) if parts else None
+
+
+def _counted(bounds: Bounds) -> dict[str, Any]:
+    older, within = _older(bounds), _in_window(bounds.window, bounds.lows)
+    # Documents of a former generation lie at offsets that mean nothing now.
+    wanted = within if older is None else {"bool": {"filter": [within], "must_not": [older]}}
+    if older is not None and not any(bounds.lows.values()):
+        wanted = _any([wanted, older])
+    left_out = unproven(bounds)
+    return wanted if left_out is None else {"bool": {"filter": [wanted], "must_not": [left_out]}}
+
+
+def _older(bounds: Bounds) -> dict[str, Any] | None:
+    return {"range": {"metadata.generation": {"gt": 0, "lt": bounds.generation}}} if bounds.generation > 1 else None
+
+
+def _in_window(window: Window, lows: Window = NO_LOWS) -> dict[str, Any]:
+    parts = [_offsets(p, lt=offset, **({"gte": lows[p]} if lows.get(p) else {})) for p, offset in window.items()]
+    return _any(parts) if parts else {"match_none": {}}
+
+
+def _offsets(partition: int, **bounds: int) -> dict[str, Any]:
+    filters = [{"term": {"metadata.partition": partition}}, {"range": {"metadata.offset": bounds}}]
+    return {"bool": {"filter": filters}}
+
+
+def _any(parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    return {"bool": {"should": list(parts), "minimum_should_match": 1}}
+
+
+def _not(*parts: Mapping[str, Any] | None) -> dict[str, Any]:
+    return {"bool": {"must_not": [part for part in parts if part is not None]}}
 
 
 def _within(one: KeyRange) -> list[dict[str, Any]]:

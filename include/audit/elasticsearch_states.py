@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Final
 
-from include.audit.elasticsearch import DOC_ID, Moment, below
+from include.audit.bounds import Bounds
+from include.audit.elasticsearch import DOC_ID, Moment, above, unproven
 from include.audit.peel import Histogram
-from include.audit.range_count import Window
-from include.audit.state_view import IndexState
-from include.errors import Terminal, Transient
+from include.audit.state_view import MOST_ABOVE, IndexState, far_ahead
+from include.errors import Terminal
 from include.index.digest import BUCKET_BITS, VIEWS, of_limbs
 from include.index.elasticsearch import ElasticsearchIndex
 
@@ -20,7 +20,6 @@ __all__ = ["ElasticsearchStates"]
 
 _EXACT: Final = 1 << 21
 _PAGE: Final = 10_000
-_MOST_ABOVE: Final = 200_000
 _TERMS: Final = 5_000
 _RANGES: Final = 500
 _LIMB: Final = (1 << 32) - 1
@@ -33,7 +32,8 @@ _PARTS: Final = ",".join(
         *(f"responses.hits.hits.{name}" for name in _HIT),
     ]
 )
-_FIELDS: Final = [f"metadata.{n}" for n in ("doc_id", "version", "partition", "offset", "deleted", "d0", "d1")]
+_NAMES: Final = ("doc_id", "version", "partition", "offset", "deleted", "generation", "d0", "d1")
+_FIELDS: Final = [f"metadata.{n}" for n in _NAMES]
 
 
 class ElasticsearchStates:
@@ -43,20 +43,40 @@ class ElasticsearchStates:
         index: the server.
         name: a concrete index.
         topic: whose documents count.
-        window: the cut.
+        bounds: which of them are judged.
         to_id: `_id` of a document of that topic, from its `doc_id`.
     """
 
     def __init__(
-        self, index: ElasticsearchIndex, name: str, topic: str, window: Window, to_id: Callable[[str], str] = str
+        self, index: ElasticsearchIndex, name: str, topic: str, bounds: Bounds, to_id: Callable[[str], str] = str
     ) -> None:
         self._index = index
         self._name = name
         self._to_id = to_id
         self._topic: dict[str, Any] = {"term": {"metadata.topic": topic}}
-        self._living = [self._topic, {"term": {"metadata.deleted": False}}]
-        self._above = _page({"bool": {"filter": [self._topic], "must_not": [below(window)]}})
+        self._all_living = [self._topic, {"term": {"metadata.deleted": False}}]
+        self.narrow(bounds)
+        self.stateless: list[IndexState] = []
         self._moment = Moment(index, name)
+
+    def narrow(self, bounds: Bounds) -> None:
+        """See `StateView`."""
+        self._unproven = unproven(bounds)
+        out = [] if self._unproven is None else [{"bool": {"must_not": [self._unproven]}}]
+        self._living = [*self._all_living, *out]
+        self._above = _page({"bool": {"filter": [self._topic, above(bounds)]}})
+        limbs = [{"exists": {"field": f"metadata.{name}"}} for name in ("d0", "d1")]
+        without = {"bool": {"must_not": [{"bool": {"filter": limbs}}]}}
+        self._without_state = _page({"bool": {"filter": [*self._living, without]}})
+
+    def unproven(self) -> int:
+        """See `StateView`."""
+        if self._unproven is None:
+            return 0
+        filters = [*self._all_living, self._unproven]
+        body = {"size": 0, "track_total_hits": True, "query": {"bool": {"filter": filters}}}
+        (found,) = self._moment.search([body])
+        return int(found["hits"]["total"]["value"])
 
     @property
     def requests(self) -> int:
@@ -89,8 +109,9 @@ class ElasticsearchStates:
             }
             for view in range(len(VIEWS))
         ]
-        *found, above = self._moment.search([*bodies, self._above], _PARTS)
-        return tuple(_histogram(answer, bits) for answer in found), self._rest(self._above, above, _MOST_ABOVE)
+        *found, above, without = self._moment.search([*bodies, self._above, self._without_state], _PARTS)
+        self.stateless = self._rest(self._without_state, without, None)
+        return tuple(_histogram(answer, bits) for answer in found), self._rest(self._above, above, MOST_ABOVE)
 
     def holders(self, states: Collection[int]) -> list[IndexState]:
         """See `StateView`."""
@@ -99,7 +120,7 @@ class ElasticsearchStates:
         out: list[IndexState] = []
         for start in range(0, len(limbs), _TERMS):
             terms = {"terms": {"metadata.d0": limbs[start : start + _TERMS]}}
-            out += self._list({"bool": {"filter": [*self._living, terms]}})
+            out += self._list({"bool": {"filter": [*self._all_living, terms]}})
         return [found for found in out if found.state in wanted]
 
     def in_buckets(self, bits: int, places: Sequence[int]) -> list[IndexState]:
@@ -160,13 +181,7 @@ class ElasticsearchStates:
             if len(hits) < _PAGE:
                 return out
             if most is not None and len(out) >= most:
-                raise Transient(
-                    "the index is far ahead of its progress document",
-                    system="elasticsearch",
-                    index=self._name,
-                    documents=len(out),
-                    fix="Run the audit again when the application has caught up.",
-                )
+                raise far_ahead(self._name, len(out))
             (page,) = (moment or self._moment).search([{**body, "search_after": hits[-1]["sort"]}], _PARTS)
 
 
@@ -212,4 +227,5 @@ def _state(metadata: Mapping[str, Any], hit: Mapping[str, Any]) -> IndexState:
         hit.get("_routing"),
         hit.get("_version", 0),
         (hit["_seq_no"], hit["_primary_term"]) if "_primary_term" in hit else None,
+        metadata.get("generation", 0),
     )

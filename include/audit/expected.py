@@ -10,10 +10,10 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final, Literal, Protocol
 
+from include.audit.bounds import NO_LOWS, Bounds, Window
 from include.audit.peel import Histogram, add_up
-from include.audit.range_count import NO_LOWS, Window
 from include.audit.sorted_keys import ListedKeys, SortedKeys
-from include.errors import InvalidRecord
+from include.errors import InvalidRecord, Terminal
 from include.index.digest import BUCKET_BITS, bucket, state_hash
 from include.index.states import Feed, States
 from include.log.ports import LogReader, Record
@@ -59,9 +59,15 @@ class Expected(Protocol):
 
     unreadable: int
 
+    def narrow(self, bounds: Bounds) -> None:
+        """Leave out from now on whose newest record is unproven, but for `of`."""
+
     @property
     def living(self) -> int:
         """How many documents should be there."""
+
+    def deleted(self) -> Iterator[str]:
+        """Ids of documents whose newest record is a tombstone."""
 
     def histograms(self, bits: int) -> tuple[Histogram, ...]:
         """States of the living, 2^`bits` buckets in each view."""
@@ -90,6 +96,7 @@ class FoldedExpected:
         self._rows: dict[str, int] = {}
         self._versions, self._offsets, self._states = array("q"), array("q"), array("Q")
         self._partitions, self._kinds = array("i"), bytearray()
+        self._starts: Window = NO_LOWS
 
     def add(self, found: RecordState) -> None:
         """Take a record in, in any order: the greatest version stays, of equal ones the later."""
@@ -104,14 +111,27 @@ class FoldedExpected:
             self._versions[row], self._offsets[row], self._states[row] = found.version, found.offset, found.state
             self._partitions[row], self._kinds[row] = found.partition, _KINDS.index(found.kind)
 
+    def narrow(self, bounds: Bounds) -> None:
+        """See `Expected`."""
+        self._starts = bounds.starts
+
     @property
     def living(self) -> int:
         """How many documents should be there."""
-        return self._kinds.count(_KINDS.index("living"))
+        if not self._starts:
+            return self._kinds.count(_KINDS.index("living"))
+        return sum(1 for _ in self._of_kind("living"))
+
+    def deleted(self) -> Iterator[str]:
+        """See `Expected`."""
+        rows = frozenset(self._of_kind("deleted"))
+        return (doc_id for doc_id, row in self._rows.items() if row in rows)
 
     def histograms(self, bits: int) -> tuple[Histogram, ...]:
         """See `Expected`."""
-        return add_up((s for s, kind in zip(self._states, self._kinds, strict=True) if not kind), bits)
+        if not self._starts:
+            return add_up((s for s, kind in zip(self._states, self._kinds, strict=True) if not kind), bits)
+        return add_up((self._states[row] for row in self._of_kind("living")), bits)
 
     def find(self, states: Collection[int]) -> list[RecordState]:
         """See `Expected`."""
@@ -129,17 +149,27 @@ class FoldedExpected:
 
     def spoilt(self) -> list[RecordState]:
         """See `Expected`."""
-        kind = _KINDS.index("spoilt")
-        return [self._state(i, row) for i, row in self._rows.items() if self._kinds[row] == kind]
+        rows = frozenset(self._of_kind("spoilt"))
+        return [self._state(i, row) for i, row in self._rows.items() if row in rows] if rows else []
 
     def keys(self, lows: Window = NO_LOWS) -> SortedKeys:
         """See `Expected`."""
         deleted = _KINDS.index("deleted")
         rows = ((i, row) for i, row in self._rows.items() if self._kinds[row] != deleted)
-        return ListedKeys(sorted(i for i, row in rows if self._offsets[row] >= lows.get(self._partitions[row], 0)))
+        held = ((i, row) for i, row in rows if self._from(row, self._starts))
+        return ListedKeys(sorted(i for i, row in held if self._from(row, lows)))
 
     def _where(self, wanted: Callable[[int], bool]) -> list[RecordState]:
-        return [self._state(i, row) for i, row in self._rows.items() if not self._kinds[row] and wanted(row)]
+        found = ((i, row) for i, row in self._rows.items() if not self._kinds[row] and wanted(row))
+        return [self._state(i, row) for i, row in found if self._from(row, self._starts)]
+
+    def _of_kind(self, kind: Kind) -> Iterator[int]:
+        """Rows of a kind that the log still holds."""
+        wanted = _KINDS.index(kind)
+        return (n for n, each in enumerate(self._kinds) if each == wanted and self._from(n, self._starts))
+
+    def _from(self, row: int, lows: Window) -> bool:
+        return not lows or self._offsets[row] >= lows.get(self._partitions[row], 0)
 
     def _state(self, doc_id: str, row: int) -> RecordState:
         kind = _KINDS[self._kinds[row]]
@@ -207,7 +237,20 @@ class Following:
 
 
 def records_below(reader: LogReader, topic: str, window: Window, start: Window = NO_LOWS) -> Iterator[Record]:
-    """All records of `topic` below the cut, from `start` on where it names a partition."""
+    """All records of `topic` below the cut, from `start` on where it names a partition.
+
+    What retention removes meanwhile is passed over.
+    """
     for partition, begin in reader.begin_offsets(topic).items():
-        first = max(begin, start.get(partition, 0))
-        yield from reader.read(topic, partition, first, max(first, window.get(partition, 0)))
+        at = max(begin, start.get(partition, 0))
+        while at < window.get(partition, 0):
+            try:
+                for record in reader.read(topic, partition, at, window[partition]):
+                    at = record.next_offset
+                    yield record
+                break
+            except Terminal:
+                begin = reader.begin_offsets(topic).get(partition, 0)
+                if begin <= at:
+                    raise
+                at = begin

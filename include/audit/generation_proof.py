@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from include.audit.bounds import Bounds, Window
 from include.audit.definition import SearchAuditSpec
 from include.audit.elasticsearch import counting_client
 from include.audit.elasticsearch_states import ElasticsearchStates
 from include.audit.generations import ALL, Equality, equality
 from include.audit.platform import server_sides
-from include.audit.range_count import Window
 from include.audit.report import SearchReport
 from include.audit.search import audit_search
 from include.index.deployed import DeployedIndex
@@ -71,7 +71,7 @@ def prove(on: DeployedIndex, info: IndexInfo, serving: IndexInfo | None) -> Proo
 def _equality(
     on: DeployedIndex, index: ElasticsearchIndex, topic: str, info: IndexInfo, serving: IndexInfo
 ) -> Equality:
-    everything = dict.fromkeys(on.ends(topic), ALL)
+    everything = Bounds(dict.fromkeys(on.ends(topic), ALL))
     to_id = functools.partial(index_id, topic) if len(on.definition.topics) > 1 else str
     for each in (info, serving):
         index.refresh(each.name)

@@ -15,8 +15,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
+from include.audit.bounds import Window
 from include.audit.peel import Cells, Histogram, Peeled, differences, peel
-from include.audit.range_count import Window
 from include.audit.state_view import IndexState, StateView
 
 __all__ = ["ALL", "Equality", "Settled", "equality"]
@@ -150,6 +150,9 @@ def _proven(cells: Cells, bits: int, mine: StateView, theirs: StateView) -> tupl
             break
         refused |= chance
         found = peel(cells, bits, refused)
+    else:
+        # The last peeling was not looked at any more: what came out before it is no answer.
+        return Peeled(rest=cells), {each.doc_id for each in holders}
     return found, {each.doc_id for each in holders}
 
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
+from include.audit.beside import Beside
 from include.audit.chain_finding import counted
 from include.audit.expectations.report import results_of
 from include.audit.history import Kept, Kind
@@ -53,6 +54,9 @@ def _search(run_id: str, name: str, report: Mapping[str, Any]) -> HistoryRow:
     counts = ", ".join(f"{len(keys):,} {fault}" for fault, keys in found.items() if keys)
     if buckets := report.get("unresolved_buckets"):
         counts = f"incomplete, {counted(buckets, 'bucket')} differ further; {counts or 'no key so far'}"
+    beside = Beside(**report.get("beside", {}))
+    if beside.findings:
+        counts = f"{counts or 'documents clean'}, {counted(beside.findings, 'finding')} beside"
     findings = int(report.get("findings", 0))
     clean = not findings
     requests = report.get("requests")
@@ -72,7 +76,8 @@ def _search(run_id: str, name: str, report: Mapping[str, Any]) -> HistoryRow:
             f"{fault}: {', '.join(keys[:_NAMED])}{f' and {len(keys) - _NAMED:,} more' if len(keys) > _NAMED else ''}"
             for fault, keys in found.items()
             if keys
-        ),
+        )
+        + tuple(beside.told()),
     )
 
 

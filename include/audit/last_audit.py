@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from include.audit.range_count import Window
+from include.audit.bounds import Window
 from include.index.port import IndexInfo, Note, SearchIndex
 from include.index.progress import NOTES, ensure_notes
 
@@ -19,7 +19,7 @@ __all__ = ["LastAudit", "LastAuditNote"]
 
 @dataclass(frozen=True)
 class LastAudit:
-    """`window` is the cut of the last clean audit.
+    """`window` is the cut of the last clean audit, in offsets of the topic's `generation`.
 
     `marks` are sequence numbers by shard: every body up to them was read, or will be in shares from `next_share` on.
     """
@@ -27,6 +27,11 @@ class LastAudit:
     window: Window = field(default_factory=dict)
     marks: Mapping[int, int] = field(default_factory=dict)
     next_share: int = 0
+    generation: int = 0
+
+    def window_of(self, generation: int) -> Window:
+        """The cut, if it is in offsets of that generation of the topic."""
+        return self.window if self.generation == generation else {}
 
     def to_json(self) -> dict[str, Any]:
         """Plain values."""
@@ -34,6 +39,7 @@ class LastAudit:
             "window": {str(partition): offset for partition, offset in sorted(self.window.items())},
             "marks": {str(shard): mark for shard, mark in sorted(self.marks.items())},
             "next_share": self.next_share,
+            "topic_generation": self.generation,
         }
 
 
@@ -47,7 +53,10 @@ class LastAuditNote:
         self._note: Note | None = index.note(NOTES, self._id)
         said = self._note.source if self._note else {}
         self.last = LastAudit(
-            _numbers(said.get("window", {})), _numbers(said.get("marks", {})), int(said.get("next_share", 0))
+            _numbers(said.get("window", {})),
+            _numbers(said.get("marks", {})),
+            int(said.get("next_share", 0)),
+            int(said.get("topic_generation", 0)),
         )
 
     def keep(self, **changes: Any) -> None:

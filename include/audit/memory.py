@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 
+from include.audit.bounds import Bounds
 from include.audit.key_range import KeyRange
 from include.audit.peel import Histogram, add_up
-from include.audit.range_count import NO_LOWS, Seen, Window
+from include.audit.range_count import Seen
 from include.audit.scrub import Marks, StoredDocument
 from include.audit.state_view import IndexState
 from include.index.digest import BUCKET_BITS, bucket, of_limbs
@@ -19,14 +20,24 @@ __all__ = ["MemoryDocuments", "MemoryStates", "MemoryView"]
 class MemoryView:
     """See `range_count.IndexView`."""
 
-    def __init__(self, index: MemoryIndex, name: str, topic: str, window: Window, lows: Window = NO_LOWS) -> None:
+    def __init__(self, index: MemoryIndex, name: str, topic: str, bounds: Bounds) -> None:
         self.requests = 0
         self.received = 0
         self._index = index
         self._name = name
         self._topic = topic
-        states = _states(index, name, topic)
-        self._ids = sorted(each.doc_id for each in states if not each.deleted and _within(each, window, lows))
+        self._living = [each for each in _states(index, name, topic) if not each.deleted]
+        self.narrow(bounds)
+
+    def narrow(self, bounds: Bounds) -> None:
+        """See `range_count.IndexView`."""
+        self._ids = sorted(each.doc_id for each in self._living if bounds.counted(each))
+        self._ahead = sum(bounds.above(each) for each in self._living)
+
+    def ahead(self) -> int:
+        """See `range_count.IndexView`."""
+        self.requests += 1
+        return self._ahead
 
     def counts(self, ranges: Sequence[KeyRange]) -> list[int]:
         """See `range_count.IndexView`."""
@@ -43,7 +54,8 @@ class MemoryView:
         self.requests += 1
         found = self._index.get_many(self._name, doc_ids)
         return {
-            i: Seen(s.partition, s.offset, s.version, s.deleted) for i, s in ((i, _state(f)) for i, f in found.items())
+            i: Seen(s.partition, s.offset, s.version, s.deleted, s.generation)
+            for i, s in ((i, _state(f)) for i, f in found.items())
         }
 
     def close(self) -> None:
@@ -53,15 +65,32 @@ class MemoryView:
 class MemoryStates:
     """See `state_view.StateView`."""
 
-    def __init__(self, index: MemoryIndex, name: str, topic: str, window: Window) -> None:
+    def __init__(self, index: MemoryIndex, name: str, topic: str, bounds: Bounds) -> None:
         self.requests = 0
         self.received = 0
         self._index = index
         self._name = name
         self._topic = topic
-        states = _states(index, name, topic)
-        self._living = [each for each in states if not each.deleted]
-        self._above = sorted((each for each in states if not _within(each, window)), key=lambda each: each.doc_id)
+        self._states = _states(index, name, topic)
+        self.narrow(bounds)
+
+    def narrow(self, bounds: Bounds) -> None:
+        """See `StateView`."""
+        living = [each for each in self._states if not each.deleted]
+        self._living = [each for each in living if not bounds.unproven(each)]
+        self._unproven = len(living) - len(self._living)
+        above = (each for each in self._states if bounds.above(each) and not bounds.unproven(each))
+        self._above = sorted(above, key=lambda each: each.doc_id)
+
+    def unproven(self) -> int:
+        """See `StateView`."""
+        self.requests += 1
+        return self._unproven
+
+    @property
+    def stateless(self) -> list[IndexState]:
+        """See `StateView`."""
+        return [each for each in self._living if each.state is None]
 
     def histograms(self, bits: int) -> tuple[tuple[Histogram, ...], list[IndexState]]:
         """See `StateView`."""
@@ -71,7 +100,7 @@ class MemoryStates:
     def holders(self, states: Collection[int]) -> list[IndexState]:
         """See `StateView`."""
         self.requests += 1
-        return [each for each in self._living if each.state in states]
+        return [each for each in self._states if not each.deleted and each.state in states]
 
     def in_buckets(self, bits: int, places: Sequence[int]) -> list[IndexState]:
         """See `StateView`."""
@@ -149,8 +178,5 @@ def _state(found: Found) -> IndexState:
     d0, d1 = said.get("d0"), said.get("d1")
     state = None if d0 is None or d1 is None else of_limbs(d0, d1)
     known = said["doc_id"], said["version"], said["partition"], said["offset"]
-    return IndexState(*known, found.deleted, state, found.routing, found.version)
-
-
-def _within(state: IndexState, window: Window, lows: Window = NO_LOWS) -> bool:
-    return lows.get(state.partition, 0) <= state.offset < window.get(state.partition, 0)
+    generation = said.get("generation", 0)
+    return IndexState(*known, found.deleted, state, found.routing, found.version, generation=generation)

@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 
+from include.audit.bounds import Bounds
 from include.audit.cut import Cut
 from include.audit.definition import SearchAuditSpec
 from include.audit.elasticsearch import ElasticsearchView, counting_client
 from include.audit.elasticsearch_documents import ElasticsearchDocuments
 from include.audit.elasticsearch_forget import forget_versions
 from include.audit.elasticsearch_states import ElasticsearchStates
+from include.audit.elasticsearch_topics import undeclared_topics
 from include.audit.expected import Expected, Following
-from include.audit.range_count import IndexView, Window
+from include.audit.range_count import IndexView
 from include.audit.repair import Writing
 from include.audit.scrub import StoredDocuments
 from include.audit.state_view import StateView
 from include.clock import Clock, SystemClock
+from include.index.definition import mapping_of
 from include.index.elasticsearch import ElasticsearchIndex
 from include.index.port import SearchIndex
 from include.index.states import Feed, States, feed_of
@@ -45,16 +49,17 @@ class ServerSides:
         self.clock: Clock = SystemClock()
         self._registry = ConfluentRegistry(registry.url)
         self._cluster = deployment.one("cluster", Cluster)
+        self._deployment = deployment
         self._folding = folding
         self._followings: dict[str, Following] = {}
 
-    def states(self, name: str, spec: SearchAuditSpec, window: Window) -> StateView:
+    def states(self, name: str, spec: SearchAuditSpec, bounds: Bounds) -> StateView:
         """See `search.Sides`."""
-        return ElasticsearchStates(self._elastic, name, spec.topic, window, spec.index_id)
+        return ElasticsearchStates(self._elastic, name, spec.topic, bounds, spec.index_id)
 
-    def ranges(self, name: str, spec: SearchAuditSpec, window: Window, lows: Window) -> IndexView:
+    def ranges(self, name: str, spec: SearchAuditSpec, bounds: Bounds) -> IndexView:
         """See `search.Sides`."""
-        return ElasticsearchView(self._elastic, name, spec.topic, window, lows, spec.index_id)
+        return ElasticsearchView(self._elastic, name, spec.topic, bounds, spec.index_id)
 
     def documents(self, name: str, spec: SearchAuditSpec) -> StoredDocuments:
         """See `search.Sides`."""
@@ -73,6 +78,14 @@ class ServerSides:
         states = States(self.feed(spec, at), self._registry)
         following = self._followings.setdefault(spec.name, Following(self.reader))
         return following.upto(at.window, states)
+
+    def declared(self, spec: SearchAuditSpec) -> Mapping[str, Any]:
+        """See `search.Sides`."""
+        return mapping_of(self._deployment, spec.index)
+
+    def undeclared(self, name: str, spec: SearchAuditSpec) -> Mapping[str, int]:
+        """See `search.Sides`."""
+        return undeclared_topics(self._elastic, name, spec.index.topics)
 
     def feed(self, spec: SearchAuditSpec, at: Cut) -> Feed:
         """How records became documents, as the index's progress document knows."""

@@ -2,35 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from types import MappingProxyType
-from typing import Final, Protocol
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
 
+from include.audit.bounds import Bounds
 from include.audit.key_range import KeyRange
 
-__all__ = ["NO_LOWS", "IndexView", "Seen", "Window"]
-
-Window = Mapping[int, int]
-"""Partition -> offset: documents from below these offsets count. A partition that is not named counts nothing."""
-NO_LOWS: Final[Window] = MappingProxyType({})
-"""Low watermarks: from the beginning of each partition."""
+__all__ = ["IndexView", "Seen"]
 
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """A document at this moment: where it came from, and whether it is a tombstone."""
+    """A document at this moment: where it came from, and whether it is a tombstone.
+
+    `version` is the one in its metadata, `generation` the topic's.
+    """
 
     partition: int
     offset: int
     version: int
     deleted: bool
+    generation: int = field(default=0, compare=False)
 
 
 class IndexView(Protocol):
     """One moment of an index: all counts and lists are of the same documents; `now` alone is of this moment.
 
-    Only living documents from within the window count. Raises `Transient` for an answer that is not whole (a shard
+    Only living documents from within the bounds count. Raises `Transient` for an answer that is not whole (a shard
     that failed, a search that ran out of time): no audit may rest on it.
     """
 
@@ -42,6 +41,12 @@ class IndexView(Protocol):
     def received(self) -> int:
         """Bytes of the answers, as they came over the wire."""
 
+    def narrow(self, bounds: Bounds) -> None:
+        """Count by these bounds from now on; no request."""
+
+    def ahead(self) -> int:
+        """How many living documents were written from above the bounds; one request."""
+
     def counts(self, ranges: Sequence[KeyRange]) -> list[int]:
         """How many documents are in each range. One round trip for 500 of them."""
 
@@ -49,7 +54,7 @@ class IndexView(Protocol):
         """Ids in each range, sorted; at most `most` of each (10,000 at the utmost)."""
 
     def now(self, doc_ids: Sequence[str]) -> dict[str, Seen]:
-        """Those that exist at this moment, without the window, tombstones too."""
+        """Those that exist at this moment, without the bounds, tombstones too."""
 
     def close(self) -> None:
         """Let go of the moment; may be called twice."""

@@ -21,9 +21,9 @@ from typing import Any, Final
 
 import orjson
 
+from include.audit.bounds import Bounds
 from include.audit.definition import SearchAuditSpec
 from include.audit.expected import Expected, RecordState
-from include.audit.range_count import Window
 from include.audit.state_view import IndexState
 from include.clock import Clock
 from include.errors import InvalidRecord, Transient
@@ -82,7 +82,7 @@ def repair(
     keys: Iterable[str],
     expected: Expected,
     copies: dict[str, list[IndexState]],
-    window: Window,
+    bounds: Bounds,
     writing: Writing,
 ) -> Repaired:
     """Mend the documents `keys` of the concrete index `name`. May be run again.
@@ -93,7 +93,7 @@ def repair(
         keys: ids with a finding.
         expected: the topic's side of that audit.
         copies: what the index holds of each key now, under whatever routing.
-        window: the audit's cut: what was written from above it is newer and stays.
+        bounds: the audit's: what was written from above them is newer and stays.
         writing: servers.
 
     Raises:
@@ -109,10 +109,10 @@ def repair(
     for doc_id in keys:
         there, record = copies.get(doc_id, []), want.get(doc_id)
         if record is None or record.kind == "deleted":
-            living = (copy for copy in there if not copy.deleted and not _newer(copy, window))
+            living = (copy for copy in there if not copy.deleted and not bounds.above(copy))
             lines += [(doc_id, _tombstone(metadata, writing.states, copy, record)) for copy in living]
             continue
-        if any(_newer(copy, window) for copy in there):
+        if any(bounds.above(copy) for copy in there):
             out.overtaken += 1
             continue
         try:
@@ -185,10 +185,6 @@ def _from_record(
     routing = None if routed is None else routing_of(body, routed)
     name = writing.states.feed.index_id(record.doc_id)
     return Line(0, line_bytes(name, record.version, entity, body, said, routing=routing, same=True)), routing
-
-
-def _newer(copy: IndexState, window: Window) -> bool:
-    return copy.offset >= window.get(copy.partition, 0)
 
 
 def _tombstone(metadata: Metadata, states: States, copy: IndexState, record: RecordState | None) -> Line:

@@ -6,7 +6,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from include.audit.beside import Beside
 from include.audit.bisect import Level
+from include.audit.chain_finding import counted
 
 __all__ = ["SearchReport", "together"]
 
@@ -23,7 +25,8 @@ class SearchReport:
     aside. A digest's `unresolved_buckets` say that it is incomplete: so many buckets of `bits` differ further.
     `scrub` tells what was read whole to find `altered` bodies, its requests and bytes apart from the digest's.
     `repaired` tells what the audit before this one found, and what was done about it. `one_by_one` is how many counts
-    a bisect would have asked for one at a time.
+    a bisect would have asked for one at a time. The log holds no record from below `starts` any more, so `unproven`
+    documents are not judged.
     """
 
     audit: str
@@ -54,6 +57,9 @@ class SearchReport:
     unresolved_buckets: int = 0
     scrub: Mapping[str, Any] | None = None
     repaired: Mapping[str, Any] | None = None
+    beside: Beside = field(default_factory=Beside)
+    starts: Mapping[int, int] = field(default_factory=dict)
+    unproven: int = 0
 
     @property
     def by_kind(self) -> dict[str, tuple[str, ...]]:
@@ -67,8 +73,8 @@ class SearchReport:
 
     @property
     def findings(self) -> int:
-        """Keys with a finding, and buckets that differ further."""
-        return len(self.keys) + self.unresolved_buckets
+        """Keys with a finding, buckets that differ further, and what was found beside."""
+        return len(self.keys) + self.unresolved_buckets + self.beside.findings
 
     @property
     def clean(self) -> bool:
@@ -80,11 +86,17 @@ class SearchReport:
         """What to run now; empty when clean."""
         if self.clean:
             return ""
+        alias = self.index.rpartition("-v")[0]
         if self.unresolved_buckets:
-            return f"lyrebird index rebuild {self.index.rpartition('-v')[0]}"
-        if self.repaired:
-            return f"lyrebird index replay-dead {self.index.rpartition('-v')[0]}"
-        return f"lyrebird audit search {self.audit} --repair"
+            return f"lyrebird index rebuild {alias}"
+        if self.keys:
+            return (
+                f"lyrebird index replay-dead {alias}"
+                if self.repaired
+                else f"lyrebird audit search {self.audit} --repair"
+            )
+        # No key tells what to write anew: only a new generation has neither.
+        return f"lyrebird index check {alias}" if self.beside.drift else f"lyrebird index rebuild {alias}"
 
     def to_json(self) -> dict[str, Any]:
         """Plain values, with all keys."""
@@ -92,6 +104,8 @@ class SearchReport:
             **asdict(self),
             "window": _offsets(self.window),
             "lows": _offsets(self.lows),
+            "starts": _offsets(self.starts),
+            "beside": self.beside.to_json(),
             "clean": self.clean,
             "findings": self.findings,
             "next_command": self.next_command,
@@ -102,22 +116,16 @@ class SearchReport:
         counts = ", ".join(f"{len(keys)} {kind}" for kind, keys in self.by_kind.items() if keys)
         if self.unresolved_buckets:
             counts = f"incomplete: {self.unresolved_buckets} buckets differ further; {counts or 'no key'} so far"
+        if self.beside.findings:
+            counts = f"{counts or 'documents clean'}, {counted(self.beside.findings, 'finding')} beside"
         out = [
             f"audit {self.audit} ({self.mode}): {counts or 'clean'}",
             f"  {self.topic} expects {self.expected:,} documents, {self.index} holds {self.indexed:,}",
             f"  judged below offsets {_named(self.window)}"
             + (f", from {_named(self.lows)} on" if any(self.lows.values()) else ""),
         ]
-        if self.position:
-            out.append(f"  the index is complete to {self.position['gtids']} ({self.position['file']})")
-        if self.in_flight:
-            out.append(f"  {self.in_flight:,} documents changed meanwhile and are not judged")
-        if self.behind:
-            out.append(f"  {self.behind:,} offsets above these are not judged yet")
-        if self.uncovered:
-            out.append(f"  not covered: {', '.join(self.uncovered)}")
-        if self.unreadable:
-            out.append(f"  {self.unreadable} records without a readable key were set aside and are not judged")
+        out += self._limits()
+        out += [f"beside: {line}" for line in self.beside.told()]
         for kind, keys in self.by_kind.items():
             out += [f"{kind}: {key}" for key in keys[:shown]]
             if len(keys) > shown:
@@ -128,6 +136,25 @@ class SearchReport:
             out += self._mended()
         if self.next_command:
             out.append(f"next: {self.next_command}")
+        return out
+
+    def _limits(self) -> list[str]:
+        """What the verdict does not speak of, and up to where it holds."""
+        out: list[str] = []
+        if self.position:
+            out.append(f"  the index is complete to {self.position['gtids']} ({self.position['file']})")
+        if self.starts:
+            out.append(f"  the log begins at offsets {_named(self.starts)}")
+        if self.unproven:
+            out.append(f"  {self.unproven:,} documents are of records that the log has let go, and are not judged")
+        if self.in_flight:
+            out.append(f"  {self.in_flight:,} documents changed meanwhile and are not judged")
+        if self.behind:
+            out.append(f"  {self.behind:,} offsets above these are not judged yet")
+        if self.uncovered:
+            out.append(f"  not covered: {', '.join(self.uncovered)}")
+        if self.unreadable:
+            out.append(f"  {self.unreadable} records without a readable key were set aside and are not judged")
         return out
 
     def _scrubbed(self) -> list[str]:

@@ -11,22 +11,25 @@ So writes may go on meanwhile without a false alarm, and what lies above the cut
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Final, Literal, Protocol, TypedDict, Unpack
+from typing import Any, Final, Literal, Protocol, TypedDict, Unpack
 
+from include.audit.beside import answers_for_index, look_beside
 from include.audit.bisect import bisect
+from include.audit.bounds import NO_LOWS, Bounds, Window
 from include.audit.cut import Cut, cut
 from include.audit.definition import SearchAuditSpec
 from include.audit.digest import digest
 from include.audit.expected import Expected
 from include.audit.last_audit import LastAuditNote
-from include.audit.range_count import NO_LOWS, IndexView, Seen, Window
+from include.audit.range_count import IndexView, Seen
 from include.audit.repair import Writing, repair
 from include.audit.report import SearchReport
 from include.audit.scrub import Scrubber, ScrubMode, StoredDocuments
-from include.audit.state_view import StateView
-from include.audit.verdict import judge
+from include.audit.state_view import MOST_ABOVE, IndexState, StateView, far_ahead
+from include.audit.verdict import judge, judge_counted
 from include.clock import Clock, iso
 from include.index.port import SearchIndex
 from include.log.ports import LogReader, TopicAdmin
@@ -40,6 +43,7 @@ Since = Literal["begin", "last"]
 """begin: from the topic's beginning. last: from the cut of the last clean audit of this index."""
 _BULK_S: Final = 10.0
 _REFRESH: Final = 1
+_AT_ONCE: Final = 10_000
 
 
 class Sides(Protocol):
@@ -50,10 +54,10 @@ class Sides(Protocol):
     reader: LogReader
     clock: Clock
 
-    def states(self, name: str, spec: SearchAuditSpec, window: Window) -> StateView:
+    def states(self, name: str, spec: SearchAuditSpec, bounds: Bounds) -> StateView:
         """A moment of a concrete index, for a digest."""
 
-    def ranges(self, name: str, spec: SearchAuditSpec, window: Window, lows: Window) -> IndexView:
+    def ranges(self, name: str, spec: SearchAuditSpec, bounds: Bounds) -> IndexView:
         """A moment of a concrete index, for counts."""
 
     def documents(self, name: str, spec: SearchAuditSpec) -> StoredDocuments:
@@ -64,6 +68,12 @@ class Sides(Protocol):
 
     def expected(self, spec: SearchAuditSpec, at: Cut) -> Expected:
         """What the topic says below the cut."""
+
+    def declared(self, spec: SearchAuditSpec) -> Mapping[str, Any]:
+        """The mapping that the deployment declares for the index."""
+
+    def undeclared(self, name: str, spec: SearchAuditSpec) -> Mapping[str, int]:
+        """Living documents of a concrete index by topic, without those of topics that it declares."""
 
 
 class How(TypedDict, total=False):
@@ -99,12 +109,12 @@ def audit_and_repair(spec: SearchAuditSpec, sides: Sides, **how: Unpack[How]) ->
     if not keys:
         return found.report
     name = found.at.info.name
-    moment = sides.states(name, spec, found.at.window)
+    moment = sides.states(name, spec, found.at.bounds)
     try:
         copies = moment.now(keys, everywhere=True)
     finally:
         moment.close()
-    mended = repair(name, spec, keys, found.expected, copies, found.at.window, sides.writing(name, spec, found.at))
+    mended = repair(name, spec, keys, found.expected, copies, found.at.bounds, sides.writing(name, spec, found.at))
     again = audit_search(spec, sides, **how)
     first = {kind: list(found) for kind, found in found.report.by_kind.items()}
     return replace(again, repaired={"found": first, **mended.to_json()})
@@ -146,28 +156,39 @@ def examine(
         reader=sides.reader,
         clock=sides.clock,
         wait_s=wait_s if wait_s is not None else _BULK_S if mode == "bisect" else 0.0,
+        generation=spec.index.topics[spec.topic].generation,
+        keyed=spec.index.topics[spec.topic].key != "none",
     )
     found = _by_digest(spec, sides, at, scrub) if mode == "digest" else _by_counts(spec, sides, at, since)
-    return replace(found, report=replace(found.report, behind=at.behind(sides.reader.end_offsets(spec.topic))))
+    undeclared = sides.undeclared(at.info.name, spec) if answers_for_index(spec) else {}
+    beside = look_beside(spec, at, sides.declared(spec), undeclared)
+    behind = at.behind(sides.reader.end_offsets(spec.topic))
+    return replace(found, report=replace(found.report, behind=behind, beside=beside))
 
 
 def _by_digest(spec: SearchAuditSpec, sides: Sides, at: Cut, scrub: ScrubMode) -> Examined:
-    moment = sides.states(at.info.name, spec, at.window)
+    moment = sides.states(at.info.name, spec, at.bounds)
     try:
-        expected = sides.expected(spec, at)
+        expected, at = _held(spec, sides, at, moment)
         found = digest(expected, moment)
-        spoilt = [record.doc_id for record in expected.spoilt() if record.doc_id not in found.above]
-        suspects = {*(r.doc_id for r in found.more), *(d.doc_id for d in found.less), *spoilt}
+        # What cannot be read is in no sum of the topic's, what has no digest in none of the index's.
+        unsummed = {*(r.doc_id for r in expected.spoilt()), *(d.doc_id for d in moment.stateless)} - found.above
+        suspects = {*(r.doc_id for r in found.more), *(d.doc_id for d in found.less), *unsummed}
         everywhere = spec.index.topics[spec.topic].routing is not None or any(d.routing for d in found.less)
-        now = moment.now(suspects, everywhere=everywhere) if suspects else {}
+        now = dict(moment.now(suspects, everywhere=everywhere)) if suspects else {}
+        if at.bounds.starts:
+            # Sums leave out documents from below the log's start: of those only a tombstone in the log can be judged.
+            now |= _undeleted(expected, moment, everywhere=everywhere)
+        unproven = moment.unproven()
     finally:
         moment.close()
-    verdict = judge(suspects, expected.of(suspects), now, at.window)
+    suspects |= now.keys()
+    verdict = judge(suspects, expected.of(suspects), now, at.bounds)
     note = LastAuditNote(sides.index, at.info, spec.topic)
     scrubber = Scrubber(note.last, sides.documents(at.info.name, spec))
     scrubbed = scrubber.run(scrub) if scrub != "none" else None
     if not verdict.findings and not found.left and not (scrubbed and scrubbed.altered):
-        note.keep(window=at.window, **(scrubber.done() if scrubbed else {}))
+        note.keep(window=at.window, generation=at.bounds.generation, **(scrubber.done() if scrubbed else {}))
     altered = {*verdict.altered, *(scrubbed.altered if scrubbed else ())} - {*verdict.extra, *verdict.stale}
     report = replace(
         _report(spec, sides, at, expected, "digest"),
@@ -178,6 +199,7 @@ def _by_digest(spec: SearchAuditSpec, sides: Sides, at: Cut, scrub: ScrubMode) -
         stale=verdict.stale,
         altered=tuple(sorted(altered)),
         in_flight=verdict.in_flight + len(found.above),
+        unproven=unproven,
         requests=moment.requests + _REFRESH,
         received_bytes=moment.received,
         listed=found.listed,
@@ -191,29 +213,33 @@ def _by_digest(spec: SearchAuditSpec, sides: Sides, at: Cut, scrub: ScrubMode) -
 
 def _by_counts(spec: SearchAuditSpec, sides: Sides, at: Cut, since: Since | Window) -> Examined:
     note = LastAuditNote(sides.index, at.info, spec.topic)
-    lows = since if isinstance(since, Mapping) else note.last.window if since == "last" else NO_LOWS
-    moment = sides.ranges(at.info.name, spec, at.window, lows)
+    last = note.last.window_of(at.bounds.generation) if since == "last" else NO_LOWS
+    lows = since if isinstance(since, Mapping) else last
+    at = replace(at, bounds=replace(at.bounds, lows=dict(lows)))
+    moment = sides.ranges(at.info.name, spec, at.bounds)
     try:
-        expected = sides.expected(spec, at)
+        if (ahead := moment.ahead()) > MOST_ABOVE:
+            raise far_ahead(at.info.name, ahead)
+        expected, at = _held(spec, sides, at, moment)
         keys = expected.keys(lows)
         walk = bisect(keys, moment)
         asked = [*walk.missing, *walk.extra]
-        now = _now(spec, sides, at, moment, asked) if asked else {}
+        now, more = _now(spec, sides, at, moment, asked) if asked else ({}, 0)
     finally:
         moment.close()
-    missing = tuple(key for key in walk.missing if _lacks(now.get(key), at.window))
-    extra = tuple(key for key in walk.extra if _holds(now.get(key), at.window))
-    if not missing and not extra:
-        note.keep(window=at.window)
+    verdict = judge_counted(walk.missing, walk.extra, expected.of(walk.missing), now, at.bounds)
+    if not verdict.findings:
+        note.keep(window=at.window, generation=at.bounds.generation)
     report = replace(
         _report(spec, sides, at, expected, "bisect"),
         lows=dict(lows),
         expected=len(keys),
         indexed=walk.indexed,
-        missing=missing,
-        extra=extra,
-        in_flight=len(asked) - len(missing) - len(extra),
-        requests=moment.requests + _REFRESH,
+        missing=verdict.missing,
+        extra=verdict.extra,
+        stale=verdict.stale,
+        in_flight=verdict.in_flight,
+        requests=moment.requests + more + _REFRESH,
         received_bytes=moment.received,
         listed=walk.listed,
         levels=tuple(walk.levels),
@@ -234,27 +260,46 @@ def _report(spec: SearchAuditSpec, sides: Sides, at: Cut, expected: Expected, mo
         position=position.to_json() if position else None,
         uncovered=at.progress.uncovered,
         unreadable=expected.unreadable,
+        starts=at.bounds.starts,
     )
 
 
-def _now(spec: SearchAuditSpec, sides: Sides, at: Cut, moment: IndexView, asked: list[str]) -> Mapping[str, Seen]:
-    """Documents at this moment; a routed one is found by a search, as its id alone does not say where it lies."""
+def _held(spec: SearchAuditSpec, sides: Sides, at: Cut, moment: StateView | IndexView) -> tuple[Expected, Cut]:
+    """The topic's side, with all three narrowed to what the log still holds now that it was read.
+
+    Retention goes on meanwhile: a record that it removed in between is of no account on either side.
+    """
+    expected = sides.expected(spec, at)
+    bounds = at.bounds.held_from(sides.reader.begin_offsets(spec.topic))
+    expected.narrow(bounds)
+    moment.narrow(bounds)
+    return expected, replace(at, bounds=bounds)
+
+
+def _undeleted(expected: Expected, moment: StateView, *, everywhere: bool) -> dict[str, list[IndexState]]:
+    """Documents that live although the newest record of their key is a tombstone."""
+    found: dict[str, list[IndexState]] = {}
+    deleted = expected.deleted()
+    while ids := list(itertools.islice(deleted, _AT_ONCE)):
+        now = moment.now(ids, everywhere=everywhere)
+        found |= {i: copies for i, copies in now.items() if any(not copy.deleted for copy in copies)}
+    return found
+
+
+def _now(
+    spec: SearchAuditSpec, sides: Sides, at: Cut, moment: IndexView, asked: list[str]
+) -> tuple[Mapping[str, Seen], int]:
+    """Documents at this moment, and further requests for them.
+
+    A routed document is found by a search, as its id alone does not say where it lies.
+    """
     if spec.index.topics[spec.topic].routing is None:
-        return moment.now(asked)
-    view = sides.states(at.info.name, spec, at.window)
+        return moment.now(asked), 0
+    view = sides.states(at.info.name, spec, at.bounds)
     try:
         found = view.now(asked, everywhere=True)
     finally:
         view.close()
     newest = {doc_id: max(copies, key=lambda each: each.version) for doc_id, copies in found.items() if copies}
-    return {i: Seen(each.partition, each.offset, each.version, each.deleted) for i, each in newest.items()}
-
-
-def _lacks(seen: Seen | None, window: Window) -> bool:
-    """Whether an expected document is really not there: absent, or deleted by a record from below the cut."""
-    return seen is None or (seen.deleted and seen.offset < window.get(seen.partition, 0))
-
-
-def _holds(seen: Seen | None, window: Window) -> bool:
-    """Whether an unexpected document is really there, as written from below the cut."""
-    return seen is not None and not seen.deleted and seen.offset < window.get(seen.partition, 0)
+    seen = {i: Seen(s.partition, s.offset, s.version, s.deleted, s.generation) for i, s in newest.items()}
+    return seen, view.requests

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Final, Protocol
 
+from include.audit.bounds import Bounds
 from include.audit.peel import Histogram
+from include.errors import Transient
 
-__all__ = ["IndexState", "StateView"]
+__all__ = ["MOST_ABOVE", "IndexState", "StateView", "far_ahead"]
+
+MOST_ABOVE: Final = 200_000
+"""With more documents from above the cut than this there is no cut to speak of."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,7 +21,8 @@ class IndexState:
     """A document as the index holds it. `state` is its stored digest, None for a tombstone or where it lacks one.
 
     `version` is the one in its metadata; `stored_version` the server's own, which an `_update` raises.
-    `written` is the sequence number and the primary term of its last write, where asked for.
+    `written` is the sequence number and the primary term of its last write, where asked for. `generation` is the
+    topic's.
     """
 
     doc_id: str
@@ -28,6 +34,18 @@ class IndexState:
     routing: str | None = None
     stored_version: int = 0
     written: tuple[int, int] | None = field(default=None, compare=False)
+    generation: int = field(default=0, compare=False)
+
+
+def far_ahead(index: str, documents: int) -> Transient:
+    """More than `MOST_ABOVE` documents are from above the cut."""
+    return Transient(
+        "the index is far ahead of its progress document",
+        system="elasticsearch",
+        index=index,
+        documents=documents,
+        fix="Run the audit again when the application has caught up.",
+    )
 
 
 class StateView(Protocol):
@@ -44,18 +62,28 @@ class StateView(Protocol):
     def received(self) -> int:
         """Bytes of the answers, as they came over the wire."""
 
-    def histograms(self, bits: int) -> tuple[tuple[Histogram, ...], list[IndexState]]:
-        """The living documents' states by bucket in all views; and what was written from beyond the window.
+    def narrow(self, bounds: Bounds) -> None:
+        """Go by these bounds from now on; no request."""
 
-        The latter are documents, tombstones too, of offsets that the window does not hold. One round trip, unless
-        they are more than 10,000.
+    def unproven(self) -> int:
+        """How many living documents the bounds leave to nobody's judgement; one request unless it is sure."""
+
+    def histograms(self, bits: int) -> tuple[tuple[Histogram, ...], list[IndexState]]:
+        """The living documents' states by bucket in all views; and what was written from above the bounds.
+
+        The latter are documents, tombstones too. What is unproven is in neither. One round trip, unless the latter are
+        more than 10,000.
         """
+
+    @property
+    def stateless(self) -> Sequence[IndexState]:
+        """Living documents without a digest, as of the last `histograms`, which tell nothing of them."""
 
     def holders(self, states: Collection[int]) -> list[IndexState]:
         """All living documents with one of these states."""
 
     def in_buckets(self, bits: int, places: Sequence[int]) -> list[IndexState]:
-        """All living documents in these buckets of the first view."""
+        """All living documents in these buckets of the first view, but for the unproven."""
 
     def now(self, doc_ids: Collection[str], *, everywhere: bool) -> dict[str, list[IndexState]]:
         """Each document at this moment, tombstones too.

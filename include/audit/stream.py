@@ -15,12 +15,12 @@ from typing import Any, Final, Unpack
 from pyspark import StorageLevel, TaskContext
 from pyspark.sql import DataFrame, SparkSession, functions
 
+from include.audit.bounds import NO_LOWS, Bounds, Window
 from include.audit.cut import Cut
 from include.audit.definition import SearchAuditSpec
 from include.audit.expected import RecordState, reading_of
 from include.audit.peel import Histogram
 from include.audit.platform import server_sides
-from include.audit.range_count import NO_LOWS, Window
 from include.audit.report import SearchReport
 from include.audit.search import How, audit_and_repair, audit_search
 from include.audit.sorted_keys import SortedKeys
@@ -34,7 +34,16 @@ from include.log.stream import read_batch, session
 from include.settings.connections import Kafka, Registry
 from include.settings.deployment import Deployment
 
-__all__ = ["NEWEST_SCHEMA", "SparkExpected", "SparkKeys", "StatesPlan", "audit_by_spark", "expected_by_spark", "states"]
+__all__ = [
+    "NEWEST_SCHEMA",
+    "SparkExpected",
+    "SparkKeys",
+    "StatesPlan",
+    "audit_by_spark",
+    "audits_in",
+    "expected_by_spark",
+    "states",
+]
 
 _BUCKETS: Final = tuple(f"s{view}" for view in range(len(VIEWS)))
 _STATE: Final = "doc_id string, version long, partition int, offset long, kind string, d0 long, d1 long, " + ", ".join(
@@ -56,11 +65,35 @@ def audit_by_spark(
     """The search audits of `specs`, one after the other, in one session; raises what `audit_search` raises."""
     spark = session("audit_search")
     try:
-        with server_sides(deployment, functools.partial(expected_by_spark, spark, deployment)) as sides:
-            audit = audit_and_repair if repair else audit_search
-            return [audit(spec, sides, **how) for spec in specs]
+        return audits_in(spark, deployment, specs, repair=repair, **how)
     finally:
         spark.stop()
+
+
+def audits_in(
+    spark: SparkSession,
+    deployment: Deployment,
+    specs: Sequence[SearchAuditSpec],
+    *,
+    repair: bool = False,
+    **how: Unpack[How],
+) -> list[SearchReport]:
+    """`audit_by_spark` in a session that stays; what it keeps on disk is freed after each audit."""
+    kept: list[SparkExpected] = []
+
+    def folding(spec: SearchAuditSpec, feed: Feed, at: Cut) -> SparkExpected:
+        kept.append(expected_by_spark(spark, deployment, spec, feed, at))
+        return kept[-1]
+
+    audit, reports = audit_and_repair if repair else audit_search, []
+    with server_sides(deployment, folding) as sides:
+        for spec in specs:
+            try:
+                reports.append(audit(spec, sides, **how))
+            finally:
+                while kept:
+                    kept.pop().forget()
+    return reports
 
 
 @dataclass(frozen=True)
@@ -135,8 +168,10 @@ class SparkExpected:
 
     def __init__(self, spark: SparkSession, newest: DataFrame) -> None:
         self._spark = spark
+        self._ranked: list[SparkKeys] = []
         self._all = newest.persist(StorageLevel.DISK_ONLY)
         self._known = self._all.where("doc_id is not null")
+        self._held = self._known
         self._living = self._known.where("kind = 'living'")
         counts = {
             row["kind"]: (row["keys"], row["records"])
@@ -144,8 +179,24 @@ class SparkExpected:
             .agg(functions.count("*").alias("keys"), functions.sum("records").alias("records"))
             .collect()
         }
-        self.living: int = counts.get("living", (0, 0))[0]
+        self._living_count: int = counts.get("living", (0, 0))[0]
         self.unreadable: int = counts.get(None, (0, 0))[1]
+
+    def narrow(self, bounds: Bounds) -> None:
+        """See `Expected`."""
+        self._held = _from(self._known, bounds.starts)
+        self._living = self._held.where("kind = 'living'")
+        self._living_count = self._living.count() if bounds.starts else self._living_count
+
+    @property
+    def living(self) -> int:
+        """See `Expected`."""
+        return self._living_count
+
+    def deleted(self) -> Iterator[str]:
+        """See `Expected`."""
+        rows = self._held.where("kind = 'deleted'").select("doc_id").toLocalIterator()
+        return (row["doc_id"] for row in rows)
 
     def histograms(self, bits: int) -> tuple[Histogram, ...]:
         """See `Expected`."""
@@ -175,14 +226,18 @@ class SparkExpected:
 
     def spoilt(self) -> list[RecordState]:
         """See `Expected`."""
-        return [_record(row) for row in self._known.where("kind = 'spoilt'").collect()]
+        return [_record(row) for row in self._held.where("kind = 'spoilt'").collect()]
 
     def keys(self, lows: Window = NO_LOWS) -> SortedKeys:
         """See `Expected`."""
-        rows = self._known.where("kind != 'deleted'")
-        for partition, low in lows.items():
-            rows = rows.where(f"not (partition = {int(partition)} and offset < {int(low)})")
-        return SparkKeys(rows.select("doc_id"))
+        self._ranked.append(SparkKeys(_from(self._held.where("kind != 'deleted'"), lows).select("doc_id")))
+        return self._ranked[-1]
+
+    def forget(self) -> None:
+        """Free what is kept on disk; nothing can be asked afterwards."""
+        while self._ranked:
+            self._ranked.pop().forget()
+        self._all.unpersist()
 
     def _joined(self, rows: DataFrame, wanted: list[Any], schema: str, by: list[str]) -> list[RecordState]:
         if not wanted:
@@ -215,6 +270,10 @@ class SparkKeys:
         """See `SortedKeys`."""
         found = self._read(bounds)
         return [found[pair] for pair in bounds]
+
+    def forget(self) -> None:
+        """Free what is kept on disk."""
+        self._keys.unpersist()
 
     def _read(self, bounds: Sequence[tuple[int, int]]) -> dict[tuple[int, int], list[str]]:
         """Keys of half-open ranges of ranks that do not overlap."""
@@ -253,6 +312,12 @@ def _ranked(firsts: dict[int, int], bounds: Sequence[tuple[int, int]], batches: 
             keys = batch.column(0).take(pa.array([each - rank for _, each in found]))
             yield pa.RecordBatch.from_arrays([of, ranks, keys], names=["first", "rank", "doc_id"])
         rank = end
+
+
+def _from(rows: DataFrame, lows: Window) -> DataFrame:
+    for partition, low in lows.items():
+        rows = rows.where(f"not (partition = {int(partition)} and offset < {int(low)})")
+    return rows
 
 
 def _record(row: Any) -> RecordState:

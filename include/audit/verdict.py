@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from include.audit.bounds import Bounds
 from include.audit.expected import RecordState
-from include.audit.range_count import Window
+from include.audit.range_count import Seen
 from include.audit.state_view import IndexState
 
-__all__ = ["Verdict", "judge"]
+__all__ = ["Verdict", "judge", "judge_counted"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,12 +37,12 @@ def judge(
     suspects: Iterable[str],
     expected: Mapping[str, RecordState],
     now: Mapping[str, Sequence[IndexState]],
-    window: Window,
+    bounds: Bounds,
 ) -> Verdict:
-    """Judge `suspects`; a document that was written from beyond the window is not judged."""
+    """Judge `suspects`; a document that was written from above the bounds is not judged."""
     kinds: dict[str, list[str]] = {"missing": [], "extra": [], "stale": [], "altered": [], "": []}
     for doc_id in sorted(set(suspects)):
-        for kind in _faults(expected.get(doc_id), now.get(doc_id, ()), window):
+        for kind in _faults(expected.get(doc_id), now.get(doc_id, ()), bounds):
             kinds[kind].append(doc_id)
     return Verdict(
         tuple(kinds["missing"]),
@@ -52,11 +53,49 @@ def judge(
     )
 
 
-def _faults(want: RecordState | None, copies: Sequence[IndexState], window: Window) -> list[str]:
-    if any(each.offset >= window.get(each.partition, 0) for each in copies):
+def judge_counted(
+    missing: Sequence[str],
+    extra: Sequence[str],
+    expected: Mapping[str, RecordState],
+    now: Mapping[str, Seen],
+    bounds: Bounds,
+) -> Verdict:
+    """Judge what counts by ranges lack and have too much; what they know tells no altered document."""
+    kinds: dict[str, list[str]] = {"missing": [], "stale": [], "extra": [], "": []}
+    for doc_id in missing:
+        kinds[_lack(expected.get(doc_id), now.get(doc_id), bounds)].append(doc_id)
+    for doc_id in extra:
+        kinds[_surplus(now.get(doc_id), bounds)].append(doc_id)
+    found = {kind: tuple(sorted(ids)) for kind, ids in kinds.items()}
+    return Verdict(found["missing"], found["extra"], found["stale"], (), len(found[""]))
+
+
+def _lack(want: RecordState | None, seen: Seen | None, bounds: Bounds) -> str:
+    if seen is None:
+        return "missing"
+    if bounds.above(seen) or want is None:
+        return ""
+    if seen.version > want.version:
+        # A tombstone of a greater version was written for a reason that came after the cut, such as a floor.
+        return ""
+    if seen.deleted:
+        return "missing"
+    return "stale" if seen.version < want.version else ""
+
+
+def _surplus(seen: Seen | None, bounds: Bounds) -> str:
+    judged = seen is not None and not seen.deleted and not bounds.above(seen) and not bounds.unproven(seen)
+    return "extra" if judged else ""
+
+
+def _faults(want: RecordState | None, copies: Sequence[IndexState], bounds: Bounds) -> list[str]:
+    if any(bounds.above(each) for each in copies):
         return [""]
     there = sorted((each for each in copies if not each.deleted), key=lambda each: each.version)
-    if want is None or want.kind == "deleted":
+    if want is None:
+        # The record of an unproven one may have been in the log: it is not there any more to say so.
+        return ["extra"] if any(not bounds.unproven(each) for each in there) else [""]
+    if want.kind == "deleted":
         return ["extra"] if there else [""]
     if not there:
         # A tombstone of a greater version was written for a reason that came after the cut, such as a floor.

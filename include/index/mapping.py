@@ -12,7 +12,7 @@ from include.index.mapping_limits import beyond_limits
 from include.index.metadata import FIELDS, NOT_SEARCHED, metadata_mapping
 from include.index.port import IndexInfo
 
-__all__ = ["LIVING", "check", "creation", "places", "require_metadata", "undeclared"]
+__all__ = ["LIVING", "check", "creation", "drift", "places", "require_metadata", "undeclared"]
 
 LIVING: dict[str, Any] = {"term": {"metadata.deleted": False}}
 """The alias's filter: readers never see soft-delete tombstones."""
@@ -75,6 +75,12 @@ def check(info: IndexInfo, alias: str, declared: Mapping[str, Any]) -> list[str]
         lines.append(f"alias {alias} does not lead to {info.name}")
     elif info.aliases[alias].get("filter") != LIVING:
         lines.append(f"alias {alias} does not hide deleted documents")
+    return lines + drift(info, declared)
+
+
+def drift(info: IndexInfo, declared: Mapping[str, Any]) -> list[str]:
+    """How a live index's mapping differs from what is declared, one line each."""
+    lines = []
     if dynamic_of(declared) != dynamic_of(info.mapping):
         lines.append(f"dynamic: declared {dynamic_of(declared)}, {dynamic_of(info.mapping)} in the index")
     want, have = dict(_fields(declared)), dict(_fields(info.mapping))

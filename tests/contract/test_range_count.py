@@ -7,10 +7,11 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from include.audit.bounds import Bounds, Window
 from include.audit.elasticsearch import ElasticsearchView
 from include.audit.key_range import KeyRange
 from include.audit.memory import MemoryView
-from include.audit.range_count import IndexView, Seen, Window
+from include.audit.range_count import IndexView, Seen
 from include.errors import Terminal
 from include.index.bulk import document_line
 from include.index.definition import IndexDefinition
@@ -29,7 +30,7 @@ ALL: Window = {0: 1000, 1: 1000}
 class World:
     """An index with documents whose offsets the test chooses, and views of it."""
 
-    def __init__(self, index: SearchIndex, name: str, view: Callable[[str, str, Window], IndexView]) -> None:
+    def __init__(self, index: SearchIndex, name: str, view: Callable[[str, str, Bounds], IndexView]) -> None:
         self.index, self.name, self._view = index, f"{name}-v1", view
         index.create(self.name, creation(name, DEFINITION, MAPPING))
         self._views: list[IndexView] = []
@@ -43,6 +44,7 @@ class World:
         version: int = 1,
         deleted: bool = False,
         topic: str = "t",
+        generation: int = 1,
     ) -> None:
         metadata = {
             "doc_id": key,
@@ -51,6 +53,7 @@ class World:
             "offset": offset,
             "version": version,
             "deleted": deleted,
+            "generation": generation,
         }
         body = None if deleted else b"{}"
         line = document_line(0, Identity(key, version), "order", body, json.dumps(metadata).encode())
@@ -58,9 +61,9 @@ class World:
         assert answer.items is not None
         assert answer.items[0].status in (200, 201), answer
 
-    def view(self, window: Window = ALL) -> IndexView:
+    def view(self, window: Window | Bounds = ALL) -> IndexView:
         self.index.refresh(self.name)
-        found = self._view(self.name, "t", window)
+        found = self._view(self.name, "t", window if isinstance(window, Bounds) else Bounds(window))
         self._views.append(found)
         return found
 
@@ -73,10 +76,10 @@ class World:
 def world(request: pytest.FixtureRequest, unique: str) -> Iterator[World]:
     if request.param == "memory":
         memory = MemoryIndex()
-        yield World(memory, unique, lambda name, topic, window: MemoryView(memory, name, topic, window))
+        yield World(memory, unique, lambda name, topic, bounds: MemoryView(memory, name, topic, bounds))
         return
     index = ElasticsearchIndex(Elasticsearch(url=request.getfixturevalue("elasticsearch_url")))
-    found = World(index, unique, lambda name, topic, window: ElasticsearchView(index, name, topic, window))
+    found = World(index, unique, lambda name, topic, bounds: ElasticsearchView(index, name, topic, bounds))
     try:
         yield found
     finally:
@@ -114,6 +117,23 @@ def test_only_living_documents_of_the_topic_from_below_the_window_count(world: W
     assert world.view({}).counts([KeyRange()]) == [0]
 
 
+def test_a_former_generation_and_what_the_log_has_let_go_count_as_the_bounds_say(world: World) -> None:
+    world.write("former", offset=90)
+    world.write("early", offset=2, generation=2)
+    world.write("late", offset=4, generation=2)
+    world.write("above", offset=5, generation=2)
+    bounds = Bounds({0: 5}, 2)
+    view = world.view(bounds)
+    assert view.ids([KeyRange()], 10) == [["early", "former", "late"]]
+    assert view.ahead() == 1
+    view.narrow(bounds.held_from({0: 3, 1: 0}))
+    assert view.ids([KeyRange()], 10) == [["late"]]
+    view.narrow(Bounds({0: 5}, 2, keyed=False))
+    assert view.counts([KeyRange()]) == [2]
+    view.narrow(Bounds({0: 5}, 2, lows={0: 3}))
+    assert view.ids([KeyRange()], 10) == [["late"]]
+
+
 def test_a_view_stays_at_its_moment_and_now_does_not(world: World) -> None:
     world.write("a", offset=1)
     view = world.view()
@@ -144,5 +164,5 @@ def test_many_ranges_are_counted_in_few_requests(world: World) -> None:
 def test_a_view_of_an_index_that_is_not_there_is_an_error(elasticsearch_url: str, unique: str) -> None:
     index = ElasticsearchIndex(Elasticsearch(url=elasticsearch_url))
     with pytest.raises(Terminal, match="does not exist"):
-        ElasticsearchView(index, f"{unique}-v1", "t", {})
+        ElasticsearchView(index, f"{unique}-v1", "t", Bounds({}))
     index.close()

@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterator
 import orjson
 import pytest
 
+from include.audit.bounds import Bounds, Window
 from include.audit.elasticsearch import counting_client
 from include.audit.elasticsearch_states import ElasticsearchStates
 from include.audit.memory import MemoryStates
 from include.audit.peel import add_up
-from include.audit.range_count import Window
 from include.audit.state_view import IndexState, StateView
 from include.errors import Terminal
 from include.index.definition import IndexDefinition
@@ -31,16 +31,16 @@ BODY = b'{"state":"completed"}'
 class World:
     """An index with documents whose offsets the test chooses, and views of it."""
 
-    def __init__(self, index: SearchIndex, name: str, view: Callable[[str, str, Window], StateView]) -> None:
+    def __init__(self, index: SearchIndex, name: str, view: Callable[[str, str, Bounds], StateView]) -> None:
         self.index, self.name, self._view = index, f"{name}-v1", view
         index.create(self.name, creation(name, DEFINITION, MAPPING))
         self._views: list[StateView] = []
 
     def write(
         self, keys: list[str], *, offset: int = 0, partition: int = 0, version: int = 1, deleted: bool = False,
-        topic: str = "t",
+        topic: str = "t", generation: int = 1,
     ) -> None:  # fmt: skip
-        metadata = Metadata(Origin("c", "t", topic, 1))
+        metadata = Metadata(Origin("c", "t", topic, generation))
         lines = []
         for key in keys:
             action = {"index": {"_id": key, "version": version, "version_type": "external_gte"}}
@@ -52,9 +52,9 @@ class World:
         assert answer.items is not None
         assert {item.status for item in answer.items} <= {200, 201}, answer
 
-    def view(self, window: Window) -> StateView:
+    def view(self, window: Window | Bounds) -> StateView:
         self.index.refresh(self.name)
-        found = self._view(self.name, "t", window)
+        found = self._view(self.name, "t", window if isinstance(window, Bounds) else Bounds(window))
         self._views.append(found)
         return found
 
@@ -67,10 +67,10 @@ class World:
 def world(request: pytest.FixtureRequest, unique: str) -> Iterator[World]:
     if request.param == "memory":
         memory = MemoryIndex()
-        yield World(memory, unique, lambda name, topic, window: MemoryStates(memory, name, topic, window))
+        yield World(memory, unique, lambda name, topic, bounds: MemoryStates(memory, name, topic, bounds))
         return
     index = ElasticsearchIndex(Elasticsearch(url=request.getfixturevalue("elasticsearch_url")))
-    found = World(index, unique, lambda name, topic, window: ElasticsearchStates(index, name, topic, window))
+    found = World(index, unique, lambda name, topic, bounds: ElasticsearchStates(index, name, topic, bounds))
     try:
         yield found
     finally:
@@ -107,6 +107,35 @@ def test_documents_from_beyond_the_window_are_named_with_the_sums(world: World) 
         IndexState("d", 1, 2, 1, False, state("d"), None, 1),
         IndexState("e", 3, 1, 7, True, None, None, 3),
     ]
+
+
+@pytest.mark.parametrize("keyed", [True, False])
+def test_documents_of_a_former_generation_lie_within_all_offsets_or_are_unproven(world: World, keyed: bool) -> None:
+    world.write(["former"], offset=90)
+    world.write(["a"], offset=4, generation=2)
+    world.write(["b"], offset=5, generation=2)
+    view = world.view(Bounds({0: 5}, 2, keyed=keyed))
+    sums, above = view.histograms(6)
+    assert sums == add_up(map(state, ["a", "b", *(["former"] if keyed else [])]), 6)
+    assert [each.doc_id for each in above] == ["b"]
+    assert view.unproven() == (0 if keyed else 1)
+
+
+def test_documents_from_below_the_logs_start_are_left_out_and_counted(world: World) -> None:
+    world.write(["former"], offset=90)
+    world.write(["a", "a2"], offset=2, generation=2)
+    world.write(["b"], offset=3, generation=2)
+    world.write(["c"], offset=2, partition=1, generation=2)
+    world.write(["d"], offset=1, generation=2, deleted=True)
+    world.write(["e"], offset=4, partition=2, generation=2)
+    view = world.view(Bounds({0: 5, 1: 5, 2: 5}, 2))
+    bounds = Bounds({0: 5, 1: 5, 2: 3}, 2).held_from({0: 3, 1: 0, 2: 5})
+    view.narrow(bounds)
+    assert view.histograms(6) == (add_up(map(state, "bc"), 6), [])
+    assert view.unproven() == 4
+    assert [each.doc_id for each in view.holders([state("a")])] == ["a"]
+    everywhere = range(1 << 6)
+    assert sorted(each.doc_id for each in view.in_buckets(6, list(everywhere))) == ["b", "c"]
 
 
 def test_holders_of_states_are_found_and_others_are_not(world: World) -> None:
@@ -157,7 +186,7 @@ def test_copies_under_another_routing_are_found_everywhere(elasticsearch_url: st
                 index=name, id="a", document=document, routing=routing, version=1, version_type="external_gte"
             )
         index.refresh(name)
-        view = ElasticsearchStates(index, name, "t", {0: 5})
+        view = ElasticsearchStates(index, name, "t", Bounds({0: 5}))
         copies = view.now(["a"], everywhere=True)["a"]
         assert len(copies) >= 2
         assert len({copy.routing for copy in copies}) == len(copies)
@@ -171,7 +200,7 @@ def test_copies_under_another_routing_are_found_everywhere(elasticsearch_url: st
 def test_what_is_received_is_counted_as_it_came_over_the_wire(elasticsearch_url: str, unique: str) -> None:
     server = Elasticsearch(url=elasticsearch_url)
     index = ElasticsearchIndex(server, counting_client(server))
-    world = World(index, unique, lambda name, topic, window: ElasticsearchStates(index, name, topic, window))
+    world = World(index, unique, lambda name, topic, bounds: ElasticsearchStates(index, name, topic, bounds))
     try:
         world.write([f"k{n}" for n in range(2000)])
         view = world.view({0: 5})
@@ -188,5 +217,5 @@ def test_what_is_received_is_counted_as_it_came_over_the_wire(elasticsearch_url:
 def test_a_view_of_an_index_that_is_not_there_is_an_error(elasticsearch_url: str, unique: str) -> None:
     index = ElasticsearchIndex(Elasticsearch(url=elasticsearch_url))
     with pytest.raises(Terminal, match="does not exist"):
-        ElasticsearchStates(index, f"{unique}-v1", "t", {})
+        ElasticsearchStates(index, f"{unique}-v1", "t", Bounds({}))
     index.close()

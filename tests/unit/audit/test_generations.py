@@ -9,6 +9,7 @@ import orjson
 from hypothesis import given
 from hypothesis import strategies as st
 
+from include.audit.bounds import Bounds
 from include.audit.generations import ALL, Equality, equality
 from include.audit.memory import MemoryStates
 from include.index.bulk import document_line
@@ -45,7 +46,7 @@ class World:
     def compare(self, levels: tuple[int, ...] = (14, 16)) -> Equality:
         for name in (OLD, NEW):
             self.index.refresh(name)
-        views = [MemoryStates(self.index, name, "docs", {0: ALL}) for name in (NEW, OLD)]
+        views = [MemoryStates(self.index, name, "docs", Bounds({0: ALL})) for name in (NEW, OLD)]
         self.between()
         return equality(
             "docs",

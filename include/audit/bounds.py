@@ -1,0 +1,87 @@
+"""Which documents of a topic an audit judges, by where their records lie.
+
+| document | is |
+|---|---|
+| from at or above `window` | above: written after the cut, not judged |
+| from below `starts` | unproven: the log has let its record go (retention), so nobody can say what should be there |
+| of an older generation of the topic | judged if the log holds the newest record of every key, else unproven |
+| others | judged |
+
+Offsets of a topic that was made anew count from the beginning again, so they are compared within a generation alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import Final, Protocol, Self
+
+__all__ = ["NO_LOWS", "Bounds", "Place", "Window"]
+
+Window = Mapping[int, int]
+"""Partition -> offset: documents from below these offsets count. A partition that is not named counts nothing."""
+NO_LOWS: Final[Window] = MappingProxyType({})
+"""Low watermarks: from the beginning of each partition."""
+
+
+class Place(Protocol):
+    """Where a document's record lies; `generation` is the topic's (0: the document does not say)."""
+
+    @property
+    def partition(self) -> int:
+        """The record's partition."""
+
+    @property
+    def offset(self) -> int:
+        """The record's offset."""
+
+    @property
+    def generation(self) -> int:
+        """The topic's generation."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """`window` is the cut, `generation` the topic's (0: of no account), `starts` the first offsets that the log holds.
+
+    With `lows` only documents whose records lie from these offsets on are counted by range. `keyed`: a record tells
+    what became of all earlier ones of its key.
+    """
+
+    window: Window
+    generation: int = 0
+    starts: Window = field(default_factory=dict)
+    lows: Window = field(default_factory=dict)
+    keyed: bool = True
+
+    def held_from(self, starts: Window) -> Self:
+        """The same where the log begins at `starts`."""
+        return replace(self, starts={p: start for p, start in sorted(starts.items()) if start > 0})
+
+    @property
+    def older_proven(self) -> bool:
+        """Whether what the topic's former generations left is judged: the log says of every key what it is now."""
+        return self.keyed and not self.starts
+
+    def older(self, place: Place) -> bool:
+        """Whether it is from a former generation of the topic."""
+        return 0 < place.generation < self.generation
+
+    def unproven(self, place: Place) -> bool:
+        """Whether the log has let go the record, so that nobody can tell whether the document should be there."""
+        if self.older(place):
+            return not self.older_proven
+        return place.offset < self.starts.get(place.partition, 0)
+
+    def above(self, place: Place) -> bool:
+        """Whether it was written from beyond the cut."""
+        return not self.older(place) and place.offset >= self.window.get(place.partition, 0)
+
+    def counted(self, place: Place) -> bool:
+        """Whether a count by ranges has it."""
+        if self.unproven(place):
+            return False
+        if self.older(place):
+            return not any(self.lows.values())
+        return self.lows.get(place.partition, 0) <= place.offset < self.window.get(place.partition, 0)
