@@ -134,22 +134,28 @@ def test_each_planted_fault_is_named_by_its_expectation_and_the_clean_run_passes
     orders.write({7: {"state": "cancelled"}, 8: {"lines": [], "total_price": Decimal("0.00")}, 9: None})
     orders.write({10: {"paid_at": 1}}, "new")
     orders.write({11: b"\x01rubbish"})
+    spoilt = orders.window()
+    orders.write({11: {}})
     clean = orders.window()
     # What comes after the audit's position is not looked at.
     orders.write({3: {"total_price": Decimal("9.25")}, 4: {"state": "lost"}, 5: {"order_id": 6}, 12: {"state": None}})
+    report = orders.look(spark, spoilt)
+    assert [each.name for each in report.failed] == list(SHIPPED["expect"])
+    assert {each.said.partition(",")[0] for each in report.failed} == {"cannot be judged: 1 records cannot be read"}
+    assert report.topics[0].unreadable == 1
     report = orders.look(spark, clean)
     assert [each.line() for each in report.failed] == []
     assert [each.name for each in report.results] == list(SHIPPED["expect"])
     (figures,) = report.topics
-    assert (figures.documents, figures.unreadable, figures.left_out) == (38, 1, ())
+    assert (figures.documents, figures.unreadable, figures.left_out) == (39, 0, ())
 
     report = orders.look(spark, orders.window())
     assert {name: (found.unexpected, found.checked) for name, found in failed(report).items()} == {
-        "totals_add_up": (1, 38),
-        "states_are_known": (2, 38),
-        "each_order_once": (2, 38),
+        "totals_add_up": (1, 39),
+        "states_are_known": (2, 39),
+        "each_order_once": (2, 39),
     }
-    assert failed(report)["totals_add_up"].said == "1 of 38 documents, e.g. 3 (total_price 9.25, lines_total 8.25)"
+    assert failed(report)["totals_add_up"].said == "1 of 39 documents, e.g. 3 (total_price 9.25, lines_total 8.25)"
     assert {(each.key, each.values["state_or_none"]) for each in failed(report)["states_are_known"].examples} == {
         ("4", "lost"),
         ("12", "none"),

@@ -11,7 +11,8 @@ expectations:
 ```
 
 Expectations and arguments are Great Expectations' own. Columns are `doc_id` (the key as text), the fields of the body,
-and the computed ones.
+and the computed ones. What an expectation has looked at is named with its values, but for columns that are `hidden`:
+list what the sources mask there too, as an assembler reads it in the clear.
 """
 
 from __future__ import annotations
@@ -46,6 +47,9 @@ class TopicExpectations(Strict):
     """What is expected of one topic's newest documents."""
 
     columns: dict[_Name, str] = Field(default_factory=dict, description="name -> Spark SQL over the other columns")
+    hidden: list[str] = Field(
+        default_factory=list, description="columns, computed ones too, whose values stand in no mail, report or log"
+    )
     expect: dict[_Name, dict[str, dict[str, Any]]] = Field(
         min_length=1, description="name -> the expectation's own name -> its arguments"
     )

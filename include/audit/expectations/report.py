@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Any
 
@@ -13,6 +13,7 @@ from include.audit.expectations.definition import Declared
 __all__ = ["Example", "ExpectationsReport", "Result", "TopicFigures", "results_of"]
 
 _NAMED = 3
+_HIDDEN = "(hidden)"
 
 
 @dataclass(frozen=True)
@@ -50,6 +51,30 @@ class Result:
     def of_nothing(cls, declared: Declared) -> Result:
         """The result where there is no document to look at."""
         return cls(declared.topic, declared.name, declared.kind, declared.arguments, success=True, checked=0)
+
+    def doubted(self, unreadable: int) -> Result:
+        """The same, failed if it was met: of so many records nobody knows what they say."""
+        if not self.success or not unreadable:
+            return self
+        problem = f"{unreadable:,} records cannot be read, so nobody knows whether they are as expected"
+        return replace(self, success=False, problem=problem)
+
+    def without(self, hidden: Collection[str]) -> Result:
+        """The same without a value of the columns `hidden`."""
+        named = {each for value in self.arguments.values() for each in (value if isinstance(value, list) else [value])}
+        examples = [
+            Example(each.key, {n: _HIDDEN if n in hidden else value for n, value in each.values.items()})
+            for each in self.examples
+        ]
+        if not any(each in hidden for each in named if isinstance(each, str)):
+            return replace(self, examples=tuple(examples))
+        # What was observed of the column, and errors, may quote a value of it.
+        return replace(
+            self,
+            examples=tuple(examples),
+            observed=None if self.observed is None else _HIDDEN,
+            problem="an error that may quote a hidden value" if self.problem else "",
+        )
 
     @property
     def said(self) -> str:

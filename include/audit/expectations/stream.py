@@ -17,13 +17,13 @@ from pyspark.sql import DataFrame, SparkSession, functions
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import StructField, StructType
 
+from include.audit.bounds import Window
 from include.audit.expectations.columns import Body, body_of
 from include.audit.expectations.definition import KEY, TopicExpectations, expectations_of_audit
 from include.audit.expectations.feeds import feeds_of
 from include.audit.expectations.great import validated
 from include.audit.expectations.report import ExpectationsReport, Result, TopicFigures
 from include.audit.expectations.work import NEWEST, UNREADABLE, decoded, identified
-from include.audit.range_count import Window
 from include.clock import Clock, iso
 from include.errors import InvalidRecord, SettingsError, Terminal
 from include.index.elasticsearch import ElasticsearchIndex
@@ -90,7 +90,8 @@ def look(
     for topic, entry in entries.items():
         found = documents(spark, deployment, feeds[topic], windows[topic])
         try:
-            results += _results(deployment, topic, entry, found)
+            judged = _results(deployment, topic, entry, found)
+            results += [each.without(entry.hidden).doubted(found.figures.unreadable) for each in judged]
         finally:
             found.forget()
         figures.append(found.figures)
@@ -123,17 +124,29 @@ def documents(spark: SparkSession, deployment: Deployment, feed: Feed, window: W
         functions.max("schema_id").alias("schema_id"),
     )
     newest = newest.select("doc_id", "records", "schema_id", "newest.value").persist(StorageLevel.DISK_ONLY)
-    body = _body(feed, registry.url, newest.agg(functions.max("schema_id")).collect()[0][0])
+    try:
+        return _decoded(feed, registry.url, window, newest)
+    except BaseException:
+        newest.unpersist()
+        raise
+
+
+def _decoded(feed: Feed, registry_url: str, window: Window, newest: DataFrame) -> Documents:
+    body = _body(feed, registry_url, newest.agg(functions.max("schema_id")).collect()[0][0])
     fields, left_out = _typed(body)
     schema = StructType().add(KEY, "string").add(UNREADABLE, "long")
     for each in fields:
         schema = schema.add(each)
     decode = functools.partial(
-        decoded, body, to_arrow_schema(schema, timezone="UTC"), functools.partial(ConfluentRegistry, registry.url)
+        decoded, body, to_arrow_schema(schema, timezone="UTC"), functools.partial(ConfluentRegistry, registry_url)
     )
     living = newest.where("doc_id is null or value is not null")
     found = living.mapInArrow(decode, schema).persist(StorageLevel.DISK_ONLY)
-    counted = found.agg(functions.count("doc_id"), functions.sum(UNREADABLE)).collect()[0]
+    try:
+        counted = found.agg(functions.count("doc_id"), functions.sum(UNREADABLE)).collect()[0]
+    except BaseException:
+        found.unpersist()
+        raise
     figures = TopicFigures(feed.name, window, counted[0], counted[1] or 0, left_out)
     return Documents(found.where("doc_id is not null").drop(UNREADABLE), figures, (newest, found))
 

@@ -38,6 +38,38 @@ def test_a_result_says_how_many_and_names_some_each_once() -> None:
     assert result(success=True, checked=1200).said == "1,200 documents as expected"
 
 
+def test_records_that_cannot_be_read_fail_what_was_met_and_leave_what_was_not() -> None:
+    met, failed = result(success=True, checked=5), result(checked=3, unexpected=1)
+    assert met.doubted(0) == met
+    assert failed.doubted(2) == failed
+    doubted = met.doubted(2)
+    assert not doubted.success
+    assert doubted.said.startswith("cannot be judged: 2 records cannot be read")
+    assert results_of(ExpectationsReport("a", "then", (), (doubted,)).to_json()) == [doubted]
+
+
+def test_values_of_hidden_columns_stand_nowhere() -> None:
+    given = result(
+        arguments={"column_list": ["email", "n"], "max_value": 3},
+        checked=3,
+        unexpected=1,
+        observed="a@b.example",
+        examples=(Example("5", {"email": "a@b.example", "n": 1}),),
+        problem="'a@b.example' is no number",
+    )
+    hidden = given.without(["email"])
+    assert "a@b.example" not in json.dumps(ExpectationsReport("a", "then", (), (hidden,)).to_json())
+    assert hidden.examples == (Example("5", {"email": "(hidden)", "n": 1}),)
+    assert given.without(["n2"]) == given
+    assert given.without([]) == given
+    # An expectation that does not ask for it may still show it beside.
+    beside = result(arguments={"column": "n"}, observed=3, examples=(Example("5", {"email": "a@b.example"}),))
+    assert (beside.without(["email"]).observed, beside.without(["email"]).examples[0].values) == (
+        3,
+        {"email": "(hidden)"},
+    )
+
+
 def test_a_report_names_verdict_position_and_what_was_not_judged() -> None:
     figures = TopicFigures("docs", {0: 7, 1: 2}, 1200, 3, ("length",))
     report = ExpectationsReport("a", "then", (figures,), (result(success=True, checked=1200), result(observed=3)))
