@@ -40,6 +40,23 @@ _TIMES: Final = frozenset({"date", "timestamp_millis", "timestamp_micros", "time
 _FREE: Final = frozenset({"text", "bytes"})
 """Kinds whose text can be anything."""
 
+# Shortest and longest text of kinds that have one.
+_LENGTHS: Final[dict[str, tuple[int, int]]] = {
+    "boolean": (4, 5),
+    "int": (1, 11),
+    "long": (1, 20),
+    "float": (1, 24),
+    "double": (1, 24),
+    "uuid": (36, 36),
+    "date": (10, 10),
+    "time": (8, 15),
+    "timestamp_millis": (20, 27),
+    "timestamp_micros": (20, 27),
+    "timestamp": (20, 35),
+}
+_EPOCHS: Final = {"epoch_millis": "milliseconds", "epoch_second": "seconds"}
+
+_USUAL_FORMAT: Final = "strict_date_optional_time||epoch_millis"
 _TERM_BYTES: Final = 32_766
 _BITS: Final[dict[str, int]] = {"byte": 7, "short": 15, "integer": 31, "long": 63, "unsigned_long": 64}
 # Whole numbers are exact below 2^bits; so many decimal digits survive a round trip.
@@ -82,18 +99,27 @@ def _text(leaf: Leaf, _: Params) -> tuple[Effect, ...]:
 
 
 def _keyword(leaf: Leaf, params: Params) -> tuple[Effect, ...]:
-    if leaf.kind not in _FREE:
-        return _text(leaf, params)
-    effects = []
+    effects = list(_text(leaf, params))
     above = params.get("ignore_above")
-    if above is not None:
+    shortest, longest = _lengths(leaf)
+    if above is not None and above < shortest:
+        return (Effect("coerced", f"ignore_above hides every value from searches: {shortest} characters at least"),)
+    if above is not None and (longest is None or above < longest):
         effects.append(Effect("limited", f"texts of over {above:,} characters are hidden from searches"))
     # A UTF-16 unit is 3 bytes of UTF-8 at most.
-    if above is None or above * 3 > _TERM_BYTES:
+    if leaf.kind in _FREE and (above is None or above * 3 > _TERM_BYTES):
         effects.append(Effect("limited", f"texts of over {_TERM_BYTES:,} bytes are refused"))
     if params.get("normalizer"):
         effects.append(Effect("limited", "searched, sorted and counted in the normalizer's form"))
     return tuple(effects)
+
+
+def _lengths(leaf: Leaf) -> tuple[int, int | None]:
+    """The shortest and the longest text of a kind; None where there is no longest one that is known."""
+    if leaf.kind == "decimal":
+        # A sign, a point and a zero before it.
+        return 1 + (leaf.scale + 1 if leaf.scale else 0), leaf.precision + 3
+    return _LENGTHS.get(leaf.kind, (0, None))
 
 
 def _boolean(leaf: Leaf, _: Params) -> tuple[Effect, ...]:
@@ -159,23 +185,39 @@ def _scaled(leaf: Leaf, params: Params) -> tuple[Effect, ...]:
 
 def _date(leaf: Leaf, params: Params) -> tuple[Effect, ...]:
     nanos = params["type"] == "date_nanos"
-    form = str(params.get("format", "date_optional_time"))
+    form = str(params.get("format", _USUAL_FORMAT))
+    parts = form.split("||")
+    epochs = [part for part in parts if part in _EPOCHS]
+    iso = "date_optional_time" in form
     if leaf.kind in _TIMES:
-        effects = []
-        if "date_optional_time" not in form:
-            effects.append(Effect("limited", f"what format {form} does not take is refused"))
-        if nanos:
-            effects.append(Effect("limited", "times before 1970 and after 2262-04-11 are refused"))
-        elif leaf.kind in ("timestamp_micros", "timestamp"):
-            effects.append(Effect("coerced", "cut to milliseconds"))
-        return tuple(effects)
+        return _of_times(leaf, form, nanos=nanos) if iso or len(epochs) < len(parts) else _REFUSED
     if leaf.kind in _NUMBERS:
-        return (Effect("coerced", "read as milliseconds since 1970, whatever it counts; out of range is refused"),)
-    if leaf.kind == "decimal":
+        if not epochs:
+            return (
+                Effect("coerced", f"read by format {form}, whatever it counts; what that does not take is refused"),
+            )
+        unit = _EPOCHS[epochs[0]]
+        return (Effect("coerced", f"read as {unit} since 1970, whatever it counts; out of range is refused"),)
+    if leaf.kind == "decimal" and form == _USUAL_FORMAT:
         return (Effect("coerced", "read as a year, or as milliseconds since 1970; out of range is refused"),)
-    if leaf.kind in _FREE:
+    if leaf.kind in _FREE and form == _USUAL_FORMAT:
         return (Effect("coerced", '"2026" is read as a year, "5" as milliseconds; what is no date is refused'),)
+    if leaf.kind in ("decimal", *_FREE):
+        return (Effect("coerced", f"read by format {form}; what that does not take is refused"),)
+    if leaf.kind == "time" and not iso and len(epochs) < len(parts):
+        return (Effect("limited", f"what format {form} does not take is refused"),)
     return _REFUSED
+
+
+def _of_times(leaf: Leaf, form: str, *, nanos: bool) -> tuple[Effect, ...]:
+    effects = []
+    if "date_optional_time" not in form:
+        effects.append(Effect("limited", f"what format {form} does not take is refused"))
+    if nanos:
+        effects.append(Effect("limited", "times before 1970 and after 2262-04-11 are refused"))
+    elif leaf.kind in ("timestamp_micros", "timestamp"):
+        effects.append(Effect("coerced", "cut to milliseconds"))
+    return tuple(effects)
 
 
 def _geo_point(leaf: Leaf, _: Params) -> tuple[Effect, ...]:

@@ -15,6 +15,7 @@ from include.index.definition import ValueForm
 from include.index.form import Form, ListOf, MapOf, Record
 from include.index.generation import IndexName
 from include.index.mapping_check import Finding, compare, dynamic_of, ruled, templated, types_names
+from include.index.mapping_limits import beyond_limits
 from include.index.port import IndexInfo
 from include.index.starter_mapping import Choice, starter
 from include.index.topic_form import body_form
@@ -27,11 +28,16 @@ _TRIES: Final = 5
 
 @dataclass(frozen=True)
 class Evolution:
-    """What a schema asks of a mapping: `mapping` to be put (empty: nothing), the new `places`, what hinders it."""
+    """What a schema asks of a mapping: `mapping` to be put (empty: nothing), the new `places`, what hinders it.
+
+    `after` is the whole mapping with it, `beyond` the limits of a server that it exceeds.
+    """
 
     mapping: Mapping[str, Any]
     places: tuple[str, ...]
     hindrances: tuple[Finding, ...]
+    after: Mapping[str, Any] = field(default_factory=dict)
+    beyond: tuple[str, ...] = ()
 
 
 def evolve(
@@ -55,7 +61,9 @@ def evolve(
         for each in found
         if each.verdict == "refused" or (each.verdict == "coerced" and each.place not in accepted)
     ]
-    return Evolution(mapping, tuple(additions.places), tuple(hindrances))
+    # What is there is there, whatever it counts: an index may be allowed more.
+    beyond = tuple(beyond_limits(after)) if fields else ()
+    return Evolution(mapping, tuple(additions.places), tuple(hindrances), after, beyond)
 
 
 class Evolver:

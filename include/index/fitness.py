@@ -56,8 +56,15 @@ def index_forms(registry: SchemaRegistry, topics: Mapping[str, IndexTopic]) -> d
 def topic_fits(
     registry: SchemaRegistry, definition: IndexDefinition, live: Mapping[str, Any], declared: Mapping[str, Any]
 ) -> list[TopicFit]:
-    """Each topic of the index beside its live mapping, in the order of the declaration."""
-    return [_fit(registry, definition, topic, own, live, declared) for topic, own in definition.topics.items()]
+    """Each topic of the index beside its live mapping, in the order of the declaration.
+
+    What the former ones will add counts for the limits of the later ones.
+    """
+    fits, grown = [], live
+    for topic, own in definition.topics.items():
+        fit, grown = _fit(registry, definition, topic, own, live, grown, declared)
+        fits.append(fit)
+    return fits
 
 
 def _fit(
@@ -66,18 +73,20 @@ def _fit(
     topic: str,
     own: IndexTopic,
     live: Mapping[str, Any],
+    grown: Mapping[str, Any],
     declared: Mapping[str, Any],
-) -> TopicFit:
+) -> tuple[TopicFit, Mapping[str, Any]]:
     newest = newest_form(registry, topic, own)
     if newest is None:
-        return TopicFit(topic, own.entity, None)
+        return TopicFit(topic, own.entity, None), grown
     schema_id, form = newest
     findings = tuple(compare(form, live, own.entity))
     try:
-        plan = evolve(form, own.entity, live, declared, definition.coerced)
+        plan = evolve(form, own.entity, grown, declared, definition.coerced)
     except Terminal as error:
         places = error.details.get("places") or {own.entity: str(error)}
         stops = tuple(f"{place}: no type follows from the schema: {reason}" for place, reason in places.items())
-        return TopicFit(topic, own.entity, schema_id, findings, (), stops)
-    stops = tuple(str(each) for each in plan.hindrances)
-    return TopicFit(topic, own.entity, schema_id, findings, plan.places, stops)
+        return TopicFit(topic, own.entity, schema_id, findings, (), stops), grown
+    beyond = (f"{own.entity}: with the fields of the newest schema the mapping has {each}" for each in plan.beyond)
+    stops = (*(str(each) for each in plan.hindrances), *beyond)
+    return TopicFit(topic, own.entity, schema_id, findings, plan.places, stops), plan.after

@@ -17,7 +17,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -41,9 +41,10 @@ class Leaf:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """An object whose names are known."""
+    """An object whose names are known; `more`: the schema allows others, of which it says nothing to rely on."""
 
     fields: Mapping[str, Form]
+    more: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,11 +79,23 @@ Form = Leaf | Record | ListOf | MapOf | OneOf | Unknown
 
 
 def optional(branches: Iterable[Form]) -> Form:
-    """The form of a value that has one of `branches`, nulls among them or not."""
+    """The form of a value that has one of `branches`, nulls among them or not.
+
+    Several records are one that has the fields of all: an index knows no more of them.
+    """
     found: list[Form] = []
     for branch in branches:
         if not (isinstance(branch, Leaf) and branch.kind == "null") and branch not in found:
             found.append(branch)
     if not found:
         return Leaf("null", "null")
+    records = [branch for branch in found if isinstance(branch, Record)]
+    if len(records) > 1:
+        found = [_together(records), *(branch for branch in found if not isinstance(branch, Record))]
     return found[0] if len(found) == 1 else OneOf(tuple(found))
+
+
+def _together(records: Sequence[Record]) -> Record:
+    names = dict.fromkeys(name for record in records for name in record.fields)
+    fields = {name: optional(each.fields[name] for each in records if name in each.fields) for name in names}
+    return Record(fields, any(record.more for record in records))

@@ -1,7 +1,8 @@
 """Forms of values by their JSON Schema (drafts 4 to 2020-12, as registries keep them).
 
 Of the language it takes what says what a value is: `type`, `properties`, `additionalProperties`, `items`, `enum`,
-`const`, `format`, `oneOf`, `anyOf`, `$ref` within the document. What only narrows values is passed over.
+`const`, `format`, `oneOf`, `anyOf`, `$ref` within the document. What only narrows values is passed over, as are
+branches that do nothing else (`oneOf: [{required: [a]}, {required: [b]}]`). Objects are open unless they say otherwise.
 """
 
 from __future__ import annotations
@@ -15,6 +16,21 @@ from include.index.form import Form, Leaf, ListOf, MapOf, Record, Unknown, optio
 __all__ = ["json_schema_form"]
 
 _FORMATS: Final[dict[str, Any]] = {"date": "date", "date-time": "timestamp", "uuid": "uuid"}
+_SAYING: Final = frozenset(
+    {
+        "$ref",
+        "type",
+        "properties",
+        "additionalProperties",
+        "items",
+        "enum",
+        "const",
+        "format",
+        "oneOf",
+        "anyOf",
+        "allOf",
+    }
+)
 _SCALARS: Final[dict[str, Any]] = {"null": "null", "boolean": "boolean", "integer": "long", "number": "double"}
 
 
@@ -33,7 +49,7 @@ def _form(schema: Any, root: Mapping[str, Any], above: tuple[str, ...]) -> Form:
         return _form(_resolve(reference, root), root, (*above, reference))
     for word in ("oneOf", "anyOf"):
         if word in schema:
-            return optional(_form(branch, root, above) for branch in schema[word])
+            return _branches(schema, word, root, above)
     if len(schema.get("allOf", ())) == 1:
         return _form({**schema, **schema["allOf"][0], "allOf": ()}, root, above)
     if schema.get("allOf"):
@@ -55,11 +71,34 @@ def _form(schema: Any, root: Mapping[str, Any], above: tuple[str, ...]) -> Form:
     return Unknown("anything is allowed")
 
 
+def _branches(schema: Mapping[str, Any], word: str, root: Mapping[str, Any], above: tuple[str, ...]) -> Form:
+    """What stands beside the branches holds for each of them."""
+    rest = {name: value for name, value in schema.items() if name != word}
+    if all(isinstance(branch, Mapping) and not _SAYING & branch.keys() for branch in schema[word]):
+        return _form(rest, root, above)
+    if not _SAYING & rest.keys():
+        return optional(_form(branch, root, above) for branch in schema[word])
+    return optional(_both(rest, branch, root, above) for branch in schema[word])
+
+
+def _both(one: Mapping[str, Any], other: Any, root: Mapping[str, Any], above: tuple[str, ...]) -> Form:
+    """The form of a value for which two schemas hold."""
+    while isinstance(other, Mapping) and "$ref" in other:
+        reference = str(other["$ref"])
+        if reference in above:
+            return Unknown(f"{reference} holds itself")
+        above, other = (*above, reference), _resolve(reference, root)
+    if not isinstance(other, Mapping):
+        return _form(one, root, above)
+    properties = {**one.get("properties", {}), **other.get("properties", {})}
+    return _form({**one, **other, **({"properties": properties} if properties else {})}, root, above)
+
+
 def _object(schema: Mapping[str, Any], root: Mapping[str, Any], above: tuple[str, ...]) -> Form:
     more = schema.get("additionalProperties")
     if schema.get("properties"):
         fields = {name: _form(each, root, above) for name, each in schema["properties"].items()}
-        return Record(fields)
+        return Record(fields, more is not False or bool(schema.get("patternProperties")))
     if isinstance(more, Mapping):
         return MapOf(_form(more, root, above))
     return Record({}) if more is False else Unknown("an object of anything")

@@ -25,6 +25,7 @@ _NESTED_OBJECTS: Final = 10_000
 _LOCATION: Final = frozenset({"lat", "lon"})
 _NARROWING: Final = frozenset({"match", "unmatch", "path_unmatch", "unmatch_mapping_type", "match_pattern", "runtime"})
 _UNSEARCHED: Final = "kept in the document, not searched"
+_FURTHER: Final = {"strict": "a document with one is refused", "false": "they are kept, not searched"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +144,9 @@ class _Walk:
                 yield Finding("limited", path, _said(each), "", f"{_UNSEARCHED} (dynamic: false)")
             else:
                 yield Finding("missing", path, _said(each), "", "not in the mapping yet")
+        if form.more:
+            reason = _FURTHER.get(dynamic, "typed by a name's first value")
+            yield Finding("limited", place, "record", "", f"the schema allows further names: {reason}")
         for name, sub in fields.items():
             if name not in form.fields and sub.get("type") != "alias":
                 kind = str(sub.get("type", "object"))

@@ -51,7 +51,11 @@ FIELDS: dict[str, dict[str, Any]] = {
     "exact_double": {"type": "double", "coerce": False},
     "malformed": {"type": "integer", "ignore_malformed": True},
     "short_keyword": {"type": "keyword", "ignore_above": 8191},
+    "tiny_keyword": {"type": "keyword", "ignore_above": 12},
     "millis": {"type": "date", "format": "epoch_millis"},
+    "date_seconds": {"type": "date", "format": "epoch_second"},
+    "date_days": {"type": "date", "format": "yyyy-MM-dd"},
+    "date_or_seconds": {"type": "date", "format": "strict_date_optional_time||epoch_second"},
     "kept": {"type": "object", "enabled": False},
 }
 REFUSED = object()

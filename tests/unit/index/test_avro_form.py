@@ -42,6 +42,17 @@ def record(*fields: tuple[str, Any], name: str = "R", **more: Any) -> dict[str, 
         ({"type": "map", "values": {"type": "array", "items": "string"}}, MapOf(ListOf(TEXT))),
         (["null", "string"], TEXT),
         (["null"], Leaf("null", "null")),
+        (
+            [
+                {
+                    "type": "record",
+                    "name": "A",
+                    "fields": [{"name": "n", "type": "long"}, {"name": "a", "type": "string"}],
+                },
+                {"type": "record", "name": "B", "fields": [{"name": "n", "type": ["null", "long"]}]},
+            ],
+            Record({"n": Leaf("long", "long"), "a": TEXT}),
+        ),
         (["null", "string", "long"], OneOf((TEXT, Leaf("long", "long")))),
         # Unknown to fastavro, so the value is read as the type below.
         ({"type": "long", "logicalType": "timestamp-nanos"}, Leaf("long", "long")),

@@ -38,7 +38,38 @@ WHOLE = Leaf("long", "integer")
         ({"type": "object", "additionalProperties": False}, Record({})),
         (
             {"properties": {"a": {"type": "integer"}, "b": {}}},
-            Record({"a": WHOLE, "b": Unknown("anything is allowed")}),
+            Record({"a": WHOLE, "b": Unknown("anything is allowed")}, more=True),
+        ),
+        ({"properties": {"a": {"type": "integer"}}, "additionalProperties": False}, Record({"a": WHOLE})),
+        (
+            {"properties": {"a": {"type": "integer"}}, "additionalProperties": False, "patternProperties": {"^x": {}}},
+            Record({"a": WHOLE}, more=True),
+        ),
+        (
+            {"properties": {"a": {"type": "integer"}}, "oneOf": [{"required": ["a"]}, {"maxProperties": 0}]},
+            Record({"a": WHOLE}, more=True),
+        ),
+        (
+            {
+                "type": "object",
+                "properties": {"kind": {"type": "string"}},
+                "additionalProperties": False,
+                "oneOf": [
+                    {"properties": {"a": {"type": "integer"}, "c": {"type": "string"}}},
+                    {"properties": {"b": {"type": "boolean"}, "c": {"type": "integer"}}},
+                ],
+            },
+            Record({"kind": TEXT, "a": WHOLE, "c": OneOf((TEXT, WHOLE)), "b": Leaf("boolean", "boolean")}),
+        ),
+        ({"properties": {"a": {"type": "integer"}}, "anyOf": [{"$ref": "#"}]}, Unknown("# holds itself")),
+        (
+            {
+                "$defs": {"b": {"properties": {"b": {"type": "integer"}}}},
+                "properties": {"a": {"type": "integer"}},
+                "additionalProperties": False,
+                "anyOf": [{"$ref": "#/$defs/b"}, True],
+            },
+            Record({"a": WHOLE, "b": WHOLE}),
         ),
         ({}, Unknown("anything is allowed")),
     ],
@@ -58,16 +89,18 @@ def test_references_are_followed_but_not_in_circles() -> None:
     }
     assert json_schema_form(schema) == Record(
         {
-            "lines": ListOf(Record({"n": WHOLE})),
+            "lines": ListOf(Record({"n": WHOLE}, more=True)),
             "tree": Unknown("#/$defs/node holds itself"),
             "self": Record(
                 {
-                    "lines": ListOf(Record({"n": WHOLE})),
+                    "lines": ListOf(Record({"n": WHOLE}, more=True)),
                     "tree": Unknown("#/$defs/node holds itself"),
                     "self": Unknown("# holds itself"),
-                }
+                },
+                more=True,
             ),
-        }
+        },
+        more=True,
     )
 
 

@@ -45,6 +45,16 @@ def test_each_field_is_named_by_its_path_with_what_is_sent_and_what_it_becomes()
     ]
 
 
+@pytest.mark.parametrize(
+    ("dynamic", "said"),
+    [("strict", "a document with one is refused"), ("false", "they are kept, not searched")],
+)
+def test_an_object_that_is_open_in_the_schema_is_told(dynamic: str, said: str) -> None:
+    form = Record({"a": INT}, more=True)
+    field = {"properties": {"a": {"type": "integer"}}}
+    assert found(form, field, dynamic=dynamic) == [f"limited order: record: the schema allows further names: {said}"]
+
+
 def test_sub_fields_are_judged_on_their_own() -> None:
     field = {"type": "text", "fields": {"exact": {"type": "keyword"}, "number": {"type": "double"}}}
     places = [line.split(":")[0] for line in found(Record({"a": TEXT}), {"properties": {"a": field}})]
