@@ -52,7 +52,8 @@ class RealWorld(AuditWorld):
 
     def size_bytes(self) -> int:
         """What the index takes on disk."""
-        client = self.real.client
+        # A node on a busy machine takes its time over this.
+        client = self.real.client.options(request_timeout=120)
         client.indices.flush(index=self.name)
         found = client.indices.stats(index=self.name, metric="store").body
         return int(found["indices"][self.name]["primaries"]["store"]["size_in_bytes"])

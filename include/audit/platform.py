@@ -37,7 +37,7 @@ Folding = Callable[[SearchAuditSpec, Feed, Cut], Expected]
 
 
 class ServerSides:
-    """See `search.Sides`."""
+    """See `sides.Sides`."""
 
     def __init__(self, deployment: Deployment, folding: Folding | None = None) -> None:
         kafka, registry = deployment.one("kafka", Kafka), deployment.one("registry", Registry)
@@ -54,25 +54,25 @@ class ServerSides:
         self._followings: dict[str, Following] = {}
 
     def states(self, name: str, spec: SearchAuditSpec, bounds: Bounds) -> StateView:
-        """See `search.Sides`."""
+        """See `sides.Sides`."""
         return ElasticsearchStates(self._elastic, name, spec.topic, bounds, spec.index_id)
 
     def ranges(self, name: str, spec: SearchAuditSpec, bounds: Bounds) -> IndexView:
-        """See `search.Sides`."""
+        """See `sides.Sides`."""
         return ElasticsearchView(self._elastic, name, spec.topic, bounds, spec.index_id)
 
     def documents(self, name: str, spec: SearchAuditSpec) -> StoredDocuments:
-        """See `search.Sides`."""
+        """See `sides.Sides`."""
         return ElasticsearchDocuments(self._elastic, name, spec.topic, spec.entity, spec.index_id)
 
     def writing(self, name: str, spec: SearchAuditSpec, at: Cut) -> Writing:
-        """See `search.Sides`."""
+        """See `sides.Sides`."""
         states = States(self.feed(spec, at), self._registry)
         forget = functools.partial(forget_versions, self._elastic, name, spec.index_id)
         return Writing(self.index, self.reader, self.clock, states, forget)
 
     def expected(self, spec: SearchAuditSpec, at: Cut) -> Expected:
-        """See `search.Sides`; without a folding of the caller's this process reads the topic itself."""
+        """See `sides.Sides`; without a folding of the caller's this process reads the topic itself."""
         if self._folding is not None:
             return self._folding(spec, self.feed(spec, at), at)
         states = States(self.feed(spec, at), self._registry)
@@ -80,11 +80,11 @@ class ServerSides:
         return following.upto(at.window, states)
 
     def declared(self, spec: SearchAuditSpec) -> Mapping[str, Any]:
-        """See `search.Sides`."""
+        """See `sides.Sides`."""
         return mapping_of(self._deployment, spec.index)
 
     def undeclared(self, name: str, spec: SearchAuditSpec) -> Mapping[str, int]:
-        """See `search.Sides`."""
+        """See `sides.Sides`."""
         return undeclared_topics(self._elastic, name, spec.index.topics)
 
     def feed(self, spec: SearchAuditSpec, at: Cut) -> Feed:

@@ -14,7 +14,8 @@ A crash after any step leaves documents that the next audit finds and mends.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable, Sequence
+import itertools
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -24,6 +25,7 @@ import orjson
 from include.audit.bounds import Bounds
 from include.audit.definition import SearchAuditSpec
 from include.audit.expected import Expected, RecordState
+from include.audit.report import ASIDE, REFUSED
 from include.audit.state_view import IndexState
 from include.clock import Clock
 from include.errors import InvalidRecord, Transient
@@ -41,6 +43,7 @@ Forget = Callable[[Sequence[IndexState]], AbstractContextManager[None]]
 _PATIENCE_S: Final = 60.0
 _TRIES: Final = 20
 _PAUSE_S: Final = 0.25
+_AT_ONCE: Final = 2_000
 
 
 @dataclass
@@ -81,7 +84,7 @@ def repair(
     spec: SearchAuditSpec,
     keys: Iterable[str],
     expected: Expected,
-    copies: dict[str, list[IndexState]],
+    copies: Mapping[str, list[IndexState]],
     bounds: Bounds,
     writing: Writing,
 ) -> Repaired:
@@ -101,8 +104,25 @@ def repair(
         Terminal: the index refuses this writer.
     """
     out = Repaired()
-    keys = list(keys)
-    want = expected.of(keys)
+    held_from = writing.reader.begin_offsets(spec.topic)
+    ordered = iter(keys)
+    # Bodies are whole documents: only those of a share are in memory.
+    while share := list(itertools.islice(ordered, _AT_ONCE)):
+        _mend(name, spec, share, expected.of(share), copies, bounds.held_from(held_from), writing, out)
+    writing.index.refresh(name)
+    return out
+
+
+def _mend(
+    name: str,
+    spec: SearchAuditSpec,
+    keys: Sequence[str],
+    want: Mapping[str, RecordState],
+    copies: Mapping[str, list[IndexState]],
+    bounds: Bounds,
+    writing: Writing,
+    out: Repaired,
+) -> None:
     lines: list[tuple[str, Line]] = []
     forgotten: list[IndexState] = []
     metadata = Metadata(writing.states.feed.origin)
@@ -115,10 +135,13 @@ def repair(
         if any(bounds.above(copy) for copy in there):
             out.overtaken += 1
             continue
+        if record.offset < bounds.starts.get(record.partition, 0):
+            out.left[doc_id] = "the log has let go its record since it was read"
+            continue
         try:
             line, routing = _from_record(metadata, writing, spec, record)
         except InvalidRecord as error:
-            out.left[doc_id] = f"its newest record was set aside: {error.message}"
+            out.left[doc_id] = f"{ASIDE}: {error.message}"
             continue
         lines.append((doc_id, line))
         # A copy under another routing may lie in the same shard: then it is the very document.
@@ -135,8 +158,6 @@ def repair(
             writing.index.refresh(name)
             waiting = [each for each in waiting if each[0] not in held] + _send(name, spec, again, writing, out)
     out.overtaken += len(waiting)
-    writing.index.refresh(name)
-    return out
 
 
 def _send(
@@ -155,7 +176,7 @@ def _send(
     out.removed += removed
     out.rewritten += len(sent.done) - removed
     for line, answer in sent.dead:
-        out.left[lines[line.ref][0]] = f"the index refuses it: {answer.type} {answer.reason}"
+        out.left[lines[line.ref][0]] = f"{REFUSED}: {answer.type} {answer.reason}"
     if sent.waiting:
         raise Transient(
             "the index did not take all repairs",

@@ -10,9 +10,13 @@ from include.audit.beside import Beside
 from include.audit.bisect import Level
 from include.audit.chain_finding import counted
 
-__all__ = ["SearchReport", "together"]
+__all__ = ["ASIDE", "REFUSED", "SearchReport", "together"]
 
 _SHOWN = 20
+ASIDE = "its newest record was set aside"
+"""Why a repair leaves a document: what the indexer could not take, a repair cannot take either."""
+REFUSED = "the index refuses it"
+"""The same where the server says so."""
 
 
 @dataclass(frozen=True)
@@ -90,13 +94,19 @@ class SearchReport:
         if self.unresolved_buckets:
             return f"lyrebird index rebuild {alias}"
         if self.keys:
-            return (
-                f"lyrebird index replay-dead {alias}"
-                if self.repaired
-                else f"lyrebird audit search {self.audit} --repair"
-            )
+            return self._after_repair(alias) if self.repaired else f"lyrebird audit search {self.audit} --repair"
         # No key tells what to write anew: only a new generation has neither.
         return f"lyrebird index check {alias}" if self.beside.drift else f"lyrebird index rebuild {alias}"
+
+    def _after_repair(self, alias: str) -> str:
+        """What helps where a repair did not: it depends on why it left what is found again."""
+        left: Mapping[str, str] = (self.repaired or {}).get("left", {})
+        if any(left.get(key, "").startswith((ASIDE, REFUSED)) for key in self.keys):
+            return f"lyrebird index replay-dead {alias}"
+        if left.keys() & set(self.keys):
+            return f"lyrebird index rebuild {alias}"
+        # Found for the first time, or again although it was written: something else writes this index.
+        return f"lyrebird audit search {self.audit} --repair"
 
     def to_json(self) -> dict[str, Any]:
         """Plain values, with all keys."""
@@ -173,9 +183,16 @@ class SearchReport:
     def _mended(self) -> list[str]:
         said = self.repaired or {}
         before = ", ".join(f"{len(keys)} {kind}" for kind, keys in said["found"].items() if keys)
-        newer = f", {said['overtaken']} were newer by then" if said["overtaken"] else ""
-        done = f"{said['rewritten']} written from the topic, {said['removed']} removed{newer}"
-        left = [f"not mended: {key}: {why}" for key, why in sorted(said["left"].items())]
+        newer = f", {said['overtaken']:,} had a newer state by then" if said["overtaken"] else ""
+        done = f"{said['rewritten']:,} written anew from the topic, {said['removed']:,} hidden by a tombstone{newer}"
+        if said["left"]:
+            done += f", {len(said['left']):,} not mended"
+        left = [f"not mended: {key}: {why}" for key, why in sorted(said["left"].items())[:_SHOWN]]
+        if len(said["left"]) > _SHOWN:
+            left.append(f"not mended: … and {len(said['left']) - _SHOWN:,} more (--json shows all)")
+        again = {key for keys in said["found"].values() for key in keys} & set(self.keys) - said["left"].keys()
+        if again:
+            left.append(f"  {len(again):,} were mended and are wrong again: does another program write this index?")
         return [f"  before the repair: {before}; {done}", *left]
 
     def _how(self) -> str:

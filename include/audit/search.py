@@ -14,27 +14,26 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Final, Literal, Protocol, TypedDict, Unpack
+from typing import Final, Literal, TypedDict, Unpack
 
 from include.audit.beside import answers_for_index, look_beside
 from include.audit.bisect import bisect
-from include.audit.bounds import NO_LOWS, Bounds, Window
+from include.audit.bounds import NO_LOWS, Window
 from include.audit.cut import Cut, cut
 from include.audit.definition import SearchAuditSpec
 from include.audit.digest import digest
 from include.audit.expected import Expected
 from include.audit.last_audit import LastAuditNote
 from include.audit.range_count import IndexView, Seen
-from include.audit.repair import Writing, repair
+from include.audit.repair import repair
 from include.audit.report import SearchReport
-from include.audit.scrub import Scrubber, ScrubMode, StoredDocuments
+from include.audit.scrub import Scrubber, ScrubMode
+from include.audit.sides import Sides
 from include.audit.state_view import MOST_ABOVE, IndexState, StateView, far_ahead
 from include.audit.verdict import judge, judge_counted
-from include.clock import Clock, iso
-from include.index.port import SearchIndex
-from include.log.ports import LogReader, TopicAdmin
+from include.clock import iso
 
-__all__ = ["Examined", "How", "Mode", "Sides", "Since", "audit_and_repair", "audit_search", "examine"]
+__all__ = ["Examined", "How", "Mode", "Since", "audit_and_repair", "audit_search", "examine"]
 
 Mode = Literal["bisect", "digest"]
 """bisect: the original, by counts; finds missing keys. digest: by sums over states; finds every difference."""
@@ -44,36 +43,6 @@ Since = Literal["begin", "last"]
 _BULK_S: Final = 10.0
 _REFRESH: Final = 1
 _AT_ONCE: Final = 10_000
-
-
-class Sides(Protocol):
-    """The two sides of an audit, on whatever they stand."""
-
-    index: SearchIndex
-    admin: TopicAdmin
-    reader: LogReader
-    clock: Clock
-
-    def states(self, name: str, spec: SearchAuditSpec, bounds: Bounds) -> StateView:
-        """A moment of a concrete index, for a digest."""
-
-    def ranges(self, name: str, spec: SearchAuditSpec, bounds: Bounds) -> IndexView:
-        """A moment of a concrete index, for counts."""
-
-    def documents(self, name: str, spec: SearchAuditSpec) -> StoredDocuments:
-        """Whole documents of a concrete index."""
-
-    def writing(self, name: str, spec: SearchAuditSpec, at: Cut) -> Writing:
-        """What a repair of a concrete index writes with."""
-
-    def expected(self, spec: SearchAuditSpec, at: Cut) -> Expected:
-        """What the topic says below the cut."""
-
-    def declared(self, spec: SearchAuditSpec) -> Mapping[str, Any]:
-        """The mapping that the deployment declares for the index."""
-
-    def undeclared(self, name: str, spec: SearchAuditSpec) -> Mapping[str, int]:
-        """Living documents of a concrete index by topic, without those of topics that it declares."""
 
 
 class How(TypedDict, total=False):

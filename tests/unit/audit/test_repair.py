@@ -9,6 +9,8 @@ from typing import Any
 import orjson
 import pytest
 
+from include.audit import repair as mending
+from include.audit import search
 from include.audit.report import SearchReport
 from include.audit.state_view import IndexState
 from include.errors import Transient
@@ -57,9 +59,8 @@ def test_every_kind_is_mended_and_the_next_audit_is_clean(world: AuditWorld) -> 
     assert report.clean
     assert report.repaired == {"found": FOUND, "rewritten": 4, "removed": 1, "overtaken": 0, "left": {}}
     assert whole(world) == before
-    assert "  before the repair: 1 missing, 1 extra, 1 stale, 2 altered; 4 written from the topic, 1 removed" in (
-        report.lines()
-    )
+    done = "4 written anew from the topic, 1 hidden by a tombstone"
+    assert f"  before the repair: 1 missing, 1 extra, 1 stale, 2 altered; {done}" in report.lines()
     assert world.audit().repaired is None
 
 
@@ -107,6 +108,64 @@ def test_a_copy_under_another_routing_is_extra_and_goes(world: AuditWorld) -> No
     assert report.repaired is not None
     assert report.repaired["found"] == {"missing": [], "extra": ["30"], "stale": [], "altered": []}
     assert report.clean
+
+
+def test_what_was_set_aside_is_named_with_the_command_that_replays_it(world: AuditWorld) -> None:
+    world.topic.put(200, note="no number")
+    world.topic.spoil(201, b"\x01")
+    world.catch_up()
+    report = world.repair()
+    assert report.missing == ("200", "201")
+    assert report.next_command == "lyrebird index replay-dead orders"
+    assert "not mended: 201: its newest record was set aside: value is not in the Confluent wire format" in " ".join(
+        report.lines()
+    )
+
+
+def test_what_the_log_has_let_go_meanwhile_is_left_for_a_rebuild(
+    world: AuditWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.lose("7")
+    examined = search.examine
+
+    def then_removed(*arguments: Any, **how: Any) -> Any:
+        found = examined(*arguments, **how)
+        for partition, end in world.reader.end_offsets("docs").items():
+            world.log.truncate("docs", partition, end - 1)
+        return found
+
+    monkeypatch.setattr(search, "examine", then_removed)
+    report = world.repair()
+    assert report.repaired is not None
+    assert report.repaired["left"] == {"7": "the log has let go its record since it was read"}
+
+
+def test_what_is_wrong_again_after_it_was_mended_asks_who_else_writes(
+    world: AuditWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.lose("7")
+    mend = search.repair
+
+    def undone(*arguments: Any) -> Any:
+        found = mend(*arguments)
+        world.lose("7")
+        return found
+
+    monkeypatch.setattr(search, "repair", undone)
+    report = world.repair()
+    assert report.missing == ("7",)
+    assert any("1 were mended and are wrong again" in line for line in report.lines())
+    assert report.next_command == "lyrebird audit search docs --repair"
+
+
+def test_more_than_a_share_is_mended_share_by_share(world: AuditWorld, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mending, "_AT_ONCE", 7)
+    before = whole(world)
+    for n in range(1, 40):
+        world.lose(str(n))
+    report = world.repair()
+    assert report.clean
+    assert whole(world) == before
 
 
 def test_a_clean_index_is_left_alone(world: AuditWorld) -> None:
