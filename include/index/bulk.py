@@ -6,9 +6,10 @@ Answers and their reasons: Elasticsearch 8.19, seen on a real node.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final, Literal, NamedTuple
+from operator import itemgetter
+from typing import Any, Final, Literal, NamedTuple
 
 import orjson
 
@@ -20,8 +21,10 @@ __all__ = [
     "ItemClass",
     "Line",
     "WholeClass",
+    "bytes_of",
     "classify_item",
     "classify_request",
+    "data_of",
     "document_line",
     "groups_of",
     "line_bytes",
@@ -45,13 +48,14 @@ _DEAD_TYPES: Final = frozenset(
 )
 _LINE: Final = b'{"index":{"_id":%b,"version":%d,"version_type":"%b"}}\n{%b:%b,"metadata":%b}\n'
 _DELETED_LINE: Final = b'{"index":{"_id":%b,"version":%d,"version_type":"%b"}}\n{"metadata":%b}\n'
+_DATA: Final = itemgetter(1)
 _SLOW: Final = frozenset({(403, "cluster_block_exception"), (400, "index_closed_exception")})
 
 
 class Line(NamedTuple):
-    """One document on its way. `ref` is the sender's own number for it."""
+    """One document on its way. `ref` is what its sender knows it by."""
 
-    ref: int
+    ref: Any
     data: bytes
     deleted: bool = False
 
@@ -106,8 +110,20 @@ def line_bytes(
     return _LINE % (name, version, kind, entity, body, metadata)
 
 
+def data_of(lines: Iterable[Line]) -> Iterator[bytes]:
+    """The bytes of each."""
+    return map(_DATA, lines)
+
+
+def bytes_of(lines: Iterable[Line]) -> int:
+    """How many bytes they have together."""
+    return sum(map(len, map(_DATA, lines)))
+
+
 def groups_of(lines: Sequence[Line], most_bytes: int) -> list[list[Line]]:
     """Requests of at most `most_bytes`, in order; a line that is larger goes alone."""
+    if lines and bytes_of(lines) <= most_bytes:
+        return [list(lines)]
     groups: list[list[Line]] = []
     size = most_bytes
     for line in lines:

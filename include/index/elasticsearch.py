@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from include.errors import BackPressure, Terminal, Transient
+from include.index.answers import WRITTEN, serializers
 from include.index.bulk import BulkAnswer, ItemAnswer
 from include.index.port import Found, IndexInfo, Note
 from include.settings.connections import Elasticsearch as Settings
@@ -19,12 +20,10 @@ if TYPE_CHECKING:
 __all__ = ["ElasticsearchIndex", "call", "connect"]
 
 T = TypeVar("T")
-_WRITTEN = {status: ItemAnswer(status) for status in (200, 201)}
 _REQUEST_S = 10.0
 _BULK_S = 30.0
 _IDS = 500
 _MOST_HITS = 10_000
-_WRITTEN = {status: ItemAnswer(status) for status in (200, 201)}
 _BULK_FILTER = "errors,items.*.status,items.*.error.type,items.*.error.reason,items.*.error.caused_by.reason"
 
 
@@ -35,8 +34,7 @@ def connect(settings: Settings, node_class: Any = "urllib3") -> elasticsearch.El
     return elasticsearch.Elasticsearch(
         settings.url,
         basic_auth=(settings.user, settings.password or "") if settings.user else None,
-        # An answer to a bulk has a line for each document: the standard library's reader takes three times as long.
-        serializer=elasticsearch.OrjsonSerializer(),
+        serializers=serializers(),
         max_retries=0,
         retry_on_timeout=False,
         request_timeout=_REQUEST_S,
@@ -131,9 +129,8 @@ class ElasticsearchIndex:
         items = found.body.get("items")
         if not isinstance(items, list):
             return BulkAnswer(200, None)
-        if found.body.get("errors", True):
-            return BulkAnswer(200, [_item(item) for item in items])
-        return BulkAnswer(200, [_WRITTEN[item["index"]["status"]] for item in items])
+        # Items that `answers` has read stand as they are.
+        return BulkAnswer(200, [item if type(item) is ItemAnswer else _item(item) for item in items])
 
     def get(self, name: str, doc_id: str) -> Found | None:
         """See `port.SearchIndex`."""
@@ -257,8 +254,8 @@ def _missing(name: str) -> Terminal:
 def _item(item: Mapping[str, Any]) -> ItemAnswer:
     (answer,) = item.values()
     # Mostly it is that, of thousands in each answer.
-    if answer["status"] in _WRITTEN:
-        return _WRITTEN[answer["status"]]
+    if answer["status"] in WRITTEN:
+        return WRITTEN[answer["status"]]
     error = answer.get("error") or {}
     cause = (error.get("caused_by") or {}).get("reason", "")
     reason = error.get("reason", "")

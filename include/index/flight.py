@@ -15,7 +15,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from include.errors import Terminal
-from include.index.bulk import BulkAnswer, ItemAnswer, Line, classify_item, classify_request, groups_of
+from include.index.bulk import (
+    BulkAnswer,
+    ItemAnswer,
+    Line,
+    bytes_of,
+    classify_item,
+    classify_request,
+    data_of,
+    groups_of,
+)
 
 __all__ = ["Concurrency", "Delivered", "Flight", "Request"]
 
@@ -24,6 +33,7 @@ _LONGEST_WAIT_S = 5.0
 _SLOW_WAIT_S = 5.0
 # Clocks count in microseconds: one that slept may lack the last of them.
 _TICK_S = 2e-6
+_WRITTEN = frozenset({200, 201})
 
 
 @dataclass
@@ -73,7 +83,7 @@ class Request:
     @property
     def data(self) -> bytes:
         """The body."""
-        return b"".join([line.data for line in self.lines])
+        return b"".join(data_of(self.lines))
 
 
 class Flight:
@@ -110,7 +120,7 @@ class Flight:
         if self.idle:
             self._progress_s = now_s
         self._queue.extend(groups_of(lines, self._bulk_bytes))
-        self.pending_bytes += sum([len(line.data) for line in lines])
+        self.pending_bytes += bytes_of(lines)
 
     def next(self, now_s: float) -> Request | None:
         """What to send now; None while nothing may be sent: until `resume_s`, or until an answer comes."""
@@ -128,7 +138,7 @@ class Flight:
     def surrender(self) -> None:
         """Make all that is queued waiting."""
         self._out.waiting += [line for group in self._queue for line in group]
-        self.pending_bytes -= sum(len(line.data) for group in self._queue for line in group)
+        self.pending_bytes -= sum(map(bytes_of, self._queue))
         self._queue.clear()
 
     def take(self) -> Delivered:
@@ -160,7 +170,12 @@ class Flight:
         group, out = request.lines, self._out
         again: list[Line] = []
         settled, slow, reason = 0, False, ""
-        for line, item in zip(group, answer.items or (), strict=True):
+        items = answer.items or ()
+        # Mostly all is good news.
+        if {item.status for item in items} <= _WRITTEN:
+            out.done += group
+            settled, items, group = bytes_of(group), (), []
+        for line, item in zip(group, items, strict=True):
             kind = classify_item(item.status, item.type)
             if kind == "done":
                 out.done.append(line)

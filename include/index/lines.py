@@ -15,29 +15,23 @@ from include.errors import InvalidRecord
 from include.index.digest import VIEWS
 from include.index.metadata import Metadata
 from include.index.native import WHY_NOT, body_program, change_program, key_program
-from include.log.ports import Headers, SchemaRegistry
+from include.log.ports import SchemaRegistry
 from include.record.codec import Decoder
 
 if TYPE_CHECKING:
+    from include.index.native._avro_json import Lines
     from include.index.states import Feed
 
-__all__ = ["LineMaker", "line_maker"]
-
-LineMaker = Callable[
-    [bytes | None, bytes | None, Headers | None, int, int],
-    tuple[str, int, bytes, bool] | None,
-]
-"""(key, value, headers, partition, offset) → (`_id`, version, both lines, whether deleted), or None: for the other way.
-
-A change without a newer image, a version below a floor or of another epoch are the caller's to judge."""
+__all__ = ["line_maker"]
 
 _HEAD: Final = 5
 
 
-def line_maker(feed: Feed, registry: SchemaRegistry) -> LineMaker | None:
+def line_maker(feed: Feed, registry: SchemaRegistry) -> Lines | None:
     """What makes lines of that feed's records; None where nothing is compiled, or the feed needs the other way.
 
-    The maker raises what the registry raises, but for schemas that nobody knows.
+    The maker raises what the registry raises, but for schemas that nobody knows. A change without a newer image, a
+    version below a floor or of another epoch are the caller's to judge.
     """
     topic = feed.topic
     if WHY_NOT or feed.versions != "header" or feed.shared or topic.key != "schema" or topic.routing is not None:
@@ -45,15 +39,13 @@ def line_maker(feed: Feed, registry: SchemaRegistry) -> LineMaker | None:
     from include.index.native._avro_json import Lines
 
     decode = Decoder(registry.schema)
-    made = Lines(
+    return Lines(
         _programs(registry, decode, key_program),
         _programs(registry, decode, change_program if topic.value == "change" else body_program),
         orjson.dumps(topic.entity),
         Metadata(feed.origin).shared,
         VIEWS,
     )
-    line: LineMaker = made.line
-    return line
 
 
 def _programs(registry: SchemaRegistry, decode: Decoder, made: Callable[[Any], Any]) -> Callable[[bytes], Any]:

@@ -75,7 +75,7 @@ def feed_of(cluster: Cluster, definition: IndexDefinition, topic: str, progress:
 class States:
     """Reads the records of one feed.
 
-    `line` makes both lines of a bulk request at once, where a feed's records allow it (`lines`).
+    `lines` makes both lines of a bulk request at once, where a feed's records allow it.
     Its methods raise `InvalidRecord` for a record to be set aside, `Terminal` where nobody can say which state is
     newer, and what the registry raises.
     """
@@ -83,7 +83,7 @@ class States:
     def __init__(self, feed: Feed, registry: SchemaRegistry, formats: tuple[Keys, Bodies] | None = None) -> None:
         self.feed = feed
         self.keyed = feed.topic.key != "none"
-        self.line = line_maker(feed, registry)
+        self.lines = line_maker(feed, registry)
         self._keys: Keys
         self.body: Bodies
         self._keys, self.body = formats or (Keys(registry, feed.topic.key), Values(registry, feed.topic.value))

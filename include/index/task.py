@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from itertools import islice
 from typing import Final
 
 import orjson
@@ -36,6 +38,7 @@ _DATA: Final = 3
 _DELETED: Final = 4
 _NO_EPOCHS: Final[Mapping[tuple[str, int], int]] = {}
 _HEAD: Final = 5
+_AT_ONCE: Final = 1000
 
 
 def raw_of(record: Record) -> Raw:
@@ -67,8 +70,6 @@ class IndexTask:
         }
         self._delivery = delivery
         self._window_bytes = window_bytes
-        self._under_way: dict[int, _Entry] = {}
-        self._given = 0
 
     def run(self, records: Iterable[Raw]) -> TaskOutcome:
         """Work off `records`, in the order of the log. Blocks for the delivery's patience at most.
@@ -89,79 +90,88 @@ class IndexTask:
         return out
 
     def _run(self, records: Iterable[Raw], out: TaskOutcome) -> None:
-        window: dict[str, _Entry] = {}
-        size = 0
-        at: tuple[str, int] | None = None
-        topic: _Topic | None = None
-        counts: _Counts = {}
-        for raw in records:
-            if at != (raw[0], raw[1]):
-                at = (raw[0], raw[1])
-                topic = self._topics.get(raw[0])
-                if topic is not None:
-                    counts = out.of(*at)
-                    topic.enter(raw[1])
-            if topic is None:
-                out.others.append(_record(raw))
-                continue
-            counts["read"] += 1
-            try:
-                found = topic.entry(raw, counts)
-            except InvalidRecord as error:
-                counts["dead"] += 1
-                out.dead.append(SetAside(_record(raw), _why(error)))
-                continue
-            if found is None:
-                continue
-            name, entry = found
-            there = window.get(name)
-            if there is None:
-                size += len(entry[_DATA])
-            elif there[_VERSION] > entry[_VERSION]:
-                counts["folded"] += 1
-                continue
-            else:
-                there[_COUNTS]["folded"] += 1
-                size += len(entry[_DATA]) - len(there[_DATA])
-            window[name] = entry
-            if size >= self._window_bytes:
-                self._give(window, out)
-                window, size = {}, 0
+        window, left = _Window(self._window_bytes), iter(records)
+        while raws := list(islice(left, _AT_ONCE)):
+            i = 0
+            while i < len(raws):
+                i += self._enter(raws, i, window, out)
         self._give(window, out)
         self._take(self._delivery.finish(), out)
         for topic in self._topics.values():
             if topic.routed:
                 self._one_copy(topic)
 
+    def _enter(self, raws: list[Raw], i: int, window: _Window, out: TaskOutcome) -> int:
+        """Enter one record into the window, or many at once; gives how many."""
+        raw = raws[i]
+        topic = self._topics.get(raw[0])
+        if topic is None:
+            out.others.append(_record(raw))
+            return 1
+        counts = out.of(raw[0], raw[1])
+        many = topic.enter(raws, i, window, counts)
+        if many:
+            return many
+        counts["read"] += 1
+        try:
+            found = topic.entry(raw, counts)
+        except InvalidRecord as error:
+            counts["dead"] += 1
+            out.dead.append(SetAside(_record(raw), _why(error)))
+            return 1
+        if found is not None and not window.takes(*found):
+            self._give(window, out)
+            window.takes(*found)
+        return 1
+
     def _one_copy(self, topic: _Topic) -> None:
         if self._copies is None:
             raise Terminal("a routed topic needs to look for copies", topic=topic.feed.name)
         self._copies.settle(topic.feed, topic.routed)
 
-    def _give(self, window: Mapping[str, _Entry], out: TaskOutcome) -> None:
-        lines = []
-        for entry in window.values():
-            self._given += 1
-            self._under_way[self._given] = entry
-            lines.append(Line(self._given, entry[_DATA], entry[_DELETED]))
+    def _give(self, window: _Window, out: TaskOutcome) -> None:
+        lines = [Line(entry, entry[_DATA], entry[_DELETED]) for entry in window.entries.values()]
+        window.entries, window.size = {}, 0
         if lines:
             self._take(self._delivery.give(lines), out)
 
     def _take(self, delivered: Delivered, out: TaskOutcome) -> None:
-        entries = self._under_way
         out.requests += delivered.requests
         out.retries += delivered.retries
         for line in delivered.done:
-            entries.pop(line.ref)[_COUNTS]["deleted" if line.deleted else "indexed"] += 1
+            line.ref[_COUNTS]["deleted" if line.deleted else "indexed"] += 1
         for line in delivered.stale:
-            entries.pop(line.ref)[_COUNTS]["stale"] += 1
+            line.ref[_COUNTS]["stale"] += 1
         for line, answer in delivered.dead:
             text = json.dumps({"status": answer.status, "type": answer.type, "reason": answer.reason})
-            entry = entries.pop(line.ref)
-            entry[_COUNTS]["dead"] += 1
-            out.dead.append(SetAside(_record(entry[_RAW]), f"refused by the index: {text}", refused=True))
+            line.ref[_COUNTS]["dead"] += 1
+            out.dead.append(SetAside(_record(line.ref[_RAW]), f"refused by the index: {text}", refused=True))
         if delivered.waiting:
             raise Transient("index does not take documents", system="elasticsearch", reason=delivered.reason)
+
+
+@dataclass
+class _Window:
+    """The newest state of each document among the last records, `size` bytes of at most `most` together."""
+
+    most: int
+    entries: dict[str, _Entry] = field(default_factory=dict)
+    size: int = 0
+
+    def takes(self, name: str, entry: _Entry) -> bool:
+        """Enter a state, unless a newer one is there; False where there is no room. An empty window takes any."""
+        there = self.entries.get(name)
+        if there is not None and there[_VERSION] > entry[_VERSION]:
+            entry[_COUNTS]["folded"] += 1
+            return True
+        size = self.size + len(entry[_DATA]) - (len(there[_DATA]) if there is not None else 0)
+        if size > self.most and self.entries:
+            return False
+        if there is not None:
+            there[_COUNTS]["folded"] += 1
+        self.entries[name] = entry
+        self.size = size
+        return True
 
 
 class _Topic:
@@ -169,8 +179,6 @@ class _Topic:
 
     def __init__(self, states: States, epochs: dict[int, int]) -> None:
         self.epochs = epochs
-        self._partition = -1
-        self._epoch = 0
         self._states = states
         self._metadata = Metadata(states.feed.origin)
         self._entity = orjson.dumps(states.feed.topic.entity)
@@ -179,10 +187,16 @@ class _Topic:
         self.routed: set[str] = set()
         self._met: set[bytes] = set()
 
-    def enter(self, partition: int) -> None:
-        """What comes now is of that partition."""
-        self._partition = partition
-        self._epoch = self.epochs.get(partition, 0)
+    def enter(self, raws: list[Raw], begin: int, window: _Window, counts: _Counts) -> int:
+        """Enter records from `begin` on, as long as they can be taken many at once; gives how many."""
+        lines = self._states.lines
+        if lines is None:
+            return 0
+        epoch, room = self.epochs.get(raws[begin][1], 0), window.most - window.size
+        stop, more = lines.enter(raws, begin, window.entries, counts, self._met, epoch, self._floor, room)
+        counts["read"] += stop - begin
+        window.size += more
+        return stop - begin
 
     def entry(self, raw: Raw, counts: _Counts) -> tuple[str, _Entry] | None:
         """`_id` and line of the state that a record tells; None, and counted, where it tells none."""
@@ -191,12 +205,6 @@ class _Topic:
         if not states.makes_document(value):
             counts["filtered"] += 1
             return None
-        # The first value of each schema goes the long way, as the index may have to be made fit for it.
-        if states.line is not None and (value is None or value[:_HEAD] in self._met):
-            found = states.line(key, value, headers, partition, offset)
-            if found is not None:
-                name, version, data, deleted = found
-                return (name, (version, raw, counts, data, deleted)) if self._counts(version, raw, counts) else None
         doc_id, version = states.identity(partition, offset, key, headers)
         if not self._counts(version, raw, counts):
             return None
@@ -217,7 +225,7 @@ class _Topic:
 
     def _counts(self, version: int, raw: Raw, counts: _Counts) -> bool:
         """Whether a state of that version is to be sent; else it is counted."""
-        if epoch_of(version) != self._epoch:
+        if epoch_of(version) != self.epochs.get(raw[1], 0):
             self._follow(epoch_of(version), raw)
         if version < self._floor:
             counts["stale"] += 1
@@ -225,18 +233,19 @@ class _Topic:
         return True
 
     def _follow(self, epoch: int, raw: Raw) -> None:
-        if epoch < self._epoch:
+        newest = self.epochs.get(raw[1], 0)
+        if epoch < newest:
             raise Terminal(
                 "record is of an older lineage than the index",
                 topic=raw[0],
                 partition=raw[1],
                 offset=raw[2],
                 epoch=epoch,
-                index_epoch=self._epoch,
+                index_epoch=newest,
                 fix="End whoever still writes the older lineage; then make the topic anew and raise its generation in "
                 "the deployment file.",
             )
-        self._epoch = self.epochs[self._partition] = epoch
+        self.epochs[raw[1]] = epoch
 
 
 def _record(raw: Raw) -> Record:

@@ -142,5 +142,7 @@ def _records(plan: WorkerPlan, slices: list[Slice]) -> Iterator[Raw]:
         return
     with cached_consumer(plan.bootstrap, plan.kafka_options) as consumer:
         for messages in consumer.read(slices):
-            for m in messages:
-                yield m.topic(), m.partition(), m.offset(), m.key(), m.value(), m.headers(), m.timestamp()[1]
+            yield from [
+                (m.topic(), m.partition(), m.offset(), m.key(), m.value(), m.headers(), m.timestamp()[1])
+                for m in messages
+            ]

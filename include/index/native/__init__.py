@@ -25,7 +25,7 @@ def _why_not() -> str:
         found = importlib.import_module("include.index.native._avro_json")
     except ImportError as error:
         return "not built" if isinstance(error, ModuleNotFoundError) else f"cannot be loaded: {error}"
-    return "" if hasattr(found, "Lines") else "built from an older source"
+    return "" if hasattr(getattr(found, "Lines", None), "enter") else "built from an older source"
 
 
 WHY_NOT: Final = _why_not()

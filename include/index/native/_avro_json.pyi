@@ -4,6 +4,7 @@ Not for use from several threads at once: a call that meets another one gives No
 """
 
 from collections.abc import Callable
+from typing import Any
 
 from include.index.native.program import Step
 from include.log.ports import Headers
@@ -43,6 +44,24 @@ class Lines:
         self, key: bytes | None, value: bytes | None, headers: Headers | None, partition: int, offset: int
     ) -> tuple[str, int, bytes, bool] | None:
         """(the document's id, version, both lines, whether it is deleted); raises what the programs' givers raise."""
+
+    def enter(
+        self,
+        raws: list[Any],
+        begin: int,
+        window: dict[str, Any],
+        counts: dict[str, int],
+        met: set[bytes],
+        epoch: int,
+        floor: int,
+        room: int,
+    ) -> tuple[int, int]:
+        """Enter records as `task.Raw`, from `begin` on, into a window of `task.IndexTask`, the newest of each id.
+
+        Ends before the first that is of another partition, needs the other way, has a schema whose head was not `met`,
+        is of another epoch or below the floor, or makes the window larger by more than `room` bytes. Gives its number
+        and by how many bytes the window has grown; raises as `line`, with what came before entered.
+        """
 
 def state_hash(doc_id: str, version: int, body: bytes) -> int:
     """`digest.state_hash`."""

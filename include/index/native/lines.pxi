@@ -21,8 +21,48 @@ cdef class Lines:
         self.out = Bytes()
 
     def line(self, bytes key, bytes value, headers, int64_t partition, int64_t offset):
+        return self._made(key, value, headers, partition, offset)
+
+    def enter(self, list raws, Py_ssize_t begin, dict window, dict counts, set met, int64_t epoch, int64_t floor,
+              int64_t room):
+        cdef Py_ssize_t i = begin
+        cdef int64_t left = room, more
+        cdef tuple raw, found, there
+        cdef object topic = (<tuple> raws[begin])[0], partition = (<tuple> raws[begin])[1]
+        cdef bytes value
+        cdef bytes fit = b""
+        while i < len(raws):
+            raw = <tuple> raws[i]
+            if (raw[0] is not topic and raw[0] != topic) or raw[1] != partition:
+                break
+            value = raw[4]
+            if value is not None and not begins(value, fit):
+                # The first value of each schema goes the long way, as the index may have to be made fit for it.
+                if value[:5] not in met:
+                    break
+                fit = value[:5]
+            found = self._made(raw[3], value, raw[5], partition, raw[2])
+            if found is None or (<int64_t> found[1]) >> 44 != epoch or <int64_t> found[1] < floor:
+                break
+            more = PyBytes_GET_SIZE(<bytes> found[2])
+            there = window.get(found[0])
+            if there is not None:
+                if there[0] > found[1]:
+                    counts["folded"] += 1
+                    i += 1
+                    continue
+                more -= PyBytes_GET_SIZE(<bytes> there[3])
+            if more > left:
+                break
+            if there is not None:
+                there[2]["folded"] += 1
+            window[found[0]] = (found[1], raw, counts, found[2], found[3])
+            left -= more
+            i += 1
+        return i, room - left
+
+    cdef tuple _made(self, bytes key, bytes value, headers, int64_t partition, int64_t offset):
         cdef int64_t version = version_of(headers)
-        cdef tuple parts
         if key is None or version < 0 or not self._programs(key, value):
             return None
         if self.key_program.busy or (value is not None and self.value_program.busy):

@@ -15,7 +15,7 @@ from include.index.bulk import BulkAnswer, ItemAnswer, line_bytes
 from include.index.definition import IndexTopic, ValueForm
 from include.index.delivery import Delivery
 from include.index.digest import state_hash
-from include.index.lines import LineMaker, line_maker
+from include.index.lines import line_maker
 from include.index.metadata import Metadata, Origin
 from include.index.native import WHY_NOT
 from include.index.states import Feed, States
@@ -50,7 +50,7 @@ class Ways:
         self.feed = Feed(ORIGIN, IndexTopic(entity="order", value=value))
         made = line_maker(self.feed, self.registry)
         assert made is not None
-        self.fast: LineMaker = made
+        self.fast = made.line
         self.states = States(self.feed, self.registry)
         self.metadata = Metadata(ORIGIN)
 
@@ -182,11 +182,11 @@ def test_a_registry_that_is_away_is_told_and_asked_again(monkeypatch: pytest.Mon
     made = line_maker(ways.feed, ways.registry)
     assert made is not None
     with pytest.raises(Transient):
-        made(key, value, [("version", b"1")], 0, 0)
+        made.line(key, value, [("version", b"1")], 0, 0)
     monkeypatch.setattr(ways.registry, "schema", real)
     made = line_maker(ways.feed, ways.registry)
     assert made is not None
-    assert made(key, value, [("version", b"1")], 0, 0) is not None
+    assert made.line(key, value, [("version", b"1")], 0, 0) is not None
 
 
 @given(st.text(max_size=300), st.integers(0, 2**53 - 1), st.binary(max_size=600))
