@@ -41,7 +41,9 @@ def command(topic: str | None, as_json: bool) -> None:
     ]
     if as_json:
         values = [each.to_json() for each in found]
-        click.echo(orjson.dumps(values[0] if topic else values).decode())
+        # The one topic of most deployments beside the rest, as readers of a single one look for it there.
+        only = values[0] if len(values) == 1 else {}
+        click.echo(orjson.dumps({"documents": values, **only}).decode())
     else:
         click.echo("\n".join(line for each in found for line in each.lines()))
 

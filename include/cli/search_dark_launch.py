@@ -12,7 +12,7 @@ import click
 import orjson
 
 from include.cli.search_options import in_option, json_option, target_named
-from include.errors import BackPressure, SettingsError
+from include.errors import BackPressure, LyrebirdError, SettingsError
 
 if TYPE_CHECKING:
     from include.clock import Clock
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["command"]
 
 _CANNOT_SAY = 2
+_LEAST = 100
 
 
 @click.command(name="dark-launch")
@@ -56,38 +57,15 @@ def command(
     """Ask database and index for the same users' lists, compare them, advise whether to switch.
 
     Differences that are gone once the index has the database's position are lag. Exit code: 0 switch, 1 do not switch,
-    2 too few samples to say.
+    2 it cannot be said: too little was compared, or a server does not answer.
     """
-    from include.search.dark_page import dark_page
-
-    deployment, target = target_named(name)
-    least = min(100, samples)
-    if reports:
-        report = _added(reports)
-        least = 100
-    else:
-        from include.clock import SystemClock
-        from include.search.connect import connect, database_of_search
-        from include.search.dark_launch import DarkLaunch, Limits
-        from include.search.dark_stores import database_and_index, drawn_questions, rules_of
-
-        clock = SystemClock()
-        fresh = target.search.fresh.model_copy(update={"recent": 1000, "reads_per_s": 4 * per_s, "connections": 4})
-        database = database_of_search(deployment, target.reading(fresh), clock)
-        if database is None:
-            raise SettingsError(
-                "the search has no database to compare with", search=target.name, fix="Add `documents:` to its entry."
-            )
-        index = connect(deployment, target, clock).index
-        limits = Limits(sample=1.0, queued=max(100, int(per_s * deadline_s)), deadline_s=deadline_s)
-        dark = DarkLaunch(database_and_index(index, database), rules_of(index), clock, limits)
-        try:
-            report = _run(dark, drawn_questions(database, size, samples, random.Random(seed)), per_s, clock)  # noqa: S311
-        finally:
-            database.close()
-    if page is not None:
-        page.write_text(dark_page(target.name, report, bound, least), encoding="utf-8")
-        click.echo(f"page: {page}", err=True)
+    try:
+        target, report, least = _compared(samples, per_s, size, deadline_s, seed, reports, name)
+        if page is not None:
+            _write_page(page, target, report, bound, least)
+    except LyrebirdError as error:
+        click.echo(f"error: {error}", err=True)
+        sys.exit(_CANNOT_SAY)
     advice = report.advice(bound, least)
     if as_json:
         said = {"switch": advice.switch, "reason": advice.reason}
@@ -95,7 +73,48 @@ def command(
     else:
         click.echo("\n".join(report.lines(bound, least)))
     if not advice.switch:
-        sys.exit(_CANNOT_SAY if report.samples < least else 1)
+        sys.exit(1 if advice.sure else _CANNOT_SAY)
+
+
+def _compared(
+    samples: int, per_s: float, size: int, deadline_s: float, seed: int, reports: tuple[Path, ...], name: str | None
+) -> tuple[str, DarkReport, int]:
+    """Name of the search, what was found, and how many samples it takes to say anything."""
+    deployment, target = target_named(name)
+    if reports:
+        return target.name, _added(reports), _LEAST
+    from include.clock import SystemClock
+    from include.search.connect import connect, database_of_search
+    from include.search.dark_launch import DarkLaunch, Limits
+    from include.search.dark_stores import database_and_index, drawn_questions, rules_of
+
+    clock = SystemClock()
+    fresh = target.search.fresh.model_copy(update={"recent": 1000, "reads_per_s": 4 * per_s, "connections": 4})
+    database = database_of_search(deployment, target.reading(fresh), clock)
+    if database is None:
+        raise SettingsError(
+            "the search has no database to compare with", search=target.name, fix="Add `documents:` to its entry."
+        )
+    index = connect(deployment, target, clock).index
+    limits = Limits(sample=1.0, queued=max(100, int(per_s * deadline_s)), deadline_s=deadline_s)
+    dark = DarkLaunch(database_and_index(index, database), rules_of(index), clock, limits)
+    try:
+        report = _run(dark, drawn_questions(database, size, samples, random.Random(seed)), per_s, clock)  # noqa: S311
+    finally:
+        database.close()
+    return target.name, report, min(_LEAST, samples)
+
+
+def _write_page(page: Path, search: str, report: DarkReport, bound: float, least: int) -> None:
+    from include.search.dark_page import dark_page
+
+    try:
+        page.write_text(dark_page(search, report, bound, least), encoding="utf-8")
+    except OSError as error:
+        raise SettingsError(
+            "the page cannot be written", file=str(page), cause=str(error), fix="Give a place that can."
+        ) from error
+    click.echo(f"page: {page}", err=True)
 
 
 def _run(dark: DarkLaunch, questions: Iterable[Question], per_s: float, clock: Clock) -> DarkReport:

@@ -32,14 +32,16 @@ _NO_TABLE: Final = 1146
 
 
 class MysqlTables:
-    """The tables of one database. Belongs to one thread; reconnects at the next call when the server went away.
+    """The tables of one database, each answer waited for `read_s` at most.
 
-    Of a server with fallbacks the next one is tried when one does not answer, or lacks what it should have by now.
+    Belongs to one thread; reconnects at the next call when the server went away. Of a server with fallbacks the next
+    one is tried when one does not answer, or lacks what it should have by now.
     """
 
-    def __init__(self, server: Database, database: str, clock: Clock | None = None) -> None:
+    def __init__(self, server: Database, database: str, clock: Clock | None = None, *, read_s: float = 60) -> None:
         self._server = server
         self._database = database
+        self._read_s = read_s
         self._clock = clock or SystemClock()
         self._turn = 0
         self._connection: pymysql.connections.Connection[Any] | None = None
@@ -214,7 +216,7 @@ class MysqlTables:
                 charset="utf8mb4",
                 autocommit=True,
                 connect_timeout=5,
-                read_timeout=60,
+                read_timeout=self._read_s,
                 write_timeout=60,
                 conv=CONVERSIONS,
                 # a snapshot holds at this level only; the server's default may be another

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from include.clock import iso
 from include.record.position import SourcePosition
@@ -13,6 +13,12 @@ __all__ = ["Hit", "Origin", "Page", "Ranked", "Ranking", "Seen"]
 
 Origin = Literal["index", "index+mysql", "mysql"]
 """index: all of it. index+mysql: the index's answer with newer rows of the database. mysql: without the index."""
+
+_SAID: Final[Mapping[Origin, str]] = {
+    "index": "the index",
+    "index+mysql": "the index, with newer rows of the database",
+    "mysql": "the database",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,10 +48,14 @@ class Seen:
         upto = "position unknown"
         if self.position is not None:
             where = str(self.position.gtids) or str(self.position.binlog)
-            upto = f"up to {where}, committed {iso(self.position.commit_us)}"
+            # The database does not say when it committed last: its position has the time of the question.
+            when = "asked" if self.origin == "mysql" else "committed"
+            upto = f"up to {where}, {when} {iso(self.position.commit_us)}"
+        if self.origin == "index+mysql":
+            upto = f"the index itself {upto}"
         lagging = f"; may lack changes of {', '.join(self.uncovered)}" if self.uncovered else ""
         missing = "" if self.fresh else "; the write that was named may be missing"
-        return f"from {self.origin}, {upto}{lagging}{missing}"
+        return f"from {_SAID[self.origin]}, {upto}{lagging}{missing}"
 
 
 @dataclass(frozen=True, slots=True)

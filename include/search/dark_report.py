@@ -37,10 +37,11 @@ class Example:
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """Whether to switch, and why or why not."""
+    """Whether to switch, and why or why not. `sure`: enough was compared to say so."""
 
     switch: bool
     reason: str
+    sure: bool = True
 
 
 @dataclass
@@ -86,14 +87,15 @@ class DarkReport:
         """Switch or not; `bound` is the share of samples that may differ."""
         bad = self.samples - self.outcomes["equal"] - self.outcomes["lag"]
         if self.samples < least:
-            return Advice(False, f"{self.samples:,} samples were compared, {least:,} are needed")
+            return Advice(False, f"{self.samples:,} samples were compared, {least:,} are needed", sure=False)
         share = bad / self.samples
         said = f"{bad:,} of {self.samples:,} samples are not the same ({share:.3%}), the bound is {bound:.3%}"
         if share > bound:
             return Advice(False, said)
         lost = sum(self.dropped.values())
         if lost > self.samples:
-            return Advice(False, f"{lost:,} samples were dropped, more than were compared: lower the sample rate")
+            said = f"{lost:,} samples were dropped, more than were compared: lower the sample rate"
+            return Advice(False, said, sure=False)
         return Advice(True, said)
 
     def add(self, other: DarkReport) -> None:

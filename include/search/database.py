@@ -48,6 +48,9 @@ class PositionedTables(Protocol):
     def columns(self, table: str) -> dict[str, Column]:
         """See `document.tables.SourceTables`."""
 
+    def forget(self) -> None:
+        """See `document.tables.SourceTables`."""
+
     def close(self) -> None:
         """Give up the connection."""
 
@@ -167,16 +170,26 @@ class DatabaseDocuments:
         self, tables: PositionedTables, snapshot: Tables, keys: list[Key]
     ) -> tuple[dict[str, Hit | None], frozenset[str]]:
         found = self._assembler.assemble(snapshot, keys)
+        try:
+            documents = self._shown(tables, found.documents)
+        except InvalidRecord:
+            # A column was altered since it was looked at.
+            tables.forget()
+            documents = self._shown(tables, found.documents)
+        return documents, frozenset(self._id(key) for key in (*found.skipped, *found.incomplete, *found.failed))
+
+    def _shown(self, tables: PositionedTables, bodies: Mapping[Key, dict[str, Any] | None]) -> dict[str, Hit | None]:
+        """Bodies as they read after a way through Avro; raises `InvalidRecord` for one that does not fit."""
         schema = body_avro(self._target.search.documents or "", self._document, tables.columns)
         known, encode, decode = self._codec
         if schema != known:
             encode, decode = Encoder(0, schema), Decoder(lambda _: schema)
             self._codec = schema, encode, decode
         documents: dict[str, Hit | None] = {}
-        for key, body in found.documents.items():
+        for key, body in bodies.items():
             doc_id = self._id(key)
             documents[doc_id] = None if body is None else Hit(doc_id, None, plain(decode(encode(body))))
-        return documents, frozenset(self._id(key) for key in (*found.skipped, *found.incomplete))
+        return documents
 
     def _key(self, tables: PositionedTables, doc_id: str) -> Key | None:
         fact = self._document.fact

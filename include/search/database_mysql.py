@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Final
 
 from include.clock import Clock
 from include.document.definition import DocumentDefinition, database_of
@@ -22,10 +22,14 @@ from include.settings.deployment import Deployment
 __all__ = ["PositionedMysql", "primary_tables"]
 
 
+_READ_S: Final = 5.0
+"""Longest wait for one answer: a reader waits for it, and holds one of few connections."""
+
+
 def primary_tables(deployment: Deployment, document: DocumentDefinition, clock: Clock) -> PositionedMysql:
     """The tables that a document is read from, on the server that its source captures, never on a replica."""
     server = database_of(deployment, document.model_copy(update={"read_from": None}))
-    return PositionedMysql(MysqlTables(server, document.database), clock)
+    return PositionedMysql(MysqlTables(server, document.database, read_s=_READ_S), clock)
 
 
 class PositionedMysql:
@@ -36,7 +40,7 @@ class PositionedMysql:
         self._clock = clock
         self._flavour: Flavour | None = None
         self._tells = True
-        self.columns = tables.columns
+        self.columns, self.forget = tables.columns, tables.forget
         self.close = tables.close
 
     @contextmanager

@@ -53,15 +53,17 @@ class FreshSearch:
             hit, seen = self.index.one(doc_id)
         except (Transient, BackPressure, NoIndex) as away:
             read = self._instead(lambda database: database.by_id(doc_id), away)
-            return read.documents.get(doc_id), self._told(Seen("mysql", read.position))
+            seen = Seen("mysql", read.position, fresh=_may_have(read, written))
+            return read.documents.get(doc_id), self._told(seen)
         if written is None or _covers(seen, written):
             return hit, self._told(seen)
         found = self._supplement(lambda database: database.by_id(doc_id))
         if found is None:
             return hit, self._told(replace(seen, fresh=False))
+        fresh = _may_have(found, written)
         if doc_id in found.unfinished:
-            return hit, self._told(replace(seen, origin="index+mysql"))
-        return found.documents.get(doc_id), self._told(Seen("mysql", found.position))
+            return hit, self._told(replace(seen, origin="index+mysql", fresh=fresh))
+        return found.documents.get(doc_id), self._told(Seen("mysql", found.position, fresh=fresh))
 
     def of_user(
         self,
@@ -93,7 +95,7 @@ class FreshSearch:
                 return self._with_latest(page, user, size, after, latest)
         except (Transient, BackPressure, NoIndex) as away:
             read = self._instead(lambda database: database.of_user(user), away)
-            whole = Seen("mysql", read.position, fresh=not read.others)
+            whole = Seen("mysql", read.position, fresh=not read.others and _may_have(read, written))
             return self._page((), False, read.documents, whole, size, after)
         found = self._supplement(lambda database: database.of_user(user))
         if found is None:
@@ -101,7 +103,7 @@ class FreshSearch:
         others = {**self._gone(page, found), **found.documents}
         for doc_id in found.unfinished:
             others.pop(doc_id, None)
-        seen = replace(page.seen, origin="index+mysql")
+        seen = replace(page.seen, origin="index+mysql", fresh=_may_have(found, written))
         return self._page(page.hits, page.next is not None, others, seen, size, after)
 
     def _with_latest(self, page: Page, user: str | int, size: int, after: str | None, latest: str | None) -> Page:
@@ -156,7 +158,11 @@ class FreshSearch:
     def _instead(self, ask: Callable[[DatabaseDocuments], Read], away: LyrebirdError) -> Read:
         if self._database is None:
             raise away
-        return ask(self._database)
+        try:
+            return ask(self._database)
+        except InvalidRecord as cannot:
+            # Nothing is wrong with what was asked: only the index, which is away, can tell.
+            raise away from cannot
 
     def _page(
         self,
@@ -179,6 +185,11 @@ class FreshSearch:
         if self._metrics is not None:
             self._metrics.count("lyrebird_reads_total", kind=seen.origin if seen.fresh else f"{seen.origin} stale")
         return seen
+
+
+def _may_have(read: Read, written: str | None) -> bool:
+    """False when the database is known to lack the write: a server that took over, or GTIDs that nobody committed."""
+    return written is None or read.position is None or covers(read.position, written)
 
 
 def _covers(seen: Seen, written: str) -> bool:

@@ -47,7 +47,8 @@ def test_every_version_is_a_state_that_the_shop_had_though_the_assembler_is_kill
         assert len(written) > len(shown) > 50
         asked = place.command("rebuild", "--wait", "40", "--json")
         assert (asked["state"], asked["done"]) == ("done", len(place.truth()))
-        (status,) = place.command("status", "--json")
+        status = place.command("status", "--json")
+        assert [each["topic"] for each in status["documents"]] == [status["topic"]] == [place.topic]
         assert (status["state"], status["requests"], status["uncovered"]) == ("started", [], [])
         assert status["read"]["rows_per_s"] == 100_000
         place.sql("SET FOREIGN_KEY_CHECKS = 0", "TRUNCATE orders")

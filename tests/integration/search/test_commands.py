@@ -70,7 +70,7 @@ def test_a_users_orders_are_a_table_and_where_they_come_from_stands_beside(run: 
         first["total_price"],
     ]
     assert f"{first['lines'][0]['quantity']} × {first['lines'][0]['name']}" in row
-    assert "from index, up to 0-" in found.stderr
+    assert "from the index, up to 0-" in found.stderr
     if len(expected) > 1:
         after = found.stderr.partition("--after '")[2].partition("'")[0]
         page = json.loads(run("user", user, "--after", after, "--json").stdout)
@@ -150,4 +150,4 @@ def test_a_dark_launch_gives_its_advice_as_text_json_page_and_exit_code(
     report.write_text(found.stdout, encoding="utf-8")
     added = run("dark-launch", "--from", report, "--from", report)
     assert (added.exit_code, "300 samples" in added.stdout) == (1, True)
-    assert run("dark-launch", "--from", page).exit_code == 1
+    assert run("dark-launch", "--from", page).exit_code == 2

@@ -9,7 +9,8 @@ from contextlib import contextmanager
 import pytest
 
 from include.clock import ManualClock
-from include.document.definition import DocumentDefinition
+from include.document.assembler import Assembler
+from include.document.definition import Computed, DocumentDefinition
 from include.document.tables import MemoryTables, Tables
 from include.errors import BackPressure, InvalidRecord, SettingsError
 from include.record.position import SourcePosition
@@ -41,6 +42,11 @@ class Positioned:
         self.tables = tables
         self.closed = False
         self.columns = tables.columns
+        self.forgot = 0
+
+    def forget(self) -> None:
+        self.forgot += 1
+        self.tables._columns = {"orders": [*COLUMNS["orders"][:-1], Column("created_at", "varchar")]}
 
     @contextmanager
     def moment(self) -> Iterator[tuple[Tables, SourcePosition | None]]:
@@ -146,3 +152,26 @@ def test_a_connection_serves_one_reader_after_the_other_and_is_closed_at_the_end
 def test_a_search_without_documents_cannot_be_asked_of_the_database(target: Target) -> None:
     with pytest.raises(SettingsError, match="Add `documents:`"):
         DatabaseDocuments(dataclasses.replace(target, document=None), lambda: None, ManualClock())  # type: ignore[arg-type, return-value]
+
+
+def test_a_column_that_was_altered_is_looked_at_again_once(target: Target) -> None:
+    shop = Shop(target)
+    shop.order(1)
+    assert shop.documents.by_id("1").documents["1"] is not None
+    shop.made[0].tables._columns = {"orders": [*COLUMNS["orders"][:-1], Column("created_at", "int")]}
+    hit = shop.documents.by_id("1").documents["1"]
+    assert hit is not None
+    assert (hit.body["created_at"], shop.made[0].forgot) == ("2026", 1)
+
+
+def test_a_document_whose_hook_fails_is_unfinished_and_not_gone(target: Target) -> None:
+    broken = DOCUMENT.model_copy(update={"computed": {"odd": Computed(hook=f"{__name__}.fails", type="long")}})
+    shop = Shop(target)
+    shop.documents._assembler = Assembler(broken)
+    shop.order(1)
+    read = shop.documents.by_id("1")
+    assert (dict(read.documents), read.unfinished) == ({}, frozenset({"1"}))
+
+
+def fails(_: object) -> int:
+    raise ValueError("never")

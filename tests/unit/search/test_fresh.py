@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from include.clock import ManualClock, iso
-from include.errors import BackPressure, Transient
+from include.errors import BackPressure, InvalidRecord, Transient
 from include.metrics.exporter import Metrics
 from include.record.gtid import parse_gtid_set
 from include.record.position import BinlogPosition, SourcePosition
@@ -22,6 +22,7 @@ from include.search.fresh import FreshSearch
 from include.search.serving import NoIndex, Standing
 
 USER = 7
+AT = "1970-01-01T00:00:00.000003Z"
 
 
 def position(number: int) -> SourcePosition:
@@ -288,3 +289,46 @@ def test_reads_are_counted_by_where_they_were_answered(world: World) -> None:
     text = metrics.text()
     for kind in ("index", "index+mysql", "index stale"):
         assert f'lyrebird_reads_total{{application="shop",kind="{kind}"}} 1.0' in text
+
+
+def test_an_answer_of_a_database_that_lacks_the_write_says_so(target: Target) -> None:
+    world = World(target)
+    world.commits.append(("1", body("1", "completed")))
+    reader = FreshSearch(world, Side(world), world.clock)  # type: ignore[arg-type]
+    never = "0-1-9"
+    assert [reader.one("1", never)[1].fresh, reader.of_user(USER, written=never).seen.fresh] == [False, False]
+    world.down = True
+    assert [reader.one("1", never)[1].fresh, reader.of_user(USER, written=never).seen.fresh] == [False, False]
+    assert [reader.one("1", "0-1-1")[1].fresh, reader.of_user(USER, written="0-1-1").seen.fresh] == [True, True]
+
+
+def test_what_only_the_index_can_tell_is_away_with_the_index(target: Target) -> None:
+    world = World(target)
+    world.down = True
+
+    def refuse(_: str) -> Read:
+        raise InvalidRecord("id of a long key cannot be asked of the database", reason="hash")
+
+    world.by_id = refuse  # type: ignore[method-assign]
+    reader = FreshSearch(world, Side(world), world.clock)  # type: ignore[arg-type]
+    with pytest.raises(Transient, match="away"):
+        reader.one("sha256:00")
+
+
+@pytest.mark.parametrize(
+    ("seen", "line"),
+    [
+        (Seen("index", position(3)), f"from the index, up to 0-1-3, committed {AT}"),
+        (
+            Seen("index+mysql", position(3)),
+            f"from the index, with newer rows of the database, the index itself up to 0-1-3, committed {AT}",
+        ),
+        (
+            Seen("mysql", position(3), fresh=False),
+            f"from the database, up to 0-1-3, asked {AT}; the write that was named may be missing",
+        ),
+        (Seen("index", None), "from the index, position unknown"),
+    ],
+)
+def test_an_answer_says_in_one_line_where_it_came_from_and_up_to_where_it_holds(seen: Seen, line: str) -> None:
+    assert seen.line() == line
