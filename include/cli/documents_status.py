@@ -70,7 +70,8 @@ class _Status:
             "connections": 1,
             "last_batch": self._last_batch(),
         }
-        found = {"topic": self.topic, "state": "never run", "requests": requests, "read": read}
+        found: dict[str, Any] = {"topic": self.topic, "state": "never run", "requests": requests, "read": read}
+        found["waiting_for"] = self.told.get("waiting_for")
         if self.cut is None:
             return found
         return found | {
@@ -94,6 +95,8 @@ class _Status:
         limit = f"at most {self.definition.read_rows_per_s:,} rows/s" if self.definition.read_rows_per_s else "no limit"
         kind = "replica " if self.definition.read_from is not None else ""
         lines.append(f"  reads from {kind}{self.server} by one connection, {limit}")
+        if waiting_for := self.told.get("waiting_for"):
+            lines.append(f"  waits: {waiting_for}")
         last = self._last_batch()
         if last:
             lines.append(

@@ -18,6 +18,7 @@ from include.document.encoders import Encoders
 from include.document.load import Metered, ReadLoad
 from include.document.lookup import Missing
 from include.document.publish import Publisher
+from include.document.reach import Behind
 from include.document.rebuild import FIRST_START, Rebuild, Rebuilds
 from include.document.signals import Inputs, Signals
 from include.document.spread import OWN, spread
@@ -53,7 +54,14 @@ class BatchRunner:
         registry: SchemaRegistry,
         clock: Clock,
         metrics: Metrics,
+        *,
+        tell: Callable[[str], None] = lambda waiting_for: None,
+        stopping: Callable[[], bool] = lambda: False,
     ) -> None:
+        """`tell` hears now and then that a long batch goes on, and what it waits for, '' for nothing.
+
+        `stopping`: whether to wait no longer.
+        """
         self.inputs = inputs
         self._definition = inputs.definition
         self._publisher = publisher
@@ -61,6 +69,8 @@ class BatchRunner:
         self._reader = reader
         self._clock = clock
         self._metrics = metrics
+        self._tell = tell
+        self._stopping = stopping
         self._assembler = Assembler(inputs.definition)
         self._aside = Aside(inputs.definition, publisher, clock)
         self._load = ReadLoad(inputs.definition.read_rows_per_s, clock)
@@ -118,11 +128,13 @@ class BatchRunner:
 
         Returns what was written and how long reading signals and writing took; nothing for a batch without work.
 
-        A server that is away is tried again with growing pauses, for 30 seconds in all; then `Transient` is raised.
+        A server that is away is tried again with growing pauses, for 30 seconds in all; then `Transient` is raised. One
+        that answers and lacks what the signals speak of is waited for, for ever unless the application is to end.
         """
         moved = any(end > plan.start.get(at, 0) for at, end in plan.ends.items())
         signals: Signals | None = None if moved else Signals()
-        until_s = self._clock.monotonic_s() + _PATIENCE_S
+        began_s = self._clock.monotonic_s()
+        until_s = began_s + _PATIENCE_S
         pause_s, read_s = _FIRST_PAUSE_S, 0.0
         before = self._load.counts()
         opened = True
@@ -134,22 +146,26 @@ class BatchRunner:
                 counts: dict[str, int] = {}
                 if not self._publisher.covers(plan):
                     if signals is None:
-                        began_s = self._clock.monotonic_s()
+                        asked_s = self._clock.monotonic_s()
                         signals = collect()
-                        read_s = self._clock.monotonic_s() - began_s
+                        read_s = self._clock.monotonic_s() - asked_s
                     counts = self._once(plan, signals)
                 if plan.cut is not None:
                     self._publisher.resolve(plan.cut, plan.topic_ids, self._uncovered(plan.cut))
-            except Transient:
+            except Transient as error:
                 opened = False
-                if self._clock.monotonic_s() + pause_s > until_s:
+                waits = isinstance(error, Behind) and not self._stopping()
+                if waits:
+                    until_s = self._clock.monotonic_s() + _PATIENCE_S
+                elif self._clock.monotonic_s() + pause_s > until_s:
                     raise
+                self._tell(str(error))
                 self._metrics.count("lyrebird_retries_total")
                 self._clock.sleep(pause_s)
                 pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
             else:
                 read = self._count(signals, counts, before)
-                took_s = self._clock.monotonic_s() - until_s + _PATIENCE_S
+                took_s = self._clock.monotonic_s() - began_s
                 spent = {"read_s": round(read_s, 3), "write_s": round(took_s - read_s, 3)}
                 return {**counts, **read, **spent} if counts else {}
 
@@ -202,6 +218,7 @@ class BatchRunner:
             todo = itertools.islice(keys.items(), self._definition.batch_keys)
             while some := dict(itertools.islice(todo, _CHUNK)):
                 self._write(tables, some, counts)
+                self._tell("")
         for request, reason in self._refused:
             self._publisher.answer(Answer(request.id, "refused", self._clock.now_us(), note=reason), ())
         for request in accepted:

@@ -24,7 +24,7 @@ from include.errors import Terminal, Transient
 from include.record.gtid import GtidSet, MariadbGtidSet, MysqlGtidSet, parse_gtid_set
 from include.record.position import BinlogPosition, SourcePosition
 
-__all__ = ["BEGIN", "Ask", "begin_after"]
+__all__ = ["BEGIN", "Ask", "Behind", "begin_after"]
 
 Ask = Callable[..., list[tuple[Any, ...]]]
 """Runs one statement: `ask(sql, arguments)`."""
@@ -34,11 +34,15 @@ _SLICE_S: Final = 1.0
 _AGAIN_S: Final = 0.02
 
 
+class Behind(Transient):
+    """A server lacks what a batch's signals speak of. It may come hours later: who reads documents there waits."""
+
+
 def begin_after(ask: Ask, position: SourcePosition, server: Database, clock: Clock) -> None:
     """Begin a snapshot with all that is before `position`.
 
     Raises:
-        Transient: the server still lacks some of it after `wait_s`; details say how much.
+        Behind: the server still lacks some of it after `wait_s`; details say how much.
         Terminal: nobody can tell, as transactions carry no GTIDs.
     """
     moves = server.replica or bool(server.fallbacks)
@@ -110,11 +114,11 @@ def _begin_at(ask: Ask, end: BinlogPosition, position: SourcePosition, server: D
         clock.sleep(_AGAIN_S)
 
 
-def _behind(ask: Ask, position: SourcePosition, server: Database) -> Transient:
+def _behind(ask: Ask, position: SourcePosition, server: Database) -> Behind:
     names = "@@global.gtid_executed, ''" if position.flavour == "mysql" else "@@gtid_slave_pos, @@gtid_binlog_pos"
     applied, written = (_set(position, text) for text in ask(f"SELECT {names}")[0])
     has: Any = applied.union(written)  # type: ignore[arg-type]
-    return Transient(
+    return Behind(
         "the server lacks transactions that the documents must show",
         system="mysql",
         server=server.place,

@@ -40,6 +40,7 @@ LOGGER: Final = logging.getLogger("lyrebird.document")
 _TRANSACTION_S: Final = 300.0
 _PATIENCE_S: Final = 60.0
 _WAIT_S: Final = 0.5
+_TELL_S: Final = 5.0
 
 
 def run(application: str, deployment: Deployment, *, keep_session: bool = False) -> None:
@@ -71,7 +72,25 @@ def run(application: str, deployment: Deployment, *, keep_session: bool = False)
         clock=clock,
     )
     tables = MysqlTables(database_of(deployment, definition), definition.database)
-    runner = BatchRunner(inputs, publisher, tables, reader, ConfluentRegistry(registry_url), clock, metrics)
+    told_s = clock.monotonic_s()
+
+    def tell(waiting_for: str) -> None:
+        nonlocal told_s
+        if waiting_for or clock.monotonic_s() - told_s >= _TELL_S:
+            told_s = clock.monotonic_s()
+            run_folder.report(application=application, **({"waiting_for": waiting_for} if waiting_for else {}))
+
+    runner = BatchRunner(
+        inputs,
+        publisher,
+        tables,
+        reader,
+        ConfluentRegistry(registry_url),
+        clock,
+        metrics,
+        tell=tell,
+        stopping=run_folder.stop_requested,
+    )
     try:
         start = _start(runner, run_folder, application)
         if start is None:

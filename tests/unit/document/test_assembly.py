@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from include.document.reach import Behind
 from include.document.signals import Signals
 from include.errors import Fenced, Terminal, Transient
 from include.log import topics
@@ -368,8 +369,8 @@ def test_a_source_topic_that_was_made_anew_ends_the_application(world: World, ru
 class Flaky:
     """The database, away for a number of snapshots."""
 
-    def __init__(self, world: World, failures: int) -> None:
-        self.world, self.failures = world, failures
+    def __init__(self, world: World, failures: int, error: type[Transient] = Transient) -> None:
+        self.world, self.failures, self.error = world, failures, error
         self.columns = world.tables.columns
 
     def forget(self):
@@ -378,13 +379,14 @@ class Flaky:
     def snapshot(self, after=None):
         if self.failures:
             self.failures -= 1
-            raise Transient("away", system="mysql")
+            self.world.clock.advance(10)
+            raise self.error("away", system="mysql")
         return self.world.tables.snapshot()
 
 
 def test_a_database_that_is_away_for_a_moment_is_waited_for(world: World) -> None:
     Process(world).settle()
-    process = Process(world, tables=Flaky(world, 4))
+    process = Process(world, tables=Flaky(world, 2))
     assert process.start()
     world.order(1)
     process.batches()
@@ -402,6 +404,29 @@ def test_a_database_that_stays_away_fails_the_batch_and_nothing_is_lost(world: W
     assert 15 < world.clock.monotonic_s() - began_s <= 31
     Process(world).settle()
     assert world.documents() == world.expected()
+
+
+def test_a_replica_that_lags_for_an_hour_is_waited_for_and_said_so(world: World) -> None:
+    Process(world).settle()
+    flaky = Flaky(world, 360, Behind)
+    process = Process(world, tables=flaky)
+    told: list[str] = []
+    process.runner._tell = told.append
+    assert process.start()
+    world.order(1)
+    process.batches()
+    assert world.documents() == world.expected()
+    assert told == ["away (system='mysql')"] * 360 + [""]
+
+
+def test_an_application_that_is_to_end_waits_for_no_replica(world: World) -> None:
+    Process(world).settle()
+    process = Process(world, tables=Flaky(world, 10**6, Behind))
+    assert process.start()
+    process.runner._stopping = lambda: True
+    world.order(1)
+    with pytest.raises(Behind):
+        process.batches()
 
 
 def test_a_declared_column_that_is_gone_stops_the_start_and_is_named(world: World) -> None:
