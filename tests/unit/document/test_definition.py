@@ -161,7 +161,7 @@ def test_a_column_that_a_deeper_look_up_needs_is_checked_too() -> None:
 
 def test_a_hook_that_is_no_function_is_refused() -> None:
     with pytest.raises(SettingsError, match="a hook is a function"):
-        hook("include.document.publish._WINDOW")
+        hook("include.document.definition.__all__")
 
 
 def flat(fields: Any) -> list[str]:
