@@ -15,10 +15,11 @@ __all__ = ["command"]
 @click.option("--dry-run", is_flag=True, help="Write nothing: say what would be done, as far as it can be said.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object, nothing else.")
 def command(name: str, dry_run: bool, as_json: bool) -> None:
-    """Index again what index NAME set aside, for the generation that serves, after its mapping or a reader was mended.
+    """Index again what index NAME set aside, in every generation that is fed, after a mapping or a reader was mended.
 
-    Letters stay in their topic. Whatever was overtaken meanwhile is stale and changes nothing, so this may be run
-    again and beside the application. Exit code 1 when letters are still refused.
+    Mappings grow first with schemas that are new to them. Letters stay in their topic. Whatever was overtaken meanwhile
+    is stale and changes nothing, so this may be run again and beside the application. Exit code 1 when letters are
+    still refused.
     """
     from include.index.deployed import DeployedIndex
     from include.index.replay import Replayed
@@ -30,13 +31,13 @@ def command(name: str, dry_run: bool, as_json: bool) -> None:
             click.echo(f"\r{now.topic}: {now.read:,} letters", nl=False, err=True)
 
     with DeployedIndex.of(Deployment.load(), name) as on:
-        index, found = replay_deployed(on, dry_run=dry_run, on_progress=tell)
-    refused = sum(len(each.refused) for each in found)
+        found = replay_deployed(on, dry_run=dry_run, on_progress=tell)
+    refused = sum(len(each.refused) for of in found.values() for each in of)
     if as_json:
-        told = {"index": index, "dry_run": dry_run, "topics": [each.to_json() for each in found]}
-        click.echo(orjson.dumps(told).decode())
+        indexes = [{"index": name, "topics": [each.to_json() for each in of]} for name, of in found.items()]
+        click.echo(orjson.dumps({"dry_run": dry_run, "indexes": indexes}).decode())
     else:
-        for each in found:
+        for index, each in [(name, each) for name, of in found.items() for each in of]:
             done = "would be tried" if dry_run else "written"
             click.echo(
                 f"{index} from {each.topic}: {each.read:,} letters, {each.done:,} {done}, {each.stale:,} stale, "

@@ -75,7 +75,8 @@ class Settlement:
                 aside[topic] += [SetAside(record, str(error)) for record, error in refused]
             self._require_same_index()
             read = {topic: sum(of["read"] for of in outcome.of_topic(topic).values()) for topic in self.progress}
-            self._letters.settle(self.info.name, aside, read, ends)
+            known = {topic: found for of in self.progress.values() for topic, found in of.topic_ids.items()}
+            self._letters.settle(self.info, aside, read, ends, known | dict(topic_ids))
             self._save(
                 self._searchable({t: self._moved(of, outcome, ends, topic_ids) for t, of in self.progress.items()})
             )

@@ -41,23 +41,27 @@ class Replayed:
         return {"topic": self.topic, "read": self.read, "done": self.done, "stale": self.stale, "refused": refused}
 
 
-def letters_of(reader: LogReader, dead_topic: str) -> Iterable[Record]:
-    """The records that were set aside in a dead-letter topic, each once, oldest first; none without the topic.
+def letters_of(reader: LogReader, dead_topic: str, topic: str, topic_id: str = "") -> Iterable[Record]:
+    """The records of `topic` that were set aside in a dead-letter topic, each once, oldest first; none without it.
 
-    A record that several generations refused, or that was set aside by several readers, has several letters.
+    A record that several generations refused, or that was set aside by several readers, has several letters. Letters of
+    the topic as it was before it was made anew (another id than `topic_id`) are passed over: what they say lies behind
+    all that the topic says now, though their offsets may be greater.
     """
     try:
         begins, ends = reader.begin_offsets(dead_topic), reader.end_offsets(dead_topic)
     except Terminal:
         return
-    seen: set[tuple[str, int, int]] = set()
+    seen: set[tuple[int, int]] = set()
     for p, end in ends.items():
         for letter in reader.read(dead_topic, p, begins[p], end):
-            record = DeadLetter.parse(letter).record
-            at = (record.topic, record.partition, record.offset)
-            if at not in seen:
-                seen.add(at)
-                yield record
+            found = DeadLetter.parse(letter)
+            record, former = found.record, topic_id and found.topic_id and found.topic_id != topic_id
+            # Letters of records beside the topic (resolved ones) are no documents.
+            if former or record.topic != topic or (record.partition, record.offset) in seen:
+                continue
+            seen.add((record.partition, record.offset))
+            yield record
 
 
 def replay(
@@ -91,7 +95,7 @@ def try_out(
 ) -> Replayed:
     """What `replay` would do as far as can be said without writing: `done` may still be refused by the mapping.
 
-    `version_of` gives the versions that the index has of documents, by `_id`.
+    `version_of` gives the versions that the index has of documents, by their ids.
     """
     out = Replayed(topic)
     for group in _groups(records):
@@ -106,9 +110,9 @@ def try_out(
             if state is None:
                 out.stale += 1
             else:
-                found.append((states.feed.index_id(state.doc_id), state.version))
-        there = version_of([name for name, _ in found])
-        stale = sum(there.get(name, -1) >= version for name, version in found)
+                found.append((state.doc_id, state.version))
+        there = version_of([doc_id for doc_id, _ in found])
+        stale = sum(there.get(doc_id, -1) >= version for doc_id, version in found)
         out.stale += stale
         out.done += len(found) - stale
     return out

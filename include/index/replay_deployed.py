@@ -1,22 +1,30 @@
-"""`replay` on a deployment's servers."""
+"""`replay` on a deployment's servers, in every generation that is fed.
+
+Why all of them: readers may be given the next one, or the former one again, at any moment, and each was proved to hold
+the same documents.
+"""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 from include.clock import SystemClock
+from include.index.definition import mapping_of
 from include.index.delivery import Delivery
 from include.index.deployed import DeployedIndex
-from include.index.fed import serving
+from include.index.evolving import Evolves
+from include.index.formats import Keys, Values
 from include.index.outcome import TaskOutcome
+from include.index.port import IndexInfo
 from include.index.progress import Progress, read_progress
 from include.index.replay import Replayed, letters_of, replay, try_out
 from include.index.routing import Copies
 from include.index.states import States, feed_of
+from include.index.target import fed_indexes
 from include.index.task import IndexTask, raw_of
 from include.log import topics
-from include.log.ports import Record
+from include.log.ports import Record, SchemaRegistry
 from include.log.registry import ConfluentRegistry
 from include.settings.connections import Cluster, Registry
 
@@ -27,36 +35,59 @@ _PATIENCE_S = 60.0
 
 def replay_deployed(
     on: DeployedIndex, *, dry_run: bool, on_progress: Callable[[Replayed], None]
-) -> tuple[str, list[Replayed]]:
-    """Replay the letters of all topics of an index into the generation that serves; gives its name and the outcome.
+) -> dict[str, list[Replayed]]:
+    """Replay the letters of all topics of an index; gives what became of them by index, the one that serves first.
 
-    Raises `Terminal` when none serves, and as `replay`.
+    Raises `Terminal` and `Transient` as `fed_indexes` and `replay`.
     """
-    info = serving(on.index, on.alias)
+    fed = fed_indexes(on.index, on.alias)
     registry = ConfluentRegistry(on.deployment.one("registry", Registry).url)
-    cluster = on.deployment.one("cluster", Cluster)
-    found = []
+    found: dict[str, list[Replayed]] = {}
     try:
-        for topic in on.definition.topics:
-            progress = read_progress(on.index, info, topic) or Progress(topic)
-            states = States(feed_of(cluster, on.definition, topic, progress), registry)
-            letters = letters_of(on.reader, topics.dead(topic, on.definition.application))
-            # Letters of records beside the topic (resolved ones) are no documents.
-            records = (record for record in letters if record.topic == topic)
-            run = functools.partial(_run, on, info.name, states)
-            found.append(
-                _tried(on, info.name, topic, records, states) if dry_run else replay(topic, records, run, on_progress)
-            )
+        for info in sorted(fed.infos, key=lambda each: each.name != fed.serving):
+            found[info.name] = [
+                _replayed(on, info, registry, topic, dry_run=dry_run, on_progress=on_progress)
+                for topic in on.definition.topics
+            ]
     finally:
         registry.close()
-    return info.name, found
+    return found
 
 
-def _tried(on: DeployedIndex, name: str, topic: str, records: Iterable[Record], states: States) -> Replayed:
-    def versions(ids: list[str]) -> dict[str, int]:
-        return {doc_id: found.version for doc_id, found in on.index.get_many(name, ids).items()}
+def _replayed(
+    on: DeployedIndex,
+    info: IndexInfo,
+    registry: SchemaRegistry,
+    topic: str,
+    *,
+    dry_run: bool,
+    on_progress: Callable[[Replayed], None],
+) -> Replayed:
+    progress = read_progress(on.index, info, topic) or Progress(topic)
+    feed = feed_of(on.deployment.one("cluster", Cluster), on.definition, topic, progress)
+    dead = topics.dead(topic, on.definition.application)
+    records = letters_of(on.reader, dead, topic, progress.topic_ids.get(topic, ""))
+    if dry_run:
+        states = States(feed, registry)
+        return try_out(topic, records, states, functools.partial(_versions, on, info.name, states))
+    own, evolves = feed.topic, Evolves.of(info, on.definition, mapping_of(on.deployment, on.definition))
+    bodies = evolves.bodies(
+        Values(registry, own.value), on.index.describe, on.admin.put_mapping, registry, topic, own.entity, own.value
+    )
+    states = States(feed, registry, (Keys(registry, own.key), bodies))
+    return replay(topic, records, functools.partial(_run, on, info.name, states), on_progress)
 
-    return try_out(topic, records, states, versions)
+
+def _versions(on: DeployedIndex, name: str, states: States, doc_ids: list[str]) -> dict[str, int]:
+    if states.feed.topic.routing is not None:
+        # Nobody knows the shard that a document lies in but a search.
+        out: dict[str, int] = {}
+        for copy in on.index.copies(name, states.feed.name, doc_ids):
+            doc_id = copy.source["metadata"]["doc_id"]
+            out[doc_id] = max(out.get(doc_id, -1), copy.version)
+        return out
+    names = {states.feed.index_id(doc_id): doc_id for doc_id in doc_ids}
+    return {names[one]: found.version for one, found in on.index.get_many(name, list(names)).items()}
 
 
 def _run(on: DeployedIndex, name: str, states: States, records: list[Record]) -> TaskOutcome:

@@ -2,7 +2,8 @@
 
 A letter is written in one Kafka transaction with the end offsets of its batch. What lies below offsets that were
 committed so is not written again. What nobody can read is kept once for all generations of the index; what one
-generation refuses is kept for that generation, as another may take it.
+generation refuses is kept for that generation, as another may take it. An index goes by its uuid there: one that was
+made anew under an old name refuses what it refuses itself.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import Final
 from include.clock import Clock
 from include.errors import Terminal
 from include.index.outcome import SetAside
+from include.index.port import IndexInfo
 from include.log import topics
 from include.log.dead_letter import DeadLetter, DeadLetterLimit
 from include.log.ports import LogReader, LogWriter
@@ -23,14 +25,15 @@ __all__ = ["DeadLetters", "dead_group"]
 logger = logging.getLogger(__name__)
 
 _PARTITION: Final = 0
+_NO_IDS: Final[Mapping[str, str]] = {}
 
 
-def dead_group(application: str, index: str | None = None) -> str:
+def dead_group(application: str, index: IndexInfo | None = None) -> str:
     """Group that offsets are committed for with letters that `index` refused, or that nobody can read (None).
 
     The latter is the writer's transactional id, too.
     """
-    return f"{application}.dead" if index is None else f"{application}.{index}.dead"
+    return f"{application}.dead" if index is None else f"{application}.{index.name}.{index.uuid}.dead"
 
 
 class DeadLetters:
@@ -54,10 +57,11 @@ class DeadLetters:
 
     def settle(
         self,
-        index: str,
+        index: IndexInfo,
         aside: Mapping[str, list[SetAside]],
         read: Mapping[str, int],
         ends: Mapping[tuple[str, int], int],
+        topic_ids: Mapping[str, str] = _NO_IDS,
     ) -> None:
         """Write the letters of a batch, by topic, that are not written yet; `read` records it had of each topic.
 
@@ -67,12 +71,14 @@ class DeadLetters:
         letters: dict[bool, list[tuple[str, DeadLetter]]] = {False: [], True: []}
         for topic, limit in self._limits.items():
             of = sorted(aside.get(topic, ()), key=lambda a: (a.record.topic, a.record.partition, a.record.offset))
-            for one, letter in zip(of, self._letters(of, read.get(topic, 0), limit), strict=True):
+            for one, letter in zip(of, self._letters(of, read.get(topic, 0), limit, topic_ids), strict=True):
                 letters[one.refused].append((topics.dead(topic, self._application), letter))
         self._write(dead_group(self._application), letters[False], ends)
         self._write(dead_group(self._application, index), letters[True], ends)
 
-    def _letters(self, aside: list[SetAside], read: int, limit: DeadLetterLimit) -> list[DeadLetter]:
+    def _letters(
+        self, aside: list[SetAside], read: int, limit: DeadLetterLimit, ids: Mapping[str, str]
+    ) -> list[DeadLetter]:
         """The letters in the order of the log; raises `Terminal` when they are too many.
 
         Tasks report what they set aside, not in which places: records that passed count as spread evenly.
@@ -83,7 +89,8 @@ class DeadLetters:
         limit.passed(between + rest)
         letters = []
         for one in aside:
-            letter = DeadLetter(one.record, self._application, one.reason, now_us)
+            topic_id = ids.get(one.record.topic, "")
+            letter = DeadLetter(one.record, self._application, one.reason, now_us, topic_id)
             limit.set_aside(letter)
             limit.passed(between)
             letters.append(letter)

@@ -23,12 +23,14 @@ class DeadLetter:
 
     It goes to `topics.dead(topic, application)` with its own key, value and headers untouched; headers named
     `dead.…` say where it was and what was wrong. Written in the transaction of the batch that read the record.
+    `topic_id` (empty: not known) tells a topic from one that was made anew, whose coordinates mean other records.
     """
 
     record: Record
     application: str
     reason: str
     at_us: int
+    topic_id: str = ""
 
     @classmethod
     def of(cls, record: Record, application: str, error: LyrebirdError, at_us: int) -> DeadLetter:
@@ -61,6 +63,7 @@ class DeadLetter:
             "timestamp_ms": str(self.record.timestamp_ms),
             "reason": self.reason[:_LONGEST_REASON],
             "at_us": str(self.at_us),
+            **({"topic_id": self.topic_id} if self.topic_id else {}),
         }
         return (*self.record.headers, *((PREFIX + name, text.encode()) for name, text in said.items()))
 
@@ -80,7 +83,7 @@ class DeadLetter:
                 own,
                 int(text["timestamp_ms"]),
             )
-            return cls(record, text["application"], text["reason"], int(text["at_us"]))
+            return cls(record, text["application"], text["reason"], int(text["at_us"]), text.get("topic_id", ""))
         except (KeyError, ValueError) as error:
             raise Terminal("not a dead letter", at=str(letter.at), reason=repr(error)) from error
 

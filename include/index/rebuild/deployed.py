@@ -99,7 +99,7 @@ def _letters(on: DeployedIndex, kafka: Kafka, admin: KafkaAdmin, info: IndexInfo
     for topic in definition.topics:
         dead = topics.dead(topic, definition.application)
         admin.ensure(TopicSpec(dead, 1, topics.policy(dead)))
-    writer = KafkaWriter(kafka.bootstrap, dead_group(definition.application, info.name), dict(kafka.options))
+    writer = KafkaWriter(kafka.bootstrap, dead_group(definition.application, info), dict(kafka.options))
     try:
         yield DeadLetters(
             application=definition.application,

@@ -12,6 +12,7 @@ from click.testing import CliRunner
 from include.cli import index
 from include.clock import SystemClock
 from include.index.elasticsearch import ElasticsearchIndex
+from include.index.fed import change_fed
 from include.log import topics
 from include.log.dead_letter import DeadLetter
 from include.log.kafka import KafkaAdmin, KafkaReader
@@ -57,20 +58,27 @@ def test_letters_are_tried_and_then_written_once_the_mapping_takes_them(
     try:
         assert CliRunner().invoke(index.command, ["create", unique]).exit_code == 0
         tried = CliRunner().invoke(index.command, ["replay-dead", unique, "--dry-run", "--json"])
-        (told,) = json.loads(tried.output)["topics"]
+        ((told,),) = [of["topics"] for of in json.loads(tried.output)["indexes"]]
         assert (told["read"], told["done"], len(told["refused"]), tried.exit_code) == (2, 1, 1, 1)
         assert server.get(f"{unique}-v1", "1") is None
+        # Another generation that is fed, of before the field was there.
+        older = copy.deepcopy(MAPPING)
+        del older["properties"]["order"]["properties"]["note"]
+        server.create(f"{unique}-v2", {"mappings": older})
+        change_fed(server, unique, add=[2])
         done = CliRunner().invoke(index.command, ["replay-dead", unique])
+        assert f"{unique}-v2 from {unique}: 2 letters, 1 written" in done.output
         assert "2 letters, 1 written, 0 stale, 1 still refused" in done.output
         assert "wire format" in done.output
         assert done.exit_code == 1
-        found = server.get(f"{unique}-v1", "1")
-        assert found is not None
-        assert found.source["order"]["note"] == "no number"
+        for name in (f"{unique}-v1", f"{unique}-v2"):
+            found = server.get(name, "1")
+            assert found is not None
+            assert found.source["order"]["note"] == "no number"
         again = json.loads(CliRunner().invoke(index.command, ["replay-dead", unique, "--json"]).output)
-        assert again["topics"][0]["stale"] == 1
+        assert [of["topics"][0]["stale"] for of in again["indexes"]] == [1, 1]
     finally:
-        server.client.indices.delete(index=f"{unique}-v1", ignore_unavailable=True)
+        server.client.indices.delete(index=f"{unique}-v1,{unique}-v2", ignore_unavailable=True)
         server.close()
         reader.close()
         writer.close()

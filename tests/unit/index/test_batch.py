@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import itertools
 from typing import Any
 
@@ -249,6 +250,25 @@ def test_an_index_that_was_made_anew_meanwhile_stops_the_stage_before_progress_m
         process.batch()
     Process(world).batch()
     assert world.index.get(NAME, "1") is not None
+
+
+def test_an_index_that_was_made_anew_under_its_old_name_sets_aside_what_it_refuses_itself() -> None:
+    world = World()
+    world.topic.put(1, note="5")
+    world.topic.put(2)
+    Process(world).batch()
+    assert world.dead() == []
+    world.topic.put(3, note="no number")
+    Process(world).batch()
+    before = len(world.dead())
+    world.index.drop(NAME)
+    stricter = copy.deepcopy(MAPPING)
+    stricter["properties"]["order"]["properties"]["note"] = {"type": "boolean"}
+    world.index.create(NAME, {"mappings": stricter})
+    again = Process(world)
+    again.batch()
+    assert [letter.key for letter in world.dead()[before:]] == [world.topic.key(1), world.topic.key(3)]
+    assert {letter.topic_id for letter in world.dead()} == {"id-1"}
 
 
 def test_a_batch_that_is_settled_again_after_half_of_its_documents_were_noted_counts_each_record_once() -> None:

@@ -178,7 +178,7 @@ class World:
             reader=self.log.reader(),
             topics=self.log.admin(),
             clock=self.clock,
-            letters=lambda info: self.letters(dead_group("index_docs", info.name)),
+            letters=lambda info: self.letters(dead_group("index_docs", info)),
             feed=lambda of: feed_of(CLUSTER, self.definition, of.topic, of),
             pool=lambda info, progress: Here(self, info.name, progress),
         )

@@ -54,7 +54,7 @@ class World:
         return IndexTask(states={"docs": self.states}, delivery=delivery, window_bytes=1000).run(map(raw_of, records))
 
     def replay(self) -> Replayed:
-        return replay("docs", letters_of(self.log.reader(), DEAD), self.run, lambda _: None)
+        return replay("docs", letters_of(self.log.reader(), DEAD, "docs"), self.run, lambda _: None)
 
 
 def test_each_letter_is_told_as_written_stale_or_still_refused_with_the_answer() -> None:
@@ -85,14 +85,28 @@ def test_a_dry_run_writes_nothing_and_tells_what_can_be_told() -> None:
     def versions(ids: list[str]) -> dict[str, int]:
         return {name: found.version for name, found in world.index.get_many(NAME, ids).items()}
 
-    out = try_out("docs", letters_of(world.log.reader(), DEAD), world.states, versions)
+    out = try_out("docs", letters_of(world.log.reader(), DEAD, "docs"), world.states, versions)
     assert (out.read, out.done, out.stale, len(out.refused)) == (4, 2, 1, 1)
     assert world.index.requests == before + 1
     assert world.index.get(NAME, "1") is None
 
 
 def test_without_a_dead_letter_topic_there_is_nothing_to_replay() -> None:
-    assert list(letters_of(MemoryLog().reader(), DEAD)) == []
+    assert list(letters_of(MemoryLog().reader(), DEAD, "docs")) == []
+
+
+def test_letters_of_a_topic_as_it_was_before_it_was_made_anew_are_passed_over() -> None:
+    world = World()
+    reader, writer = world.log.reader(), world.log.writer("dead")
+    writer.begin()
+    for topic_id in ("old", "new"):
+        letter = DeadLetter(Record("docs", 0, 900, b"k", topic_id.encode()), "a", "why", 1, topic_id)
+        writer.append(DEAD, letter.key, letter.value, headers=letter.headers)
+    writer.commit()
+    later = [record.value for record in letters_of(reader, DEAD, "docs", "new") if record.offset == 900]
+    assert later == [b"new"]
+    assert len(list(letters_of(reader, DEAD, "docs", "new"))) == 5
+    assert list(letters_of(reader, DEAD, "other")) == []
 
 
 def test_a_lost_index_or_a_full_one_is_told_and_nothing_is_skipped() -> None:
