@@ -36,6 +36,9 @@ class IndexAdmin(Protocol):
         `dynamic_templates` are put in the place of those that there are; without them those stay.
         """
 
+    def auto_create(self) -> str | None:
+        """What the server is told of indexes that a write would make; None where this account may not know."""
+
     def settings(self, name: str) -> dict[str, str]:
         """All settings that were given, by their flat names without `index.`: `refresh_interval`, ...."""
 
@@ -52,10 +55,11 @@ class IndexAdmin(Protocol):
         so of two calls with the same `source` one is refused.
         """
 
-    def retire(self, alias: str, name: str, *, serving: str) -> None:
+    def retire(self, alias: str, name: str, *, serving: str | None) -> None:
         """Delete index `name` in one stroke with proof that `alias` leads to `serving`; else `Terminal`, nothing done.
 
-        So an index that a promotion has just chosen is never deleted under its readers.
+        So an index that a promotion has just chosen is never deleted under its readers. Where `alias` leads nowhere
+        (None) that is looked up right before.
         """
 
     def delete(self, name: str) -> bool:

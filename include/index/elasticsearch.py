@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -240,6 +241,30 @@ class ElasticsearchIndex:
         except elasticsearch.NotFoundError as error:
             raise _missing(name) from error
         return Note(source, done.body["_seq_no"], done.body["_primary_term"])
+
+    def forget_notes(self, name: str, index: str) -> int:
+        """See `port.SearchIndex`; at most 10,000, more than an index ever has."""
+        import elasticsearch
+
+        try:
+            call(lambda: self.client.indices.refresh(index=name), index=name)
+            found = call(
+                lambda: self.client.search(
+                    index=name,
+                    query={"term": {"index": index}},
+                    size=_MOST_HITS,
+                    source=False,
+                    allow_partial_search_results=False,
+                ),
+                index=name,
+            ).body["hits"]["hits"]
+        except elasticsearch.NotFoundError:
+            return 0
+        for hit in found:
+            # Somebody else may have been quicker.
+            with contextlib.suppress(elasticsearch.NotFoundError):
+                call(lambda note_id=hit["_id"]: self.client.delete(index=name, id=note_id), index=name)  # type: ignore[misc]
+        return len(found)
 
     def close(self) -> None:
         """See `port.SearchIndex`."""

@@ -36,6 +36,22 @@ class ElasticsearchAdmin:
         """See `admin.IndexAdmin`."""
         self._on(name, lambda: self._client.indices.put_mapping(index=name, body=dict(mapping)))
 
+    def auto_create(self) -> str | None:
+        """See `admin.IndexAdmin`."""
+        import elasticsearch
+
+        name = "action.auto_create_index"
+        try:
+            found = call(
+                lambda: self._client.cluster.get_settings(
+                    include_defaults=True, flat_settings=True, filter_path=f"*.{name}"
+                )
+            ).body
+        except (Terminal, elasticsearch.NotFoundError):
+            return None
+        values = [found.get(section, {}).get(name) for section in ("transient", "persistent", "defaults")]
+        return next((_flat(value) for value in values if value is not None), None)
+
     def settings(self, name: str) -> dict[str, str]:
         """See `admin.IndexAdmin`."""
         found = self._on(name, lambda: self._client.indices.get_settings(index=name, flat_settings=True))
@@ -75,8 +91,14 @@ class ElasticsearchAdmin:
         """See `admin.IndexAdmin`."""
         self._alias(alias, [*_leaves(alias, source), _leads(alias, to)], source=source, to=to)
 
-    def retire(self, alias: str, name: str, *, serving: str) -> None:
+    def retire(self, alias: str, name: str, *, serving: str | None) -> None:
         """See `admin.IndexAdmin`."""
+        if serving is None:
+            if call(lambda: self._client.indices.exists_alias(name=alias), alias=alias).body:
+                raise _elsewhere(alias)
+            if not self.delete(name):
+                raise _absent(name)
+            return
         proof = [*_leaves(alias, serving), _leads(alias, serving)]
         self._alias(alias, [*proof, {"remove_index": {"index": name}}], source=serving, drops=name)
 
@@ -113,10 +135,7 @@ class ElasticsearchAdmin:
         try:
             return call(request, index=name)
         except elasticsearch.NotFoundError as error:
-            alias = name.rpartition("-v")[0] or name
-            raise Terminal(
-                "index does not exist", index=name, fix=f"Run `lyrebird index generations {alias}` to see which do."
-            ) from error
+            raise _absent(name) from error
 
     def _alias(self, alias: str, actions: Sequence[Mapping[str, Any]], **details: Any) -> None:
         import elasticsearch
@@ -133,6 +152,22 @@ class ElasticsearchAdmin:
             if "more than one write index" not in str(error.details.get("reason")):
                 raise
             raise Terminal("alias leads elsewhere by now", alias=alias, fix=fix, **details) from error
+
+
+def _absent(name: str) -> Terminal:
+    alias = name.rpartition("-v")[0] or name
+    return Terminal(
+        "index does not exist", index=name, fix=f"Run `lyrebird index generations {alias}` to see which do."
+    )
+
+
+def _elsewhere(alias: str) -> Terminal:
+    return Terminal("alias leads elsewhere by now", alias=alias, fix=f"Run `lyrebird index generations {alias}`.")
+
+
+def _flat(value: str | list[str]) -> str:
+    """Patterns come as a list where a configuration file has them so."""
+    return ",".join(value) if isinstance(value, list) else str(value)
 
 
 def _leaves(alias: str, source: str | None) -> list[dict[str, Any]]:

@@ -118,8 +118,11 @@ class Indexing:
                     waits = True
                     logger.warning("index %s waits: %s", target.name, error)
                 except Terminal as error:
-                    stuck[target.name] = error
-                    logger.warning("index %s cannot go on: %s", target.name, error)
+                    with contextlib.suppress(LyrebirdError):
+                        self._follow()
+                    if target in self.behind:
+                        stuck[target.name] = error
+                        logger.warning("index %s cannot go on: %s", target.name, error)
             self._incidents.stuck(stuck)
             return len(self.behind) > len(stuck) and not waits
 

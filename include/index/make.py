@@ -7,6 +7,7 @@ from typing import Any
 
 from include.errors import Terminal
 from include.index.admin import IndexAdmin
+from include.index.auto_create import require_no_auto_create
 from include.index.definition import index_named, mapping_of
 from include.index.elasticsearch import ElasticsearchIndex
 from include.index.elasticsearch_admin import ElasticsearchAdmin
@@ -44,8 +45,10 @@ def first_index(
     1. the index and its alias, in one stroke: of two callers one makes it,
     2. the note that it is fed.
 
-    Raises `Terminal` when generations are there and none serves: a person then chooses.
+    Raises `Terminal` when generations are there and none serves: a person then chooses; and as
+    `require_no_auto_create`.
     """
+    require_no_auto_create(admin, name.alias)
     info = serving_or_none(index, name.alias)
     made = info is None
     if info is None:

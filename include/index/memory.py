@@ -127,6 +127,13 @@ class MemoryIndex:
         self._notes[name, note_id] = written
         return written
 
+    def forget_notes(self, name: str, index: str) -> int:
+        """See `port.SearchIndex`."""
+        gone = [at for at, note in self._notes.items() if at[0] == name and note.source.get("index") == index]
+        for at in gone:
+            del self._notes[at]
+        return len(gone)
+
     def close(self) -> None:
         """See `port.SearchIndex`."""
 

@@ -28,6 +28,7 @@ class MemoryAdmin(MemoryIndex):
         super().__init__()
         self._settings: dict[str, dict[str, str]] = {}
         self._created: dict[str, int] = {}
+        self.auto: str | None = "false"
 
     def create(self, name: str, body: Mapping[str, Any]) -> IndexInfo:
         """See `port.SearchIndex`; `Terminal` for an alias that leads elsewhere as write index."""
@@ -48,6 +49,10 @@ class MemoryAdmin(MemoryIndex):
         if "dynamic_templates" in mapping:
             merged["dynamic_templates"] = copy.deepcopy(mapping["dynamic_templates"])
         self._infos[name] = replace(info, mapping=merged)
+
+    def auto_create(self) -> str | None:
+        """See `admin.IndexAdmin`."""
+        return self.auto
 
     def settings(self, name: str) -> dict[str, str]:
         """See `admin.IndexAdmin`."""
@@ -91,10 +96,12 @@ class MemoryAdmin(MemoryIndex):
             info, aliases={**info.aliases, alias: {"filter": copy.deepcopy(LIVING), "is_write_index": True}}
         )
 
-    def retire(self, alias: str, name: str, *, serving: str) -> None:
+    def retire(self, alias: str, name: str, *, serving: str | None) -> None:
         """See `admin.IndexAdmin`."""
         self._known(name)
-        if alias not in self._known(serving).aliases:
+        if serving is None:
+            self._refuse_second(alias)
+        elif alias not in self._known(serving).aliases:
             raise _elsewhere(alias)
         self.delete(name)
 

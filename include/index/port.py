@@ -85,5 +85,8 @@ class SearchIndex(Protocol):
     def write_note(self, name: str, note_id: str, source: Mapping[str, Any], last: Note | None) -> Note | None:
         """Write a note over `last` (None: create it); None when another than `last` is there: nothing is written."""
 
+    def forget_notes(self, name: str, index: str) -> int:
+        """Delete the notes whose field `index` is `index`; gives how many. None without index `name`."""
+
     def close(self) -> None:
         """Give up connections; may be called twice."""

@@ -15,11 +15,11 @@ from include.clock import Clock
 from include.errors import Terminal
 from include.index.admin import IndexAdmin
 from include.index.definition import IndexDefinition
-from include.index.fed import change_fed, read_fed, serving, serving_or_none
+from include.index.fed import change_fed, read_fed, serving_or_none
 from include.index.generation import IndexName
 from include.index.mapping import require_metadata
 from include.index.port import IndexInfo, SearchIndex
-from include.index.progress import read_progress
+from include.index.progress import NOTES, read_progress
 from include.index.rebuild.note import read_rebuild, write_rebuild
 
 __all__ = [
@@ -159,12 +159,13 @@ def drop_generation(index: SearchIndex, admin: IndexAdmin, name: IndexName) -> N
     The steps, each of which may be done again:
 
     1. the application feeds it no more,
-    2. the index is deleted, in one stroke with proof that another one serves.
+    2. the index is deleted, in one stroke with proof that another one serves, where one does,
+    3. its progress documents are deleted; an application that still holds them is fenced, and lets it go.
 
     Raises `Terminal` for the index that serves, or when a promotion chose it meanwhile: it is fed again then.
     """
-    now = serving(index, name.alias)
-    if now.name == str(name):
+    now = serving_or_none(index, name.alias)
+    if now is not None and now.name == str(name):
         raise Terminal(
             "this generation serves readers",
             index=str(name),
@@ -172,14 +173,14 @@ def drop_generation(index: SearchIndex, admin: IndexAdmin, name: IndexName) -> N
         )
     there = index.describe(str(name))
     fed = read_fed(index, name.alias)
-    if there is None and name.generation not in fed:
+    if there is None and name.generation not in fed and not index.forget_notes(NOTES, str(name)):
         raise Terminal("no such generation", index=str(name), fix=f"Run `lyrebird index generations {name.alias}`.")
     change_fed(index, name.alias, remove=[name.generation])
-    if there is None:
-        return
-    try:
-        admin.retire(name.alias, str(name), serving=now.name)
-    except Terminal:
-        if index.describe(str(name)) is not None and name.generation in fed:
-            change_fed(index, name.alias, add=[name.generation])
-        raise
+    if there is not None:
+        try:
+            admin.retire(name.alias, str(name), serving=now.name if now else None)
+        except Terminal:
+            if index.describe(str(name)) is not None and name.generation in fed:
+                change_fed(index, name.alias, add=[name.generation])
+            raise
+    index.forget_notes(NOTES, str(name))

@@ -19,8 +19,10 @@ from include.clock import Clock, SystemClock
 from include.errors import LyrebirdError
 from include.index.advance import start_of
 from include.index.arrow import OUTCOME_SCHEMA, outcome_of
+from include.index.auto_create import require_no_auto_create
 from include.index.definition import IndexDefinition, index_of_application, mapping_of
 from include.index.elasticsearch import ElasticsearchIndex
+from include.index.elasticsearch_admin import ElasticsearchAdmin
 from include.index.evolving import Evolves
 from include.index.incident import Incidents
 from include.index.indexing import Indexing
@@ -85,6 +87,7 @@ def build(
     )
     index, options = ElasticsearchIndex(server), dict(kafka.options)
     admin, reader = KafkaAdmin(kafka.bootstrap, options), KafkaReader(kafka.bootstrap, options)
+    patience.call(lambda: require_no_auto_create(ElasticsearchAdmin(server, index.client), alias))
     fed = patience.call(lambda: fed_indexes(index, alias, incidents.lost))
     opening = Opening(
         definition=definition,

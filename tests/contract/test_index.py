@@ -16,6 +16,7 @@ from include.index.identity import Identity
 from include.index.mapping import LIVING, creation
 from include.index.memory import MemoryIndex
 from include.index.port import IndexInfo, SearchIndex
+from include.index.progress import NOTES, ensure_notes
 from include.settings.connections import Elasticsearch
 from tests.document_topic import MAPPING
 
@@ -217,3 +218,17 @@ def test_a_server_that_is_away_is_told_by_type_and_a_bulk_by_its_answer() -> Non
         index.describe("x")
     assert index.bulk("x", b"{}\n").status == 0
     index.close()
+
+
+def test_notes_of_one_index_are_forgotten_and_no_others(world: World) -> None:
+    ensure_notes(world.index)
+    for number, name in enumerate((world.name, world.name, f"{world.alias}-v2")):
+        assert world.index.write_note(NOTES, f"{world.alias}.{number}", {"index": name}, None) is not None
+    last = world.index.note(NOTES, f"{world.alias}.0")
+    assert world.index.forget_notes(NOTES, world.name) == 2
+    assert world.index.forget_notes(NOTES, world.name) == 0
+    assert world.index.note(NOTES, f"{world.alias}.0") is None
+    assert world.index.write_note(NOTES, f"{world.alias}.0", {"index": world.name}, last) is None
+    assert world.index.note(NOTES, f"{world.alias}.2") is not None
+    assert world.index.forget_notes(f"{world.alias}-absent", world.name) == 0
+    world.index.forget_notes(NOTES, f"{world.alias}-v2")

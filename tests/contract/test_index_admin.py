@@ -11,6 +11,7 @@ import pytest
 
 from include.errors import Terminal, Transient
 from include.index.admin import IndexAdmin
+from include.index.auto_create import require_no_auto_create
 from include.index.bulk import document_line
 from include.index.definition import IndexDefinition
 from include.index.elasticsearch import ElasticsearchIndex
@@ -141,6 +142,23 @@ def test_an_index_is_retired_only_while_the_one_named_serves(world: World) -> No
     assert (info.name, info.aliases[world.alias]["filter"]) == (two, LIVING)
     with pytest.raises(Terminal, match="does not exist"):
         world.admin.retire(world.alias, one, serving=two)
+
+
+def test_where_the_alias_leads_nowhere_an_index_is_retired_only_then(world: World) -> None:
+    one, two = world.make(1), world.make(2)
+    world.admin.retire(world.alias, one, serving=None)
+    assert world.index.describe(one) is None
+    with pytest.raises(Terminal, match="does not exist"):
+        world.admin.retire(world.alias, one, serving=None)
+    world.admin.move_alias(world.alias, two, source=None)
+    with pytest.raises(Terminal, match="leads elsewhere"):
+        world.admin.retire(world.alias, two, serving=None)
+    assert world.leads_to() == two
+
+
+def test_the_server_tells_that_no_write_makes_an_index(world: World) -> None:
+    assert world.admin.auto_create() == "false"
+    require_no_auto_create(world.admin, world.alias)
 
 
 def test_deleting_takes_an_index_and_its_documents_and_may_be_done_again(world: World) -> None:

@@ -25,6 +25,7 @@ from include.clock import Clock
 from include.errors import Fenced, LyrebirdError, Terminal, Transient
 from include.index.admin import IndexAdmin
 from include.index.advance import of_cluster, resumed, seen_by_searches
+from include.index.auto_create import require_no_auto_create
 from include.index.batch import Settlement
 from include.index.definition import IndexDefinition
 from include.index.fed import change_fed, read_fed
@@ -156,6 +157,7 @@ def rebuild(
 
 
 def _make(plan: RebuildPlan, means: Means) -> IndexInfo:
+    require_no_auto_create(means.admin, plan.name.alias)
     body = {**plan.body, "aliases": {}, "settings": {**plan.body.get("settings", {}), **FILLING}}
     info = means.index.create(str(plan.name), body)
     # One that is there may have got its own settings back when an earlier run ended.

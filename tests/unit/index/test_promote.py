@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from include.clock import ManualClock
-from include.errors import Terminal, Transient
+from include.errors import Fenced, Terminal, Transient
 from include.index.definition import IndexDefinition
 from include.index.fed import change_fed, read_fed, serving
 from include.index.generation import IndexName
@@ -17,7 +17,7 @@ from include.index.make import first_index
 from include.index.mapping import creation
 from include.index.memory_admin import MemoryAdmin
 from include.index.port import Note
-from include.index.progress import Progress, ProgressKeeper
+from include.index.progress import Progress, ProgressKeeper, read_progress
 from include.index.promote import Standing, drop_generation, promote, standing
 from include.index.rebuild.note import RebuildNote, declared_hash, read_rebuild, write_rebuild
 from tests.document_topic import MAPPING
@@ -158,7 +158,7 @@ class Dying(MemoryAdmin):
         self._step()
         super().move_alias(alias, to, source=source)
 
-    def retire(self, alias: str, name: str, *, serving: str) -> None:
+    def retire(self, alias: str, name: str, *, serving: str | None) -> None:
         self._step()
         super().retire(alias, name, serving=serving)
 
@@ -197,6 +197,32 @@ def test_a_drop_that_dies_after_any_step_is_finished_by_the_next(steps: int) -> 
     assert read_fed(server, "orders") == (2,)
 
 
+def test_a_dropped_generation_leaves_no_progress_document_and_nobody_who_held_it_writes_one() -> None:
+    world = World()
+    info = world.server.describe("orders-v2")
+    assert info is not None
+    held = ProgressKeeper(world.server, info, "t", "application", world.clock)
+    progress = held.claim()
+    drop_generation(world.server, world.server, TWO)
+    assert read_progress(world.server, info, "t") is None
+    with pytest.raises(Fenced):
+        held.save(progress)
+    assert read_progress(world.server, info, "t") is None
+    assert read_progress(world.server, serving(world.server, "orders"), "t") is not None
+
+
+def test_while_nothing_serves_a_generation_can_be_dropped() -> None:
+    world = World()
+    world.server.delete("orders-v1")
+    drop_generation(world.server, world.server, TWO)
+    assert world.server.describe("orders-v2") is None
+    assert read_fed(world.server, "orders") == (1,)
+    drop_generation(world.server, world.server, ONE)
+    assert read_fed(world.server, "orders") == ()
+    with pytest.raises(Terminal, match="no such generation"):
+        drop_generation(world.server, world.server, ONE)
+
+
 def test_the_generation_that_serves_is_not_dropped() -> None:
     world = World()
     with pytest.raises(Terminal, match="serves readers"):
@@ -207,7 +233,7 @@ def test_the_generation_that_serves_is_not_dropped() -> None:
 
 def test_a_generation_that_a_promotion_chooses_while_it_is_dropped_stays_and_is_fed_again() -> None:
     class Racing(MemoryAdmin):
-        def retire(self, alias: str, name: str, *, serving: str) -> None:
+        def retire(self, alias: str, name: str, *, serving: str | None) -> None:
             self.move_alias(alias, name, source=serving)
             super().retire(alias, name, serving=serving)
 
