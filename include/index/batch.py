@@ -7,7 +7,8 @@ The order of these steps is the guarantee:
 3. a refresh, once `refresh_s` have passed since the last one, makes all of it visible to searches,
 4. the progress document of each topic moves to those ends, with what became of how many records.
 
-When no further batch comes, `freshen` does 3 and 4 for what was left.
+When no further batch comes, `freshen` does 3 and 4 for what was left, and writes the documents now and then as they
+are: a start goes by how old they are (`opening`).
 
 A crash after 1: the batch is read again, all of it is stale, dead letters are written then. After 2: the same, but
 its dead letters lie below the committed offsets and are skipped. After 3: the same, and nothing says yet that searches
@@ -20,6 +21,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Final
 
 from include.clock import Clock
 from include.errors import Terminal
@@ -31,6 +33,8 @@ from include.index.progress import Progress, ProgressKeeper
 from include.index.set_aside import DeadLetters
 
 __all__ = ["Settlement"]
+
+_STILL_S: Final = 600.0
 
 
 class Settlement:
@@ -59,6 +63,7 @@ class Settlement:
         self._complete = {topic: Completeness(of) for topic, of in progress.items()}
         self._refresh_s = refresh_s
         self._refreshed_s: float | None = None
+        self._saved_s = clock.monotonic_s()
         self._turn = threading.Lock()
 
     def settle(
@@ -83,9 +88,16 @@ class Settlement:
             return self.progress
 
     def freshen(self) -> Mapping[str, Progress]:
-        """Steps 3 and 4 when a refresh is due and searches lack something; raises as `settle`."""
+        """Steps 3 and 4 when a refresh is due and searches lack something, or nothing was written for long.
+
+        Raises as `settle`.
+        """
         with self._turn:
             self._save(self._searchable(self.progress))
+            if self._clock.monotonic_s() >= self._saved_s + _STILL_S:
+                for topic, progress in self.progress.items():
+                    self._keepers[topic].save(progress)
+                self._saved_s = self._clock.monotonic_s()
             return self.progress
 
     def note(self, progress: Progress) -> None:
@@ -132,6 +144,7 @@ class Settlement:
             if progress != self.progress[topic]:
                 self._keepers[topic].save(progress)
                 self.progress[topic] = progress
+                self._saved_s = self._clock.monotonic_s()
 
     def _require_same_index(self) -> None:
         found = self._index.describe(self.info.name)

@@ -44,7 +44,7 @@ class ElasticsearchAdmin:
         try:
             found = call(
                 lambda: self._client.cluster.get_settings(
-                    include_defaults=True, flat_settings=True, filter_path=f"*.{name}"
+                    include_defaults=True, flat_settings=True, filter_path="*.action*"
                 )
             ).body
         except (Terminal, elasticsearch.NotFoundError):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Any, Final, Literal, Protocol
 
 from include.clock import Clock
@@ -10,8 +10,9 @@ from include.errors import LyrebirdError
 
 __all__ = ["IncidentKind", "Incidents", "Keeper"]
 
-IncidentKind = Literal["lost", "stuck"]
-"""lost: a generation is to be fed and its index is gone. stuck: one that is behind cannot go on by itself."""
+IncidentKind = Literal["lost", "old", "stuck"]
+"""lost: a generation is to be fed and its index is gone. old: one that stood still for longer than its topic keeps
+deletions is written no more. stuck: one that is behind cannot go on by itself."""
 _FILE: Final = "incidents.json"
 
 
@@ -39,7 +40,12 @@ class Incidents:
         fix = f"lyrebird index rebuild {self._alias}"
         self._set("lost", {name: f"{name} is to be fed and its index is gone." for name in names}, fix)
 
-    def stuck(self, reasons: dict[str, LyrebirdError]) -> None:
+    def old(self, reasons: Mapping[str, LyrebirdError]) -> None:
+        """These generations and no others stood still for too long."""
+        fix = f"lyrebird index rebuild {self._alias}"
+        self._set("old", {name: f"{name} is written no more: {error}" for name, error in reasons.items()}, fix)
+
+    def stuck(self, reasons: Mapping[str, LyrebirdError]) -> None:
         """These generations and no others are behind and cannot go on."""
         fix = f"lyrebird index generations {self._alias}"
         self._set(

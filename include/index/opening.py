@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from include.clock import Clock
@@ -20,7 +20,11 @@ from include.index.target import Target
 from include.log.ports import LogReader, TopicAdmin
 from include.settings.connections import Cluster
 
-__all__ = ["Opening"]
+__all__ = ["Opening", "TooOld", "opened"]
+
+
+class TooOld(Terminal):
+    """A generation stood still for longer than its topic keeps deletions: only a rebuild knows what is gone."""
 
 
 @dataclass(frozen=True)
@@ -39,13 +43,13 @@ class Opening:
     def target(self, info: IndexInfo, letters: DeadLetters, known: Target | None = None) -> Target:
         """Claim a generation, which fences whoever wrote it before. May be called again.
 
-        A generation that has seen no growth of a topic takes over what `known` saw. Raises `Terminal` as `resumed`,
-        `Transient`, `Fenced`.
+        A generation that has seen no growth of a topic takes over what `known` saw. Raises `TooOld`, `Terminal` as
+        `resumed`, `Transient`, `Fenced`.
         """
         keepers = {
             topic: ProgressKeeper(self.index, info, topic, self.owner, self.clock) for topic in self.definition.topics
         }
-        progress = {topic: self._claimed(topic, keeper, known) for topic, keeper in keepers.items()}
+        progress = {topic: self._claimed(info, topic, keeper, known) for topic, keeper in keepers.items()}
         settlement = Settlement(
             info=info,
             index=self.index,
@@ -69,7 +73,7 @@ class Opening:
         except Terminal:
             return {}
 
-    def _claimed(self, topic: str, keeper: ProgressKeeper, known: Target | None) -> Progress:
+    def _claimed(self, info: IndexInfo, topic: str, keeper: ProgressKeeper, known: Target | None) -> Progress:
         found = self.admin.describe(topic)
         seen = known.settlement.progress[topic] if known else Progress(topic)
 
@@ -77,7 +81,43 @@ class Opening:
             declared, topic_id = self.definition.topics[topic], found.topic_id if found else None
             ours = of_cluster(progress, str(self.cluster), topic_id, declared)
             now = resumed(ours, declared.generation, topic_id)
+            if now.acked and keeper.written_us is not None:
+                self._require_young(info, now, keeper.written_us)
             same = seen.generation == now.generation
             return now if now.partitions or not same else replace(now, partitions=seen.partitions)
 
         return keeper.claim(resume)
+
+    def _require_young(self, info: IndexInfo, progress: Progress, written_us: int) -> None:
+        """Raise `TooOld` when a deletion that it has not read may be gone: the document would live for ever."""
+        kept_ms = self.admin.deletions_kept_ms(progress.topic)
+        age_us = self.clock.now_us() - written_us
+        if kept_ms is None or age_us <= kept_ms * 1000:
+            return
+        ends = self.reader.end_offsets(progress.topic)
+        if any(end > progress.acked.get(p, 0) for p, end in ends.items()):
+            alias = info.name.rpartition("-v")[0]
+            raise TooOld(
+                "index was not written for longer than its topic keeps deletions",
+                index=info.name,
+                topic=progress.topic,
+                days=round(age_us / 86_400e6, 1),
+                kept_days=round(kept_ms / 86_400e3, 1),
+                fix=f"Run `lyrebird index rebuild {alias}`, then `lyrebird index promote {alias}`.",
+            )
+
+
+def opened(infos: Iterable[IndexInfo], target: Callable[[IndexInfo], Target]) -> tuple[list[Target], dict[str, TooOld]]:
+    """Those of `infos` that `target` opens, and why others stood still for too long; raises that when all did.
+
+    One such generation alone must not keep the one that was rebuilt in its place from being written.
+    """
+    targets, old = [], dict[str, TooOld]()
+    for info in infos:
+        try:
+            targets.append(target(info))
+        except TooOld as error:
+            old[info.name] = error
+    if not targets:
+        raise next(iter(old.values()))
+    return targets, old

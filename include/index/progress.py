@@ -170,6 +170,8 @@ class ProgressKeeper:
         self._clock = clock
         self._last: Note | None = None
         self._writes = 0
+        self.written_us: int | None = None
+        """When the document that was claimed was written last (UTC); None where that is not known."""
 
     def claim(self, resume: Callable[[Progress], Progress] | None = None) -> Progress:
         """Read the document and put the owner's name on it, which fences every older writer.
@@ -180,6 +182,7 @@ class ProgressKeeper:
         ensure_notes(self._index)
         self._last = self._index.note(NOTES, self._id)
         progress = Progress.from_json(self._last.source) if self._last else Progress(self._topic)
+        self.written_us = self._last.source.get("at_us") if self._last else None
         progress = resume(progress) if resume else progress
         self.save(progress)
         return progress
@@ -190,13 +193,15 @@ class ProgressKeeper:
         May be called again after `Transient`: a write whose answer was lost is recognised as this writer's.
         """
         self._writes += 1
+        now_us = self._clock.now_us()
         source = {
             **progress.to_json(),
             "index": self._info.name,
             "index_uuid": self._info.uuid,
             "owner": self._owner,
             "writes": self._writes,
-            "at": iso(self._clock.now_us()),
+            "at": iso(now_us),
+            "at_us": now_us,
         }
         written = self._index.write_note(NOTES, self._id, source, self._last)
         if written is None:

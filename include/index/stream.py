@@ -26,7 +26,7 @@ from include.index.elasticsearch_admin import ElasticsearchAdmin
 from include.index.evolving import Evolves
 from include.index.incident import Incidents
 from include.index.indexing import Indexing
-from include.index.opening import Opening
+from include.index.opening import Opening, opened
 from include.index.outcome import TaskOutcome
 from include.index.patience import Patience
 from include.index.set_aside import DeadLetters, dead_group
@@ -103,7 +103,8 @@ def build(
     writer = patience.call(lambda: _dead_writer(kafka.bootstrap, admin, options, definition, application))
     limits = {topic: DeadLetterLimit(definition.dead_ratio, definition.dead_run) for topic in definition.topics}
     letters = DeadLetters(application=application, limits=limits, writer=writer, reader=reader, clock=clock)
-    targets = [patience.call(functools.partial(opening.target, info, letters)) for info in fed.infos]
+    targets, old = opened(fed.infos, lambda info: patience.call(lambda: opening.target(info, letters)))
+    incidents.old(old)
     leader = leader_of(targets, fed.serving)
     plan = WorkerPlan(
         index=leader.name,
@@ -135,7 +136,7 @@ def build(
         tasks=functools.partial(_tasks, spark),
         live=live,
         behind=behind,
-        fed=lambda: fed_indexes(index, alias, incidents.lost),
+        fed=lambda: fed_indexes(index, alias, incidents.lost).without(old),
         opened=lambda info: opening.target(info, letters, leader),
         begins=opening.begins,
         patience=patience,

@@ -8,7 +8,7 @@ time and beside their batches, so that it holds none of them up; there it joins 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from include.errors import Terminal, Transient
@@ -74,6 +74,10 @@ class Fed:
     def names(self) -> frozenset[str]:
         """Of those that are there, by index and uuid: one made anew is another one."""
         return frozenset(f"{info.name}/{info.uuid}" for info in self.infos)
+
+    def without(self, names: Collection[str]) -> Fed:
+        """The same, but for indexes that this application passes over."""
+        return replace(self, infos=tuple(info for info in self.infos if info.name not in names))
 
 
 def fed_indexes(index: SearchIndex, alias: str, on_missing: Callable[[Collection[str]], None] | None = None) -> Fed:

@@ -81,6 +81,11 @@ class KafkaAdmin:
         found = self._setting(topic, "max.message.bytes", "ask what a topic takes")
         return None if found is None else int(found)
 
+    def deletions_kept_ms(self, topic: str) -> int | None:
+        """See `TopicAdmin`."""
+        found = self._setting(topic, "delete.retention.ms", "ask how long a topic keeps deletions")
+        return int(found) if found is not None and self.compacts(topic) else None
+
     def compacts(self, topic: str) -> bool | None:
         """Whether records of the topic go when newer ones have their key; None where Kafka does not tell this account.
 

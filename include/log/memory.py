@@ -22,6 +22,7 @@ from include.record.key import partition_of
 __all__ = ["MemoryLog", "MemoryRegistry"]
 
 _LARGEST_BY_DEFAULT: Final = 1_048_588
+_DELETIONS_BY_DEFAULT_MS = 86_400_000
 
 
 @dataclass(eq=False)
@@ -309,6 +310,12 @@ class _Admin:
     def largest(self, topic: str) -> int | None:
         with self._log.lock:
             return int(self._log.topic(topic).config.get("max.message.bytes", _LARGEST_BY_DEFAULT))
+
+    def deletions_kept_ms(self, topic: str) -> int | None:
+        with self._log.lock:
+            config = self._log.topic(topic).config
+        compacts = "compact" in config.get("cleanup.policy", "delete").split(",")
+        return int(config.get("delete.retention.ms", _DELETIONS_BY_DEFAULT_MS)) if compacts else None
 
     def names(self) -> list[str]:
         with self._log.lock:

@@ -159,6 +159,12 @@ class TopicAdmin(Protocol):
     def largest(self, topic: str) -> int | None:
         """Its `max.message.bytes`, own or by default; None where that may not be seen; `Terminal` without a topic."""
 
+    def deletions_kept_ms(self, topic: str) -> int | None:
+        """How long at least a deletion stays readable in a compacted topic.
+
+        None where records do not go by their key, or where that may not be seen; `Terminal` without a topic.
+        """
+
     def names(self) -> list[str]:
         """All topics that are not internal to Kafka, sorted."""
 

@@ -377,6 +377,20 @@ def test_a_topic_tells_what_it_takes_at_most(log: Log, unique: str) -> None:
         log.admin.largest(f"{unique}-gone")
 
 
+def test_a_topic_tells_how_long_it_keeps_deletions(log: Log, unique: str) -> None:
+    compacted = {"cleanup.policy": "compact"}
+    for name, config, kept in (
+        ("own", {**compacted, "delete.retention.ms": "5000"}, 5000),
+        ("compacted", compacted, 86_400_000),
+        ("other", {}, None),
+    ):
+        log.admin.ensure(TopicSpec(f"{unique}-{name}", 1, config))
+        assert log.admin.deletions_kept_ms(f"{unique}-{name}") == kept
+        log.admin.delete(f"{unique}-{name}")
+    with pytest.raises(Terminal, match=f"does not exist.*{unique}-gone"):
+        log.admin.deletions_kept_ms(f"{unique}-gone")
+
+
 def test_a_topic_made_anew_has_another_id_and_starts_at_zero(log: Log) -> None:
     topic = log.topic()
     before = log.admin.ensure(TopicSpec(topic, 1))

@@ -7,6 +7,7 @@ import os
 import socket
 import uuid
 from collections.abc import Callable, Iterator, Mapping
+from typing import Final
 
 from include.index.definition import mapping_of
 from include.index.deployed import DeployedIndex
@@ -28,6 +29,8 @@ from include.log.kafka_writer import KafkaWriter
 from include.log.ports import TopicSpec
 from include.settings.connections import Cluster, Elasticsearch, Kafka, Registry
 
+_NO_LIMIT_MS: Final = 10 * 365 * 86_400_000
+
 __all__ = ["PoolOf", "carry_out", "plan_of"]
 
 PoolOf = Callable[[WorkerPlan], Pool]
@@ -37,7 +40,10 @@ def plan_of(on: DeployedIndex, *, new: bool = False) -> RebuildPlan:
     """What a rebuild would do now; reads only. Raises `SettingsError`, `Terminal` and `Transient` as `make_plan`."""
     definition = on.definition
     body = creation(on.alias, definition, mapping_of(on.deployment, definition))
-    longest_ms = min(int(topics.policy(topic)["delete.retention.ms"]) for topic in definition.topics)
+    kafka = on.deployment.one("kafka", Kafka)
+    admin = KafkaAdmin(kafka.bootstrap, dict(kafka.options))
+    kept = [admin.deletions_kept_ms(topic) for topic in definition.topics]
+    longest_ms = min((each for each in kept if each is not None), default=_NO_LIMIT_MS)
     return make_plan(
         on.index,
         on.admin,

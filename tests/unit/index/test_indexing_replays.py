@@ -19,7 +19,7 @@ from include.log.ports import TopicSpec
 from include.record.codec import frame
 from include.record.version import epoch_of
 from include.settings.connections import Cluster
-from tests.unit.index.test_indexing import World
+from tests.indexing_world import World
 
 KEYED = {
     "application": "a",

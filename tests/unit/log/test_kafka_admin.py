@@ -43,10 +43,19 @@ def test_a_topic_compacts_as_its_policy_says(monkeypatch: pytest.MonkeyPatch, po
     assert asked.largest("t") == 2000
 
 
+@pytest.mark.parametrize(("policy", "kept"), [("compact", 5000), ("delete", None), ("compact,delete", 5000)])
+def test_deletions_are_kept_where_records_go_by_key(
+    monkeypatch: pytest.MonkeyPatch, policy: str, kept: int | None
+) -> None:
+    settings = {"cleanup.policy": policy, "delete.retention.ms": "5000"}
+    assert admin(monkeypatch, Client(settings)).deletions_kept_ms("t") == kept
+
+
 def test_what_kafka_does_not_tell_this_account_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = admin(monkeypatch, Client({}, KafkaError.TOPIC_AUTHORIZATION_FAILED))
     assert asked.compacts("t") is None
     assert asked.largest("t") is None
+    assert asked.deletions_kept_ms("t") is None
 
 
 def test_a_topic_that_is_not_there_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,195 @@
+"""The running application where generations are dropped, lost, stuck or too old under it; long batches."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import pytest
+
+from include.clock import ManualClock
+from include.errors import Restart, Terminal, Transient
+from include.index import indexing
+from include.index.batch import Settlement
+from include.index.fed import change_fed
+from include.index.generation import IndexName
+from include.index.opening import TooOld
+from include.index.parts import parts_of
+from include.index.progress import ProgressKeeper
+from include.index.promote import drop_generation
+from include.index.target import Target
+from include.log import topics
+from tests.indexing_world import Life, World, fill
+
+
+def test_a_generation_that_is_missing_is_one_incident_and_holds_up_nobody() -> None:
+    world = World()
+    world.make(2)
+    life = world.start()
+    fill(world)
+    life.batch()
+    world.index.drop("orders-v2")
+    told = []
+    for n in (40, 41):
+        world.topic.put(n)
+        told += life.batch()["incidents"]
+    assert {each["id"] for each in told} == {f"lost:orders-v2:{told[0]['at_us']}"}
+    assert told[0]["fix"] == "lyrebird index rebuild orders"
+    assert [each["id"] for each in world.start().incidents.open()] == [told[0]["id"]]
+    assert {"40", "41"} <= set(world.documents(1))
+    world.index.drop("orders-v1")
+    world.topic.put(42)
+    with pytest.raises(Transient, match="lyrebird index rebuild orders"):
+        life.batch()
+    assert [each["id"].split(":")[1] for each in life.incidents.open()] == ["orders-v1", "orders-v2"]
+    world.make(3)
+    world.index.move_alias("orders", "orders-v3", source=None)
+    with pytest.raises(Restart, match="orders-v3"):
+        life.batch()
+    change_fed(world.index, "orders", remove=[1, 2])
+    assert world.start().batch()["incidents"] == []
+    assert {"40", "41", "42"} <= set(world.documents(3))
+
+
+def test_a_generation_that_is_dropped_within_a_batch_ends_nobody_and_is_not_made_again() -> None:
+    for taken in ("tasks", "settle"):
+        world = World()
+        world.make(2)
+        fill(world)
+        life = world.start()
+        life.batch()
+        second = life.indexing.live[1]
+
+        def drop(*said: Any, life: Life = life, second: Target = second, taken: str = taken) -> Any:
+            """The generation is dropped just as its share is worked off, or has been."""
+            if taken == "tasks" and said[0].index != "orders-v2":
+                return Life.tasks(life, *said)
+            drop_generation(life.world.index, life.world.index, IndexName("orders", 2))
+            return Life.tasks(life, *said) if taken == "tasks" else Settlement.settle(second.settlement, *said)
+
+        if taken == "tasks":
+            life.indexing._tasks = drop
+        else:
+            second.settlement.settle = drop  # type: ignore[method-assign]
+        world.topic.put(50)
+        told = life.batch()
+        assert told["read"] == 1
+        assert [each.name for each in life.indexing.live] == ["orders-v1"]
+        assert "50" in world.documents(1)
+        assert world.index.describe("orders-v2") is None
+
+
+def test_a_generation_that_is_behind_and_cannot_go_on_holds_up_no_other_and_is_an_incident() -> None:
+    world = World()
+    fill(world)
+    world.start().batch()
+    world.make(2)
+    world.make(3)
+    life = world.start()
+    stuck = life.indexing.behind[0]
+    assert stuck.name == "orders-v2"
+
+    def refused(*_: Any) -> Any:
+        raise Terminal("too many records cannot be understood", topic="docs")
+
+    stuck.settlement.settle = refused  # type: ignore[method-assign]
+    life.indexing.catch_up()
+    assert not life.indexing.catch_up()
+    assert world.documents(3) == world.documents(1)
+    world.topic.put(60)
+    (told,) = life.batch()["incidents"]
+    assert told["id"].startswith("stuck:orders-v2:")
+    assert "cannot be understood" in told["text"]
+    assert "60" in world.documents(3)
+    assert life.indexing.live[1].settlement.freshen()
+
+
+DAY_US = 86_400_000_000
+
+
+def test_an_index_that_stood_still_longer_than_deletions_are_kept_is_not_resumed_where_it_lacks_records() -> None:
+    world = World()
+    fill(world)
+    world.start().batch()
+    world.later_us = 8 * DAY_US
+    assert world.start().batch()["read"] == 0
+    world.later_us = 16 * DAY_US
+    world.topic.put(70)
+    with pytest.raises(TooOld, match=r"kept_days=7.0.*lyrebird index rebuild orders"):
+        world.start()
+    world.later_us = 14 * DAY_US
+    assert world.start().batch()["read"] == 1
+
+
+def test_one_that_only_waits_is_never_too_old_and_one_that_is_does_not_stop_the_others() -> None:
+    world = World()
+    fill(world)
+    life = world.start()
+    life.batch()
+    world.make(2)
+    for _ in range(24 * 8):
+        life.clock.advance(3600)
+        life.indexing.freshen()
+    world.later_us = 9 * DAY_US
+    world.topic.put(71)
+    again = world.start()
+    assert again.batch()["incidents"] == []
+    assert set(again.rows) == {"orders-v1"}
+    again.indexing.catch_up()
+    world.later_us = 20 * DAY_US
+    info = world.index.describe("orders-v2")
+    assert info is not None
+    young = ProgressKeeper(world.index, info, "docs", "x", ManualClock(world.later_us))
+    young.claim()
+    world.topic.put(72)
+    last = world.start()
+    (told,) = last.batch()["incidents"]
+    assert told["id"].startswith("old:orders-v1:")
+    assert last.leader.name == "orders-v2"
+    assert "72" in world.documents(2)
+    assert "72" not in world.documents(1)
+
+
+def test_a_long_batch_is_worked_off_in_parts_and_each_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(indexing, "parts_of", functools.partial(parts_of, most=4))
+    world = World()
+    fill(world)
+    life = world.start()
+    told = life.batch()
+    offsets = sum(world.log.reader().end_offsets("docs").values())
+    offsets += sum(world.log.reader().end_offsets(topics.resolved("docs")).values())
+    assert len(life.parts) >= offsets / 4
+    assert {(name, of) for name, _, of in life.parts} == {("orders-v1", len(life.parts))}
+    assert told["read"] == told["indexed"] + told["deleted"] + told["folded"]
+    assert len(world.documents(1)) == 10
+    world.topic.put(9)
+    life.batch()
+    assert len(life.parts) == life.parts[-1][2]
+
+
+def test_a_generation_that_is_fed_no_more_gets_nothing_and_the_rest_goes_on() -> None:
+    world = World()
+    world.make(2)
+    fill(world)
+    life = world.start()
+    life.batch()
+    change_fed(world.index, "orders", remove=[2])
+    world.topic.put(50)
+    life.batch()
+    assert "50" in world.documents(1)
+    assert "50" not in world.documents(2)
+
+
+def test_an_application_whose_live_generations_are_all_gone_asks_to_be_started_again() -> None:
+    world = World()
+    fill(world)
+    life = world.start()
+    life.batch()
+    world.make(2)
+    world.index.move_alias("orders", "orders-v2", source="orders-v1")
+    change_fed(world.index, "orders", remove=[1])
+    world.topic.put(60)
+    with pytest.raises(Restart, match="orders-v2"):
+        life.batch()
+    world.start().batch()
+    assert len(world.documents(2)) == 11
