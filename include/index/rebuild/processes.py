@@ -7,6 +7,7 @@ import os
 import threading
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from multiprocessing.connection import Connection, wait
 
 from include.errors import LyrebirdError, Transient
 from include.index.outcome import TaskOutcome
@@ -19,11 +20,12 @@ __all__ = ["ProcessPool", "Processes"]
 
 
 class Processes:
-    """Worker processes that live as long as the rebuild; they end with this process, however it ends."""
+    """Worker processes that live as long as the rebuild; they end with it and with this process, however it ends."""
 
     def __init__(self, count: int) -> None:
         self.count = count
         self._executor: ProcessPoolExecutor | None = None
+        self._alive: Connection | None = None
 
     def submit(self, plan: WorkerPlan, part: Slice) -> Future[TaskOutcome]:
         """Work off `part` in one of them; starts them when there are none, or one of them has died."""
@@ -34,11 +36,18 @@ class Processes:
                 self.close()
         # A forked process would share the threads and connections of librdkafka, which it must not.
         context = multiprocessing.get_context("spawn")
-        self._executor = ProcessPoolExecutor(self.count, mp_context=context, initializer=_end_with_parent)
+        heard, self._alive = context.Pipe(duplex=False)
+        self._executor = ProcessPoolExecutor(
+            self.count, mp_context=context, initializer=_end_with_rebuild, initargs=(heard,)
+        )
         return self._executor.submit(work, plan, part)
 
     def close(self) -> None:
-        """Let them end; what they work on is dropped."""
+        """End them, also in the midst of a range: what they work on is dropped. May be called twice."""
+        if self._alive is not None:
+            # A worker that only learnt of it between two ranges would hold up the end of this process meanwhile.
+            self._alive.close()
+            self._alive = None
         if self._executor is not None:
             self._executor.shutdown(wait=False, cancel_futures=True)
             self._executor = None
@@ -80,13 +89,13 @@ def _answer(future: Future[TaskOutcome]) -> Answer:
     raise failed
 
 
-def _end_with_parent() -> None:
+def _end_with_rebuild(alive: Connection) -> None:
+    """End this worker when the other end of `alive` is closed, or its process is gone."""
     parent = multiprocessing.parent_process()
-    if parent is None:
-        return
+    watched: list[Connection | int] = [alive, *([parent.sentinel] if parent is not None else [])]
 
-    def wait() -> None:
-        parent.join()
+    def wait_for_end() -> None:
+        wait(watched)
         os._exit(1)
 
-    threading.Thread(target=wait, name="parent", daemon=True).start()
+    threading.Thread(target=wait_for_end, name="rebuild", daemon=True).start()
