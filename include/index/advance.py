@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from include.errors import Terminal
 from include.index.definition import IndexTopic
+from include.index.eras import known_numbers
 from include.index.progress import PartitionNumber, Progress, Vector
 from include.log.topics import resolved, source_resolved
 
@@ -32,11 +33,14 @@ def advanced(progress: Progress, acked: Vector, resolved_acked: Vector) -> Progr
     )
 
 
-def resumed(progress: Progress, generation: int, topic_id: str | None) -> Progress:
+def resumed(progress: Progress, generation: int, topic_id: str | None, numbers: Sequence[int] = ()) -> Progress:
     """Where to go on in generation `generation` of the topic, which now has the id `topic_id` (None: not there yet).
 
-    A raised generation begins anew, as the topic was made anew: only what the source said of its tables stays. Raises
-    `Terminal` for a lower one, and for another topic under the generation that was read so far.
+    A raised generation begins anew, as the topic was made anew: only what the source said of its tables stays. So do
+    `numbers` of partitions that were declared since, where the topic had others afterwards: versions count them
+    (`eras`), and all records get theirs once more.
+
+    Raises `Terminal` for a lower generation, and for another topic under the generation that was read so far.
     """
     known = progress.topic_ids.get(progress.topic)
     if progress.generation > generation:
@@ -56,6 +60,17 @@ def resumed(progress: Progress, generation: int, topic_id: str | None) -> Progre
             topic_id=topic_id,
             indexed=known,
             fix=f"Set the topic's generation to {generation + 1} in the deployment file, then start again.",
+        )
+    noted = [each.number for each in progress.partitions]
+    if any(number < max(noted, default=0) and number not in noted for number in numbers):
+        return Progress(
+            progress.topic,
+            generation,
+            topic_ids=progress.topic_ids,
+            floors=progress.floors,
+            control_acked=progress.control_acked,
+            partitions=known_numbers(numbers, progress.partitions),
+            cluster=progress.cluster,
         )
     return replace(progress, generation=generation)
 

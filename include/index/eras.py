@@ -26,12 +26,19 @@ MOST_ERAS: Final = 16
 def known_numbers(declared: Sequence[int], noted: Sequence[PartitionNumber]) -> tuple[PartitionNumber, ...]:
     """All numbers of partitions that a topic has had, in order, as declared and as seen.
 
-    Raises `SettingsError` for declared numbers that do not grow.
+    Ends that were seen when there were more partitions tell when a key left only if no growth was missed before them:
+    with a number declared in between they are not known. Raises `SettingsError` for declared numbers that do not grow.
     """
     if any(later <= former for former, later in itertools.pairwise(declared)) or min(declared, default=1) < 1:
         raise SettingsError("numbers of partitions only grow", partitions=list(declared), fix="List them in order.")
     seen = {each.number: each for each in noted}
-    return tuple(seen.get(number, PartitionNumber(number)) for number in sorted({*declared, *seen}))
+    followed = {(former.number, later.number) for former, later in itertools.pairwise(noted)}
+    numbers = sorted({*declared, *seen})
+    out = []
+    for number, following in itertools.zip_longest(numbers, numbers[1:]):
+        sure = number in seen and (number, following) in followed
+        out.append(seen[number] if sure else PartitionNumber(number))
+    return tuple(out)
 
 
 class Eras:
@@ -66,11 +73,22 @@ class Eras:
             # The key left and came back: only the end that the partition had when it left tells the two apart.
             until = numbers[last].until
             if until is None:
-                raise self._unexplained(partition, offset)
+                raise self._undecided(partition, offset)
             if offset < until.get(partition, 0):
                 return first
             first = following
         return first
+
+    def _undecided(self, partition: int, offset: int) -> Terminal:
+        numbers = [each.number for each in self._numbers]
+        return Terminal(
+            "the key was in this partition, left it and came back, and nobody saw when",
+            topic=self._topic,
+            partition=partition,
+            offset=offset,
+            known=numbers,
+            fix="Make the topic anew and raise its generation, or let its writer send a header `version`.",
+        )
 
     def _unexplained(self, partition: int, offset: int) -> Terminal:
         numbers = [each.number for each in self._numbers]

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+
 from include.errors import Terminal
 from include.index.advance import grown
 from include.index.definition import IndexDefinition
+from include.index.eras import known_numbers
 from include.index.progress import Progress
 from include.log.ports import LogReader, TopicAdmin
 
@@ -19,6 +23,11 @@ class Growth:
         self._topics = {name: topic for name, topic in definition.topics.items() if by_offset and topic.key != "none"}
         self._admin = admin
         self._reader = reader
+
+    def numbers(self, topic: str) -> Sequence[int]:
+        """Declared numbers of partitions, of a topic whose versions count them."""
+        own = self._topics.get(topic)
+        return own.partitions if own is not None and own.partitioner == "murmur2" else ()
 
     def look(self, progress: Progress) -> Progress:
         """`progress` with the topic's present number of partitions; to be kept before the next record is worked off.
@@ -40,4 +49,7 @@ class Growth:
                 before=known,
                 fix="Make the topic anew and raise its generation, or let its writer send a header `version`.",
             )
+        if not progress.partitions:
+            # With what is declared from the first record on: a number that is declared later begins it anew.
+            progress = replace(progress, partitions=known_numbers(self.numbers(progress.topic), ()))
         return grown(progress, found.partitions, self._reader.end_offsets(progress.topic))

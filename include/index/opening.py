@@ -61,7 +61,7 @@ class Opening:
         )
         return Target(
             settlement,
-            Growth(self.definition, self.admin, self.reader),
+            self._growth,
             Floors(self.index, info.name, self.reader, self.clock, self.on_removed),
             lambda of: feed_of(self.cluster, self.definition, of.topic, of),
         )
@@ -73,6 +73,10 @@ class Opening:
         except Terminal:
             return {}
 
+    @property
+    def _growth(self) -> Growth:
+        return Growth(self.definition, self.admin, self.reader)
+
     def _claimed(self, info: IndexInfo, topic: str, keeper: ProgressKeeper, known: Target | None) -> Progress:
         found = self.admin.describe(topic)
         seen = known.settlement.progress[topic] if known else Progress(topic)
@@ -80,7 +84,7 @@ class Opening:
         def resume(progress: Progress) -> Progress:
             declared, topic_id = self.definition.topics[topic], found.topic_id if found else None
             ours = of_cluster(progress, str(self.cluster), topic_id, declared)
-            now = resumed(ours, declared.generation, topic_id)
+            now = resumed(ours, declared.generation, topic_id, self._growth.numbers(topic))
             if now.acked and keeper.written_us is not None:
                 self._require_young(info, now, keeper.written_us)
             same = seen.generation == now.generation

@@ -250,6 +250,7 @@ def _resuming(
 ) -> Callable[[Progress], Progress]:
     """Where to begin or to go on, with what the index that serves knows of the topic itself."""
     found = means.topics.describe(topic)
+    numbers = Growth(definition, means.topics, means.reader).numbers(topic)
     if found is None:
         raise Terminal("topic does not exist", topic=topic, fix=f"Start the application that writes {topic}.")
     serving = means.index.describe(plan.serving) if plan.serving else None
@@ -259,7 +260,8 @@ def _resuming(
         of_cluster(known, cluster, found.topic_id, declared)
 
     def resume(progress: Progress) -> Progress:
-        progress = resumed(of_cluster(progress, cluster, found.topic_id, declared), declared.generation, found.topic_id)
+        ours = of_cluster(progress, cluster, found.topic_id, declared)
+        progress = resumed(ours, declared.generation, found.topic_id, numbers)
         progress = replace(progress, topic_ids={**progress.topic_ids, topic: found.topic_id})
         if known is None or known.topic_ids.get(topic) != found.topic_id or progress.acked:
             return progress

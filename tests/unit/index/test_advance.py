@@ -62,6 +62,18 @@ def index(**more: object) -> IndexDefinition:
     return IndexDefinition.model_validate({**raw, **more})
 
 
+def test_numbers_that_are_declared_later_begin_a_topic_anew_as_versions_count_them() -> None:
+    seen = (PartitionNumber(3, {0: 4}), PartitionNumber(7))
+    known = Progress("t", 1, topic_ids={"t": "id"}, acked={0: 9}, partitions=seen)
+    assert resumed(known, 1, "id", [3, 7]) == known
+    assert resumed(known, 1, "id", [3, 7, 9]) == known
+    assert resumed(known, 1, "id", []) == known
+    again = resumed(known, 1, "id", [3, 5, 7])
+    assert (again.acked, again.topic_ids) == ({}, {"t": "id"})
+    assert again.partitions == (PartitionNumber(3), PartitionNumber(5), PartitionNumber(7))
+    assert resumed(again, 1, "id", [3, 5, 7]) == again
+
+
 def test_the_log_is_asked_for_growth_only_where_versions_depend_on_it() -> None:
     log = MemoryLog()
     log.admin().ensure(TopicSpec("t", 3))

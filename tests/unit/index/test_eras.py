@@ -91,8 +91,30 @@ def test_a_key_that_came_back_to_a_partition_is_told_apart_by_the_end_it_had_and
     known = [PartitionNumber(3, {p: 10}), PartitionNumber(7), PartitionNumber(9)]
     eras = Eras("t", 1, known)
     assert eras.version(back, p, 9) < eras.version(back, partition_of(back, 7), 0) < eras.version(back, p, 10)
-    with pytest.raises(Terminal, match="no known number"):
+    with pytest.raises(Terminal, match="left it and came back"):
         Eras("t", 1, known_numbers([3, 7, 9], [])).version(back, p, 9)
+
+
+def test_a_growth_that_nobody_saw_makes_no_older_state_win() -> None:
+    """3 → 5 → 7, of which only 7 was seen, after records had come back to where they were at first."""
+    topic = GrowingTopic()
+    for number in (3, 5, 7):
+        topic.grow(number)
+        for n in range(200):
+            topic.write(b"k%d" % n)
+    noticed = [PartitionNumber(3, dict(topic.ends)), PartitionNumber(7)]
+    numbers = known_numbers([3, 5, 7], noticed)
+    assert [each.number for each in numbers] == [3, 5, 7]
+    eras = Eras("t", 1, numbers)
+    back = {key for key in topic.written if partition_of(key, 3) == partition_of(key, 7) != partition_of(key, 5)}
+    assert len(topic.written) > len(back) > 0
+    for key, places in topic.written.items():
+        if key in back:
+            with pytest.raises(Terminal, match="left it and came back"):
+                eras.version(key, *places[-1])
+        else:
+            versions = [eras.version(key, *at) for at in places]
+            assert versions == sorted(versions)
 
 
 def test_versions_stay_what_they_are_when_the_topic_grows_again() -> None:

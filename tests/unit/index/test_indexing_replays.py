@@ -17,6 +17,7 @@ from include.index.task import IndexTask, Raw, raw_of
 from include.log.memory import MemoryLog, MemoryRegistry
 from include.log.ports import TopicSpec
 from include.record.codec import frame
+from include.record.key import partition_of
 from include.record.version import epoch_of
 from include.settings.connections import Cluster
 from tests.indexing_world import World
@@ -134,6 +135,37 @@ def test_a_topic_that_grew_is_read_again_from_the_beginning_with_the_same_result
     assert world.documents(1) == before
     for n in range(40):
         assert state(world, n) == ("old" if n % 2 else "new")
+
+
+def test_a_topic_that_grew_twice_unseen_is_read_again_once_its_numbers_are_declared_and_the_newest_state_wins() -> None:
+    world = World(IndexDefinition.model_validate(KEYED))
+    world.log.admin().delete("docs")
+    world.log.admin().ensure(TopicSpec("docs", 3))
+    keys = [n for n in range(60) if not came_back(b"k%d" % n)]
+    for n in keys:
+        put(world, n, "old")
+    world.start().batch()
+    for number, text in ((5, "middle"), (7, "new")):
+        world.log.grow("docs", number)
+        for n in keys:
+            put(world, n, text)
+    with pytest.raises(Terminal, match="declare all numbers it has had"):
+        world.start().batch()
+    world.definition = IndexDefinition.model_validate({**KEYED, "partitions": [3, 5, 7]})
+    life = world.start()
+    life.batch()
+    assert life.rows["orders-v1"] == 3 * len(keys)
+    assert {state(world, n) for n in keys} == {"new"}
+    put(world, keys[0], "newest")
+    again = world.start()
+    again.batch()
+    assert again.rows["orders-v1"] == 1
+    assert state(world, keys[0]) == "newest"
+
+
+def came_back(key: bytes) -> bool:
+    """Whether the key lies in the same partition of 3 and of 7, but not of 5."""
+    return partition_of(key, 3) == partition_of(key, 7) != partition_of(key, 5)
 
 
 class Clicks:
