@@ -13,13 +13,15 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
+
+import psutil
 
 from include.index.elasticsearch import ElasticsearchIndex
 from include.index.elasticsearch_admin import ElasticsearchAdmin
 from include.index.fed import serving_or_none
 from include.index.mapping import LIVING
-from include.index.progress import read_progress
+from include.index.progress import Progress, read_progress
 from include.log.kafka import KafkaAdmin
 from include.log.kafka_writer import KafkaWriter
 from include.log.registry import ConfluentRegistry
@@ -27,7 +29,7 @@ from include.settings.connections import Elasticsearch
 from include.settings.environment import PROJECT_ROOT
 from tests.document_topic import MAPPING, DocumentTopic
 
-__all__ = ["Place", "Reader", "Writing", "placed"]
+__all__ = ["Part", "Place", "Reader", "Writing", "placed"]
 
 DEPLOYMENT = """
 cluster: {{name: local, type: test}}
@@ -45,6 +47,7 @@ indexes:
 audits:
   {name}: {{index: {name}}}
 """
+Part = Literal["driver", "jvm", "worker"]
 CANARY = 0
 """An order that is never written again: readers see it always."""
 _ANSWER_S = 240
@@ -176,6 +179,30 @@ class Place:
                 return
             time.sleep(0.5)
         raise AssertionError(self.said())
+
+    def kill(self, part: Part) -> None:
+        """End a part of the running application by SIGKILL; whatever is left of it then is not its keeper's to end."""
+        assert self.process is not None
+        driver = psutil.Process(self.process.pid)
+        below = driver.children(recursive=True)
+        found = {
+            "driver": [driver],
+            "jvm": [each for each in below if each.name() == "java"],
+            # Spark's Python workers are children of a daemon that the JVM starts.
+            "worker": [each for each in below if each.name() != "java"][-1:],
+        }[part]
+        assert found, (part, [each.name() for each in below], self.said())
+        for each in found:
+            each.kill()
+        if part != "worker":
+            _, alive = psutil.wait_procs([driver, *below], _ANSWER_S)
+            assert not alive, (part, alive)
+
+    def progress(self) -> Progress:
+        """Of the generation that serves."""
+        info = serving_or_none(self.index, self.name)
+        assert info is not None
+        return read_progress(self.index, info, self.name) or Progress(self.name)
 
     def serving(self) -> str | None:
         found = serving_or_none(self.index, self.name)

@@ -1,4 +1,4 @@
-"""An index replaced, and an index lost, while its topic is written and its readers read.
+"""An index replaced, an index lost, and the application killed part by part, while its topic is written.
 
 LYREBIRD_PROVE=1 .venv/bin/pytest tests/prove/test_search_recovery.py
 """
@@ -6,6 +6,7 @@ LYREBIRD_PROVE=1 .venv/bin/pytest tests/prove/test_search_recovery.py
 from __future__ import annotations
 
 import os
+import random
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,7 +15,9 @@ from typing import Any
 import pytest
 
 from include.index.fed import read_fed
-from tests.index_recovery import Place, Reader, Writing, placed
+from include.index.outcome import SETTLED
+from include.log.kafka import KafkaReader
+from tests.index_recovery import Part, Place, Reader, Writing, placed
 
 if os.environ.get("LYREBIRD_PROVE") != "1":
     pytest.skip("LYREBIRD_PROVE=1 pytest tests/prove/test_search_recovery.py", allow_module_level=True)
@@ -23,6 +26,8 @@ pytestmark = pytest.mark.timeout(1200)
 KEYS = 4000
 A_SECOND = 100
 KILLS = 3
+PARTS: tuple[Part, ...] = ("driver", "jvm", "worker")
+WITHIN_S = 240
 
 
 @pytest.fixture
@@ -96,3 +101,29 @@ def test_an_index_that_is_deleted_under_load_is_made_again_from_its_topic_and_no
         audited(place)
     whole(place, writing)
     assert read_fed(place.index, place.name) == (2,)
+
+
+def test_an_application_whose_parts_are_killed_at_any_moment_loses_nothing_and_counts_each_record_once(
+    place: Place, kafka: str
+) -> None:
+    place.run("index", "create", place.name)
+    place.start()
+    writing, draw = Writing(place.topic, KEYS, A_SECOND), random.Random(1)
+    place.await_start()
+    with writing:
+        for part in PARTS * KILLS:
+            time.sleep(draw.uniform(0, 2))
+            place.kill(part)
+            before = place.progress().acked
+            until_s = time.monotonic() + WITHIN_S
+            while place.progress().acked == before and time.monotonic() < until_s:
+                time.sleep(0.2)
+            assert place.progress().acked != before, place.said()
+    whole(place, writing)
+    reader = KafkaReader(kafka)
+    counts = place.progress().counts
+    for p, end in reader.end_offsets(place.topic.name).items():
+        assert counts[p]["read"] == sum(counts[p][name] for name in SETTLED)
+        assert counts[p]["read"] == sum(1 for _ in reader.read(place.topic.name, p, 0, end))
+    reader.close()
+    print(f"{len(PARTS) * KILLS} kills, {place.starts} starts, {sum(of['read'] for of in counts.values()):,} records")
