@@ -22,8 +22,8 @@ def forget_versions(
     """Delete `copies`, so that a write of any version is taken after it; those that were written since stay.
 
     A deleted document's version is remembered for `index.gc_deletes`, which is 0 within this context: the next refresh
-    drops it. Other deletes of this kind are unknown here, as tombstones are soft, so that a crash that leaves the
-    setting at 0 changes nothing else. Raises `Transient` when one could not be deleted.
+    drops it, also those of what others have deleted. Nothing else here deletes so, as tombstones are soft: a crash that
+    leaves the setting at 0 changes nothing else. Raises `Transient` when one could not be deleted.
     """
     client = index.client
     before = call(lambda: client.indices.get_settings(index=name, name=_SETTING), index=name).body
@@ -36,7 +36,7 @@ def forget_versions(
         lines.append({"delete": action})
     call(lambda: client.indices.put_settings(index=name, settings={_SETTING: "0s"}), index=name)
     try:
-        items = call(lambda: client.bulk(index=name, operations=lines), index=name).body["items"]
+        items = call(lambda: client.bulk(index=name, operations=lines), index=name).body["items"] if lines else ()
         if failed := {each["delete"]["status"] for each in items} - {200, 404, 409}:
             raise Transient("documents could not be deleted", system="elasticsearch", index=name, status=sorted(failed))
         index.refresh(name)

@@ -6,7 +6,9 @@ and a newer write wins. What no record speaks of gets a soft-delete tombstone. T
 1. documents whose server version lies above their record's (an `_update` by hand raised it), and copies under a wrong
    routing are deleted, and the server's memory of their versions with them, as it would take no write of the right one,
 2. documents are written from their records, tombstones over what should not be there,
-3. a refresh shows all that to searches: the next audit judges it.
+3. those that are refused though they are not there were deleted by hand a moment ago: they are written once the server
+   has forgotten that, too,
+4. a refresh shows all that to searches: the next audit judges it.
 
 A crash after any step leaves documents that the next audit finds and mends.
 """
@@ -147,17 +149,29 @@ def _mend(
         # A copy under another routing may lie in the same shard: then it is the very document.
         forgotten += [copy for copy in there if copy.routing != routing or copy.stored_version > record.version]
     with writing.forget(forgotten) if forgotten else contextlib.nullcontext():
-        waiting = _send(name, spec, lines, writing, out)
+        refused = _send(name, spec, lines, writing, out)
         held = {copy.doc_id for copy in forgotten}
-        for _ in range(_TRIES):
-            # The server forgets a delete at a refresh, and by a clock that it looks at a few times a second.
-            again = [each for each in waiting if each[0] in held]
-            if not again:
-                break
-            writing.clock.sleep(_PAUSE_S)
-            writing.index.refresh(name)
-            waiting = [each for each in waiting if each[0] not in held] + _send(name, spec, again, writing, out)
-    out.overtaken += len(waiting)
+        waiting = _once_forgotten(name, spec, [each for each in refused if each[0] in held], writing, out)
+    others = {writing.states.feed.index_id(each[0]): each for each in refused if each[0] not in held}
+    present = writing.index.get_many(name, list(others)) if others else {}
+    if gone := [each for index_id, each in others.items() if index_id not in present]:
+        with writing.forget(()):
+            waiting += _once_forgotten(name, spec, gone, writing, out)
+    out.overtaken += len(waiting) + len(others) - len(gone)
+
+
+def _once_forgotten(
+    name: str, spec: SearchAuditSpec, waiting: list[tuple[str, Line]], writing: Writing, out: Repaired
+) -> list[tuple[str, Line]]:
+    """Send lines again within `forget`; gives those that the server still has a greater version for."""
+    for _ in range(_TRIES):
+        # The server forgets a delete at a refresh, and by a clock that it looks at a few times a second.
+        if not waiting:
+            break
+        writing.clock.sleep(_PAUSE_S)
+        writing.index.refresh(name)
+        waiting = _send(name, spec, waiting, writing, out)
+    return waiting
 
 
 def _send(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import Any
 
@@ -89,6 +90,33 @@ def test_a_version_that_the_server_forgets_late_is_written_once_it_has(
     assert not refused
     assert report.repaired is not None
     assert (report.repaired["rewritten"], report.repaired["overtaken"]) == (4, 0)
+    assert report.clean
+    assert whole(world) == before
+
+
+def test_a_document_that_somebody_has_just_deleted_is_written_once_the_server_has_forgotten_that(
+    world: AuditWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = whole(world)
+    world.lose("10")
+    bulk, refused, forgets = world.index.bulk, [409, 409], list[int]()
+    forget = world.forget
+
+    def remembers(name: str, data: bytes) -> BulkAnswer:
+        if refused and data.count(b"external_gte") == 1:
+            return BulkAnswer(200, [ItemAnswer(refused.pop(), "version_conflict_engine_exception")])
+        return bulk(name, data)
+
+    def noted(copies: Sequence[IndexState]) -> AbstractContextManager[None]:
+        forgets.append(len(copies))
+        return forget(copies)
+
+    monkeypatch.setattr(world.index, "bulk", remembers)
+    monkeypatch.setattr(world, "forget", noted)
+    report = world.repair()
+    assert (refused, forgets) == ([], [0])
+    assert report.repaired is not None
+    assert (report.repaired["rewritten"], report.repaired["overtaken"]) == (1, 0)
     assert report.clean
     assert whole(world) == before
 
