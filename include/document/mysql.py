@@ -103,7 +103,11 @@ class MysqlTables:
         names = ", ".join(selected(name, known.get(name)) for name in columns)
         where = ", ".join(quoted(name) for name in match)
         one = len(match) == 1
-        distinct = "" if most is None else "DISTINCT "
+        distinct = ""
+        if most is not None:
+            # Their bytes too, else of texts that a collation holds equal only one would come.
+            texts = [name for name in columns if name in known and known[name].avro() == "string"]
+            distinct = "DISTINCT " + "".join(f"HEX({quoted(name)}), " for name in texts)
         statement = f"SELECT {distinct}{names} FROM {quoted(table)} WHERE {where if one else f'({where})'} IN %s"  # noqa: S608 - names of a checked definition, quoted
         exact = [_is_wide(known.get(name)) for name in columns]
         out: list[Row] = []
@@ -113,6 +117,8 @@ class MysqlTables:
                 break
             limit = "" if most is None else f" LIMIT {most - len(out)}"
             found = self._execute(statement + limit, (tuple(value[0] for value in chunk) if one else tuple(chunk),))
+            if distinct:
+                found = [row[-len(columns) :] for row in found]
             if any(exact):
                 found = [
                     tuple(Decimal(v) if wide and v is not None else v for wide, v in zip(exact, row, strict=True))

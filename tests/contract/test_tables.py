@@ -169,6 +169,8 @@ def test_texts_fold_exactly_as_the_server_compares_them(mariadb: Any, unique: st
             found = now.folded("t", ["k"], [(text,) for text in texts])
             for text in texts:
                 equal = {row["id"] for row in now.rows("t", ["id"], ["k"], [(text,)])}
+                apart = {row["k"] for row in now.rows("t", ["k"], ["k"], [(text,)], 99)}
+                assert apart == {texts[n] for n in equal}
                 same = {n for n, each in enumerate(texts) if found[(each,)] == found[(text,)]}
                 assert same == equal, text
             keys = []
