@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,10 +15,10 @@ from include.document.definition import DocumentDefinition
 from include.document.lookup import Missing
 from include.document.publish import Publisher
 from include.document.signals import Signals
+from include.document.spread import key_text
 from include.log.dead_letter import DeadLetter, DeadLetterLimit
 from include.log.ports import Record
 from include.record import version as versions
-from include.record.key import doc_id
 
 __all__ = ["Aside", "Wrong"]
 
@@ -88,5 +89,7 @@ class Aside:
         reason = f"{first.path}: no row of {first.table} where {where}"
         if first.table in self._definition.signals:
             return f"{reason}; the document comes with that row"
-        again = f"lyrebird documents rebuild --topic {self._publisher.topic} --key '{doc_id(named)}'"
+        # The key itself: a long one's id is a hash, from which nobody finds it.
+        key = shlex.quote(key_text(tuple(named.values())))
+        again = f"lyrebird documents rebuild --topic {self._publisher.topic} --key {key}"
         return f"{reason}; once it is there, run `{again}`"

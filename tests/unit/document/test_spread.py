@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import itertools
+import shlex
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from include.document import signals, spread, wanted
+from include.document.aside import Aside
+from include.document.lookup import Missing
 from include.document.rebuild import parse_key
 from include.document.spread import key_text
 from include.log import topics
@@ -188,6 +192,14 @@ def test_every_key_is_asked_for_once_and_reads_back(keys: list[tuple[str, int]],
     ids = [each.id for each in requests]
     assert len(set(ids)) == len(ids)
     assert taken.isdisjoint(ids)
+
+
+@pytest.mark.parametrize("code", ["x" * 600, "it's", "-1"])
+def test_what_was_set_aside_tells_a_command_that_names_its_key_however_it_is_written(code: str) -> None:
+    aside = Aside(SMALL, SimpleNamespace(topic="t"), None)  # type: ignore[arg-type]
+    reason = aside._reason({"code": code, "leg": 7}, [Missing("policy", "policies", {"id": 4})])
+    *_, key = shlex.split(reason.partition("run `")[2].rstrip("`"))
+    assert parse_key(key, [False, True]) == (code, 7)
 
 
 def test_a_request_stays_small_however_long_the_keys_are() -> None:
