@@ -2,14 +2,16 @@
 
 **Purpose.** Proves that every document of a topic is in its index, by key; then looks, at the same offsets, whether
 each document is what the section `expectations` of the deployment files wants. An audit that finds something fails the
-run, and so does each expectation that is not met.
+run, and so does each expectation that is not met. It also looks whether all records that were read became something,
+whether the mapping is the declared one, and for documents of topics that the index does not declare.
 
 **When it runs.** Every night at 02:30 UTC, and whenever a person starts it; when it is new, not before the next night.
 
 **Must not run beside.** Another search audit: one run at a time. It runs beside the indexer by design.
 
-**When it fails.** In `audit` or `expectations`: it could not be made (a server away); it is tried again by itself, from
-its start. In `verdict`: there are findings; the mail holds their count and the command that shows them. In
+**When it fails.** In `audit` or `expectations`: it could not be made (a server away); it is tried again by itself,
+from its start. The job of `audit` looks at the expectations as well; `expectations` has one of its own where that
+could not. In `verdict`: there are findings; the mail holds their count and the command that shows them. In
 `expect_<name>`: documents are not as expected; the mail names the expectation, some of the documents, and a command
 that shows one. Neither is tried again. What each run has found is kept: the link *Audit result* leads there.
 """

@@ -4,7 +4,7 @@
 
 Prints findings and the next command, then all reports as JSON on the last line. Ends with 0 when clean, 1 with
 findings, 2 when it cannot be said (one line on stderr). With `--report` the JSON also goes to FILE, and findings end
-with 0: who reads the report judges it.
+with 0: who reads the report judges it. With `--expectations AUDIT FILE` those of an audit follow, their result in FILE.
 """
 
 from __future__ import annotations
@@ -15,10 +15,11 @@ import sys
 from pathlib import Path
 
 from include.audit.definition import search_audits
+from include.audit.expectations.stream import expectations_after
 from include.audit.report import together
 from include.audit.stream import audit_by_spark
+from include.clock import SystemClock
 from include.errors import LyrebirdError
-from include.metrics.exporter import write_atomically
 from include.settings.deployment import Deployment
 
 
@@ -29,18 +30,21 @@ def main() -> int:
     parser.add_argument("--mode", choices=["digest", "bisect"], default="digest", help="how differences are found")
     parser.add_argument("--repair", action="store_true", help="write anew what is wrong, and audit again")
     parser.add_argument("--report", type=Path, help="file for the reports as JSON")
+    parser.add_argument(
+        "--expectations", nargs=2, action="append", default=[], metavar=("AUDIT", "FILE"), help="look at these as well"
+    )
     arguments = parser.parse_args()
     try:
         deployment = Deployment.load()
         specs = [spec for name in arguments.names for spec in search_audits(deployment, name)]
-        reports = audit_by_spark(deployment, specs, repair=arguments.repair, mode=arguments.mode)
+        results = {audit: Path(file) for audit, file in arguments.expectations}
+        then = expectations_after(deployment, arguments.report, results, SystemClock())
+        reports = audit_by_spark(deployment, specs, repair=arguments.repair, mode=arguments.mode, then=then)
     except LyrebirdError as error:
         sys.stderr.write(f"error: {error}\n")
         return 2
     text = json.dumps(together(reports))
     sys.stdout.write("\n".join([*(line for report in reports for line in report.lines()), text]) + "\n")
-    if arguments.report:
-        write_atomically(arguments.report, text)
     return 0 if arguments.report or all(report.clean for report in reports) else 1
 
 

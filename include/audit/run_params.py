@@ -48,11 +48,17 @@ class SearchAuditRun:
             raise SettingsError("no such mode", path="params.mode", got=mode, allowed=sorted(get_args(Mode)))
         return cls(asked, mode, bool(params.get("repair", False)))
 
-    def arguments(self, report: Path) -> list[str]:
-        """Of `spark_apps/audit_search.py`: it writes `report` and ends with status 0, findings or not."""
+    def arguments(self, report: Path, expectations: Mapping[str, Path]) -> list[str]:
+        """Of `spark_apps/audit_search.py`: it writes `report` and ends with status 0, findings or not.
+
+        `expectations` are files for what the expectations of audits come to; those of other audits are left out.
+        """
         names = [part for name in self.audits for part in ("--audit", name)]
         how = [] if self.mode == "digest" else ["--mode", self.mode]
-        return [*names, *how, *(["--repair"] if self.repair else []), "--report", str(report)]
+        how += ["--repair"] if self.repair else []
+        asked = [(audit, file) for audit, file in expectations.items() if audit in self.audits]
+        how += [part for audit, file in asked for part in ("--expectations", audit, str(file))]
+        return [*names, *how, "--report", str(report)]
 
 
 def refuse_findings(report: Mapping[str, Any]) -> int:

@@ -8,7 +8,7 @@ the driver holds boundaries only.
 from __future__ import annotations
 
 import functools
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Unpack
 
@@ -60,12 +60,22 @@ NEWEST_SCHEMA: Final = (
 
 
 def audit_by_spark(
-    deployment: Deployment, specs: Sequence[SearchAuditSpec], *, repair: bool = False, **how: Unpack[How]
+    deployment: Deployment,
+    specs: Sequence[SearchAuditSpec],
+    *,
+    repair: bool = False,
+    then: Callable[[SparkSession, list[SearchReport]], None] = lambda _spark, _reports: None,
+    **how: Unpack[How],
 ) -> list[SearchReport]:
-    """The search audits of `specs`, one after the other, in one session; raises what `audit_search` raises."""
+    """The search audits of `specs`, one after the other, in one session; raises what `audit_search` raises.
+
+    `then` is called with that session and the reports.
+    """
     spark = session("audit_search")
     try:
-        return audits_in(spark, deployment, specs, repair=repair, **how)
+        reports = audits_in(spark, deployment, specs, repair=repair, **how)
+        then(spark, reports)
+        return reports
     finally:
         spark.stop()
 

@@ -51,24 +51,30 @@ class AuditVerdictOperator(PythonOperator):
 class ExpectationsOperator(AuditJobOperator):
     """The expectations of one audit; skipped in a run that was asked for other audits.
 
+    The audit's own job looks at them as well, as its Spark session is there: a job of their own runs only where that
+    has left no result, or when this task is tried again, so that whatever is in the way fails this task.
+
     Args:
         audit: name in the deployment files.
         audits: those that the run was asked for (templated).
+        result: file of the result (templated).
         kwargs: `SparkJobOperator`'s.
     """
 
-    template_fields: Sequence[str] = (*AuditJobOperator.template_fields, "audits")
+    template_fields: Sequence[str] = (*AuditJobOperator.template_fields, "audits", "result")
 
-    def __init__(self, *, audit: str, audits: Sequence[str], **kwargs: Any) -> None:
+    def __init__(self, *, audit: str, audits: Sequence[str], result: str, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.audit = audit
         self.audits = audits
+        self.result = result
 
     def execute(self, context: Context) -> None:
-        """Run the job to its end."""
+        """Run the job to its end, unless its result is there."""
         if self.audit not in self.audits:
             raise AirflowSkipException(f"this run is about {', '.join(self.audits)}")
-        super().execute(context)
+        if context["ti"].try_number > 1 or not Path(self.result).is_file():
+            super().execute(context)
 
 
 def begin_run(kind: Kind, run_id: str | None) -> History:
@@ -96,6 +102,7 @@ def expectation_tasks(
             task_id="expectations",
             audit=audit,
             audits=checked["audits"],
+            result=checked[f"result {audit}"],
             name="audit_expectations",
             application=str(PROJECT_ROOT / "spark_apps" / "audit_expectations.py"),
             application_args=checked[f"expectations {audit}"],

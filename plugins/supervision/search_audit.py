@@ -35,13 +35,13 @@ def check_search_audit(
     asked = SearchAuditRun.from_params(params or {}, audits)
     history = begin_run("search", run_id)
     report = history.report(run_id or "")
+    results = {audit: history.expectations(run_id or "", audit) for audit in expecting}
     found: dict[str, Any] = {
         "audits": list(asked.audits),
-        "arguments": asked.arguments(report),
+        "arguments": asked.arguments(report, results),
         "report": str(report),
     }
-    for audit in expecting:
-        result = history.expectations(run_id or "", audit)
+    for audit, result in results.items():
         found |= {f"expectations {audit}": arguments(audit, report, result), f"result {audit}": str(result)}
     return found
 

@@ -47,7 +47,8 @@ def result(*results: dict[str, Any]) -> dict[str, Any]:
 def test_a_run_plans_the_audit_and_its_expectations_and_leaves_nothing_of_an_earlier_try() -> None:
     plan = check_search_audit(["a", "b/c"], ["b/c"], {"audits": []}, run_id="manual__2026-11-02T00:00:00+00:00")
     assert plan["audits"] == ["a", "b/c"]
-    assert plan["arguments"] == ["--audit", "a", "--audit", "b/c", "--report", plan["report"]]
+    expecting = ["--expectations", "b/c", plan["result b/c"]]
+    assert plan["arguments"] == ["--audit", "a", "--audit", "b/c", *expecting, "--report", plan["report"]]
     assert plan["expectations b/c"] == ["--audit", "b/c", "--report", plan["report"], "--result", plan["result b/c"]]
     Path(plan["report"]).write_text(json.dumps({"audits": {"a": {"findings": 3}}}))
     Path(plan["result b/c"]).write_text(json.dumps(result()))
@@ -117,24 +118,30 @@ def known_to_airflow() -> Any:
 
 
 @pytest.mark.parametrize(
-    ("findings", "totals", "failed"),
-    [(0, RIGHT, set()), (0, WRONG, {TOTALS}), (2, RIGHT, {"verdict"})],
-    ids=["clean", "a wrong total", "a missing document"],
+    ("findings", "totals", "failed", "together"),
+    [(0, RIGHT, set(), True), (0, WRONG, {TOTALS}, True), (0, WRONG, {TOTALS}, False), (2, RIGHT, {"verdict"}, True)],
+    ids=["clean", "a wrong total", "a wrong total in a job of its own", "a missing document"],
 )
 def test_each_failure_is_its_own_tasks_and_is_mailed_once(
-    known_to_airflow: Any, monkeypatch: pytest.MonkeyPatch, findings: int, totals: dict[str, Any], failed: set[str]
-) -> None:
+    known_to_airflow: Any, monkeypatch: pytest.MonkeyPatch, findings: int, totals: dict[str, Any], failed: set[str],
+    together: bool,
+) -> None:  # fmt: skip
     from airflow.models.xcom import XComModel
     from airflow.utils.session import create_session
 
     mails: list[str] = []
+    jobs: list[str] = []
     found = {"findings": findings, "mode": "digest", "missing": ["17", "18"][:findings], "window": {"0": 9}}
 
     def job(operator: AuditJobOperator, context: Any) -> None:
         """What spark-submit would have left behind."""
         given = list(operator.application_args or ())
+        jobs.append(operator.task_id)
         if operator.task_id == "audit":
             Path(given[-1]).write_text(json.dumps({"audits": {"assembled_order": found}}))
+            if together:
+                file = given[given.index("--expectations") + 2]
+                Path(file).write_text(json.dumps(result(totals, DOUBLED)))
         else:
             Path(given[-1]).write_text(json.dumps(result(totals, DOUBLED)))
 
@@ -152,6 +159,8 @@ def test_each_failure_is_its_own_tasks_and_is_mailed_once(
     assert linked == {"audit", "verdict", "assembled_order.expectations", TOTALS, ONCE}
     assert {name for name, state in states.items() if state != "success"} == failed
     assert len(mails) == len(failed)
+    # The audit's session serves the expectations, too.
+    assert jobs == ["audit"] + ([] if together else ["assembled_order.expectations"])
     if TOTALS in failed:
         assert mails[0].startswith(
             f"[lyrebird] FAILED audit_search.{TOTALS}: expectation totals_add_up of assembled_order"

@@ -13,13 +13,15 @@ import pytest
 import yaml
 from pyspark.sql import SparkSession
 
+from include.audit.expectations import stream
 from include.audit.expectations.catalogue import FILE
 from include.audit.expectations.definition import Declared
 from include.audit.expectations.great import installed, validated
 from include.audit.expectations.report import ExpectationsReport, Result
 from include.audit.expectations.stream import look
+from include.audit.report import SearchReport
 from include.clock import ManualClock
-from include.errors import SettingsError
+from include.errors import SettingsError, Terminal
 from include.index.definition import IndexTopic
 from include.index.metadata import Origin
 from include.index.states import Feed
@@ -89,6 +91,7 @@ class Orders:
     def deployment(self, entry: Mapping[str, Any]) -> Deployment:
         index = {"application": "i", "topic": self.name, "entity": "order", "mapping": "m.json"}
         values = {
+            "elasticsearch": {"url": "http://127.0.0.1:9"},
             "kafka": {"bootstrap": self.bootstrap},
             "registry": {"url": self.registry_url},
             "indexes": {"orders": index},
@@ -194,6 +197,28 @@ def test_what_cannot_be_judged_fails_and_says_why(spark: SparkSession, orders: O
         orders.look(spark, window, {**SHIPPED, "columns": {**SHIPPED["columns"], "wrong": "colour + 1"}})
     with pytest.raises(SettingsError, match="does not say where to cut"):
         look(spark, orders.deployment(SHIPPED), "nightly", {}, {}, ManualClock())
+
+
+def test_after_the_audits_each_expectation_is_judged_in_their_session_and_one_that_cannot_be_stops_no_other(
+    spark: SparkSession, orders: Orders, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    orders.write({n: {} for n in range(1, 4)})
+    window = orders.window()
+    deployment, known = orders.deployment(SHIPPED), {orders.name: orders.feed()}
+
+    def feeds(_: Deployment, audit: str, index: object) -> dict[str, Feed]:
+        if audit != "nightly":
+            raise Terminal("no index serves this alias")
+        return known
+
+    monkeypatch.setattr(stream, "feeds_of", feeds)
+    report = SearchReport("nightly", orders.name, "orders-v1", "digest", "then", window, None)
+    files = {audit: tmp_path / f"{audit}.json" for audit in ("gone", "nightly")}
+    stream.expectations_after(deployment, tmp_path / "report.json", files, ManualClock())(spark, [report])
+    assert json.loads((tmp_path / "report.json").read_text())["audits"]["nightly"]["findings"] == 0
+    found = json.loads(files["nightly"].read_text())
+    assert (found["failed"], found["topics"][0]["documents"]) == (0, 3)
+    assert not files["gone"].exists()
 
 
 def test_a_topic_without_documents_is_as_expected(spark: SparkSession, orders: Orders) -> None:

@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 
 from include.audit import stream
 from include.audit.bisect import bisect
+from include.audit.bounds import Bounds
 from include.audit.expected import FoldedExpected, RecordState, fold, reading_of, records_below
 from include.audit.key_range import KeyRange
 from include.audit.range_count import Seen
@@ -76,6 +77,23 @@ def test_keys_from_low_watermarks_on_are_those_of_one_process(sides: tuple[Folde
     want, have = folded.keys(lows), by_spark.keys(lows)
     assert len(have) == len(want) > 100
     assert have.spans([(0, len(have))]) == want.spans([(0, len(want))])
+
+
+def test_what_the_log_has_let_go_is_left_out_as_by_one_process(sides: tuple[FoldedExpected, SparkExpected]) -> None:
+    folded, by_spark = sides
+    bounds = Bounds({0: 2_000, 1: 2_000, 2: 2_000}).held_from({0: 1_500, 1: 0, 2: 1_900})
+    try:
+        for side in sides:
+            side.narrow(bounds)
+        assert 0 < by_spark.living == folded.living < 800
+        assert by_spark.histograms(4) == folded.histograms(4)
+        assert sorted(by_spark.deleted()) == sorted(folded.deleted())
+        assert {r.doc_id for r in by_spark.spoilt()} == {r.doc_id for r in folded.spoilt()}
+        want, have = folded.keys(), by_spark.keys()
+        assert have.spans([(0, len(have))]) == want.spans([(0, len(want))])
+    finally:
+        for side in sides:
+            side.narrow(Bounds({}))
 
 
 @pytest.fixture(scope="module")

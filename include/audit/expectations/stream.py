@@ -7,10 +7,14 @@ columns, kept on disk as well: expectations look at them many times.
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import json
+import logging
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import Any, Final
 
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark import StorageLevel
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession, functions
@@ -23,17 +27,22 @@ from include.audit.expectations.definition import KEY, TopicExpectations, expect
 from include.audit.expectations.feeds import feeds_of
 from include.audit.expectations.great import validated
 from include.audit.expectations.report import ExpectationsReport, Result, TopicFigures
+from include.audit.expectations.run_params import windows_of
 from include.audit.expectations.work import NEWEST, UNREADABLE, decoded, identified
+from include.audit.report import SearchReport, together
 from include.clock import Clock, iso
-from include.errors import InvalidRecord, SettingsError, Terminal
+from include.errors import InvalidRecord, LyrebirdError, SettingsError, Terminal
 from include.index.elasticsearch import ElasticsearchIndex
 from include.index.states import Feed, States
 from include.log.registry import ConfluentRegistry
 from include.log.stream import read_batch, session
+from include.metrics.exporter import write_atomically
 from include.settings.connections import Elasticsearch, Kafka, Registry
 from include.settings.deployment import Deployment
 
-__all__ = ["Documents", "documents", "expectations_by_spark", "look"]
+__all__ = ["Documents", "documents", "expectations_after", "expectations_by_spark", "look"]
+
+LOGGER: Final = logging.getLogger("lyrebird.audit")
 
 
 @dataclass
@@ -71,6 +80,34 @@ def expectations_by_spark(
         return look(spark, deployment, audit, windows, feeds, clock)
     finally:
         spark.stop()
+
+
+def expectations_after(
+    deployment: Deployment, report: Path | None, results: Mapping[str, Path], clock: Clock
+) -> Callable[[SparkSession, Sequence[SearchReport]], None]:
+    """What to do after search audits in their session: their report to its file, then each audit's expectations.
+
+    A result goes to its file in `results` as soon as it is there. What servers and deployment files make impossible
+    is logged and leaves no file: the report holds all the same, and who misses a result asks for it again.
+    """
+
+    def then(spark: SparkSession, reports: Sequence[SearchReport]) -> None:
+        found = together(reports)
+        if report is not None:
+            write_atomically(report, json.dumps(found))
+        for audit, file in results.items():
+            index = ElasticsearchIndex(deployment.one("elasticsearch", Elasticsearch))
+            try:
+                feeds = feeds_of(deployment, audit, index)
+                result = look(spark, deployment, audit, windows_of(found, audit), feeds, clock)
+            except (LyrebirdError, PySparkException, Py4JError) as error:
+                LOGGER.warning("expectations of %s are not known: %s", audit, str(error).partition("\n")[0])
+            else:
+                write_atomically(file, json.dumps(result.to_json()))
+            finally:
+                index.close()
+
+    return then
 
 
 def look(
@@ -170,7 +207,8 @@ def _body(feed: Feed, registry_url: str, schema_id: int | None) -> Body:
             topic=feed.name,
             schema_id=schema_id,
             reason=error.message,
-            fix="Take the topic out of the section `expectations`.",
+            fix="Expectations are for records in Avro: write the topic so, or take it out of `expectations`; "
+            "what the index holds of it is audited all the same.",
         ) from error
     finally:
         registry.close()

@@ -12,12 +12,14 @@ from include.errors import SettingsError, Terminal
 
 def test_no_names_mean_all_of_them() -> None:
     run = SearchAuditRun.from_params({"audits": []}, ["b", "a"])
-    assert run.arguments(Path("/r.json")) == ["--audit", "a", "--audit", "b", "--report", "/r.json"]
+    assert run.arguments(Path("/r.json"), {}) == ["--audit", "a", "--audit", "b", "--report", "/r.json"]
 
 
 def test_mode_and_repair_are_handed_on() -> None:
     run = SearchAuditRun.from_params({"mode": "bisect", "repair": True}, ["a"])
-    assert run.arguments(Path("/r.json")) == ["--audit", "a", "--mode", "bisect", "--repair", "--report", "/r.json"]
+    expecting = {"a": Path("/a.json"), "b": Path("/b.json")}
+    how = ["--mode", "bisect", "--repair", "--expectations", "a", "/a.json"]
+    assert run.arguments(Path("/r.json"), expecting) == ["--audit", "a", *how, "--report", "/r.json"]
     with pytest.raises(SettingsError, match="bisect"):
         SearchAuditRun.from_params({"mode": "guess"}, ["a"])
 
