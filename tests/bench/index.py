@@ -4,12 +4,14 @@ Documents of 1 KB of JSON, with versions, metadata and acknowledgements. Two ser
 real node. Beside the application, which is started as a user would and whose processes all count (JVM, driver,
 workers), elasticsearch-py's own helpers send the same documents, ready as dictionaries and as NDJSON. Rounds are
 interleaved, medians told; the application is measured once it has started and indexed its first 20,000 documents.
+Its first batches make Spark's JVM compile: few documents would measure that.
 Ends with 1 when a bound is missed.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import statistics
@@ -27,7 +29,7 @@ from tests.bench.index_application import deployed, indexed
 from tests.bench.index_documents import Filled
 from tests.bench.place import halves, served
 
-__all__ = ["main"]
+__all__ = ["main", "stub"]
 
 _OURS: Final = "application"
 _WAYS: Final = {_OURS: "", "parallel_bulk": "parallel", "streaming_bulk": "streaming", "ready NDJSON": "ndjson"}
@@ -53,7 +55,8 @@ class Bound:
 def main() -> int:
     """Fill, send in rounds, tell; the exit code."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--documents", type=int, default=400_000)
+    parser.add_argument("--documents", type=int, default=1_000_000, help="into the stub")
+    parser.add_argument("--on-node", type=int, default=400_000, help="documents into the node, which takes its time")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--only", choices=("stub", "node"), help="this server alone")
     parser.add_argument("--json", action="store_true", help="one JSON object on stdout")
@@ -62,21 +65,22 @@ def main() -> int:
     found: dict[str, _Rounds] = {}
     with tempfile.TemporaryDirectory() as name, served(services, Path(name) / "stack", halves(apart=False)[0]) as env:
         if arguments.only != "node":
-            found["stub"] = _rounds(arguments, env, tuple(_WAYS), Path(name), "")
+            found["stub"] = _rounds(arguments.documents, arguments.rounds, env, tuple(_WAYS), Path(name), "")
         if arguments.only != "stub":
-            found["node"] = _rounds(arguments, env, _ON_NODE, Path(name), env["LYREBIRD_ELASTICSEARCH"])
+            node = env["LYREBIRD_ELASTICSEARCH"]
+            found["node"] = _rounds(arguments.on_node, arguments.rounds, env, _ON_NODE, Path(name), node)
     return _tell(found, as_json=arguments.json)
 
 
 def _rounds(
-    arguments: argparse.Namespace, env: dict[str, str], ways: tuple[str, ...], folder: Path, node: str
+    documents: int, rounds: int, env: dict[str, str], ways: tuple[str, ...], folder: Path, node: str
 ) -> _Rounds:
     found: _Rounds = {way: [] for way in ways}
-    for round_ in range(arguments.rounds):
+    for round_ in range(rounds):
         for place, way in enumerate(ways):
             name = f"{'node' if node else 'stub'}{round_}{place}"
             load = os.getloadavg()[0]
-            with _server(node) as url:
+            with contextlib.nullcontext(node) if node else stub() as url:
                 servers = {
                     "kafka": env["LYREBIRD_KAFKA"],
                     "registry": env["LYREBIRD_REGISTRY"],
@@ -86,11 +90,11 @@ def _rounds(
                 deployment = deployed(folder / name, name, topic, servers)
                 if way == _OURS:
                     at = (servers["kafka"], servers["registry"])
-                    filled = Filled(*at, topic, arguments.documents, _PARTITIONS)
+                    filled = Filled(*at, topic, documents, _PARTITIONS)
                     run = indexed(deployment, name, filled, folder / f"state-{name}").told()
                     filled.close()
                 else:
-                    asked = {"url": url, "index": f"{name}-v1", "documents": arguments.documents, "way": _WAYS[way]}
+                    asked = {"url": url, "index": f"{name}-v1", "documents": documents, "way": _WAYS[way]}
                     run = _client(asked)
                 if node:
                     _drop(url, f"{name}-v1")
@@ -101,11 +105,8 @@ def _rounds(
 
 
 @contextmanager
-def _server(node: str) -> Iterator[str]:
-    """The node's address, or that of a stub in a process of its own."""
-    if node:
-        yield node
-        return
+def stub() -> Iterator[str]:
+    """The address of a server that accepts every document, in a process of its own."""
     command = [sys.executable, "-m", "tests.faulty_elasticsearch.server"]
     with subprocess.Popen(
         command, cwd=PROJECT_ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
