@@ -103,6 +103,7 @@ def test_an_index_that_is_deleted_under_load_is_made_again_from_its_topic_and_no
     assert read_fed(place.index, place.name) == (2,)
 
 
+@pytest.mark.timeout(2400)
 def test_an_application_whose_parts_are_killed_at_any_moment_loses_nothing_and_counts_each_record_once(
     place: Place, kafka: str
 ) -> None:
