@@ -54,8 +54,10 @@ def audit_page(kind: Kind, run_id: str) -> str:
 
 def _history(kind: Kind) -> str:
     kept = History.of(kind).runs()
-    rows = _table(kind, kept) if kept else "<p>None has ended on this host yet.</p>"
-    return f"<h2>{_TITLES[kind]}: history</h2><p>The newest {KEPT_RUNS} runs are kept.</p>{rows}"
+    rows = "<p>None has ended on this host yet.</p>"
+    if kept:
+        rows = f"<p>The newest {KEPT_RUNS} runs are kept.</p>{_table(kind, kept)}"
+    return f"<h2>{_TITLES[kind]}: history</h2>{rows}"
 
 
 def _table(kind: Kind, kept: Sequence[Kept]) -> str:
