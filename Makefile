@@ -60,7 +60,7 @@ test-services: setup ## contract, integration and Spark tests on real servers
 	$(BIN)/pytest -q -n 2 --dist loadfile tests/contract tests/integration tests/spark
 
 test-e2e: setup ## the whole stack, with things killed
-	$(BIN)/pytest -q -p no:randomly $(filter-out tests/e2e/test_lake%,$(wildcard tests/e2e/test_*.py))
+	$(BIN)/pytest -q -p no:randomly $(filter-out tests/e2e/test_lake% tests/e2e/test_search%,$(wildcard tests/e2e/test_*.py))
 
 prove-capture: prove-bytes prove-servers ## capture, whole, in about an hour: prove-bytes, then prove-servers
 
@@ -74,8 +74,9 @@ prove-lake: setup ## the lake: its protocol over 10,000 schedules and more, Sequ
 	LYREBIRD_PROVE=1 $(BIN)/pytest -q $(wildcard tests/prove/test_lake*.py)
 	$(BIN)/pytest -q -p no:randomly $(wildcard tests/e2e/test_lake*.py)
 
-prove-search: setup ## order search: every version of every document, deliveries that fail in 10,000 ways, both audits of a million documents under load, lost indexes, kills
+prove-search: setup ## order search: every version of every document, deliveries that fail in 10,000 ways, both audits of a million documents under load, lost indexes, kills; expectations, rebuilds, recovery, readers under Airflow
 	LYREBIRD_PROVE=1 $(BIN)/pytest -q $(wildcard tests/prove/test_search*.py)
+	$(BIN)/pytest -q -p no:randomly $(wildcard tests/e2e/test_search*.py)
 
 check: setup ## ruff, format, mypy strict, import-linter
 	$(BIN)/ruff check .

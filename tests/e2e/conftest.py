@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
+import subprocess
+import sys
 import threading
 import time
+import urllib.request
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,6 +18,7 @@ from typing import Any
 import pytest
 
 from include.clock import SystemClock
+from include.errors import Transient
 from include.index.make import make_index
 from include.local.demo import pipeline
 from include.local.demo.airflow import Airflow
@@ -41,11 +46,43 @@ class Platform:
     deployment: Path
     seed: int = field(default=100)
 
-    def run_folder(self, application: str) -> dict[str, Any]:
-        import json
-
-        path = self.state / "run" / application / "run.json"
+    def run_folder(self, application: str, file: str = "run.json") -> dict[str, Any]:
+        path = self.state / "run" / application / file
         return dict(json.loads(path.read_text())) if path.exists() else {}
+
+    def succeed(self, dag: str, asked: dict[str, Any] | None = None, within_s: float = 600) -> str:
+        """Start a run as its form does, await its success; its id."""
+        run = self.airflow.trigger(dag, asked)
+        state = self.airflow.wait(dag, run, within_s)
+        assert state == "success", self.failures(dag, run)
+        return run
+
+    def failures(self, dag: str, run: str) -> dict[str, str]:
+        """The failed tasks of a run, each with its log's end."""
+        return {
+            task["task_id"]: self.airflow.log(dag, run, task["task_id"], task["try_number"] or 1)[-3000:]
+            for task in self.airflow.tasks(dag, run)
+            if task["state"] == "failed"
+        }
+
+    def mails(self, *words: str) -> list[dict[str, Any]]:
+        """Mails whose subject has all these words, the oldest first."""
+        url = self.env["LYREBIRD_MAIL"].rstrip("/") + "/messages.json"
+        with urllib.request.urlopen(url, timeout=5) as answer:
+            found: list[dict[str, Any]] = json.load(answer)
+        return [mail for mail in found if all(word in mail["subject"] for word in words)]
+
+    def lyrebird(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """Run a command to its end, on this platform."""
+        return subprocess.run(
+            [sys.executable, "-m", "include", *arguments], capture_output=True, text=True, check=False, timeout=180
+        )
+
+    def told(self, *arguments: str) -> dict[str, Any]:
+        """What a command that succeeds prints with --json."""
+        done = self.lyrebird(*arguments, "--json")
+        assert done.returncode == 0, (arguments, done.stdout[-2000:], done.stderr[-2000:])
+        return dict(json.loads(done.stdout))
 
     def server_pid(self, name: str) -> int | None:
         return next((p.pid for p in self.stack.status().processes if p.process == name and p.state == "running"), None)
@@ -62,8 +99,6 @@ class Platform:
             connection.close()
 
     def wait_until_equal(self, within_s: float) -> Comparison:
-        from include.errors import Transient
-
         end = time.monotonic() + within_s
         last: Comparison | Exception = TimeoutError()
         while time.monotonic() < end:
@@ -123,6 +158,15 @@ def _eventually(what: str, ask: Callable[[], Any], within_s: float, every_s: flo
     pytest.fail(f"{what}: not within {within_s:.0f} s; last answer {answer!r}")
 
 
+def _made() -> bool:
+    """Elasticsearch may take its time for its first index on a busy machine."""
+    try:
+        make_index(Deployment.load(), "orders")
+    except Transient:
+        return False
+    return True
+
+
 @pytest.fixture(scope="session")
 def platform(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Platform]:
     state = tmp_path_factory.mktemp("platform")
@@ -137,7 +181,7 @@ def platform(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Platform]:
         shop_server = ShopServer.from_environment()
         with Shop(shop_server.connect, 0) as shop:
             shop.prepare()
-        make_index(Deployment.load(), "orders")
+        _eventually("the index is made", _made, 120)
         airflow = Airflow(
             env["LYREBIRD_AIRFLOW"], env["LYREBIRD_AIRFLOW_USER"], env["LYREBIRD_AIRFLOW_PASSWORD"], SystemClock()
         )
@@ -149,7 +193,7 @@ def platform(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Platform]:
         with Shop(shop_server.connect, 1) as shop:
             shop.run(1000, orders=5)
             shop.quiesce()
-        first = found.wait_until_equal(180)
+        first = found.wait_until_equal(300)
         assert first.equal, first.explain()
         yield found
         airflow.close()
