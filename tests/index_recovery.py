@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import random
@@ -14,6 +15,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal
+
+import psutil
 
 import psutil
 
@@ -50,7 +53,7 @@ audits:
 Part = Literal["driver", "jvm", "worker"]
 CANARY = 0
 """An order that is never written again: readers see it always."""
-_ANSWER_S = 240
+_ANSWER_S = 600
 
 
 class Writing:
@@ -131,9 +134,9 @@ class Reader:
 
 
 class Place:
-    """The servers, the application as its guardian keeps it, and the commands."""
+    """The servers, the application as its guardian keeps it, and the commands; `topic` has at least a name."""
 
-    def __init__(self, folder: Path, name: str, topic: DocumentTopic, server: Elasticsearch) -> None:
+    def __init__(self, folder: Path, name: str, topic: Any, server: Elasticsearch) -> None:
         self.name, self.topic = name, topic
         self.index = ElasticsearchIndex(server)
         self.admin = ElasticsearchAdmin(server, self.index.client)
@@ -170,12 +173,20 @@ class Place:
         """Start the application; it is started again whenever it ends."""
         self._keeping.start()
 
+    def kill(self) -> None:
+        """Kill the application with all its processes, as a machine that goes dark does."""
+        assert self.process is not None
+        own = psutil.Process(self.process.pid)
+        for each in (*own.children(recursive=True), own):
+            with contextlib.suppress(psutil.NoSuchProcess):
+                each.kill()
+
     def await_start(self) -> None:
         """Until the application has indexed something."""
         until_s = time.monotonic() + _ANSWER_S
         while time.monotonic() < until_s:
             info = serving_or_none(self.index, self.name)
-            if info is not None and (found := read_progress(self.index, info, self.name)) and found.acked:
+            if info is not None and (found := read_progress(self.index, info, self.topic.name)) and found.acked:
                 return
             time.sleep(0.5)
         raise AssertionError(self.said())
