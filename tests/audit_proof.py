@@ -5,8 +5,8 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from typing import Any
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any, Protocol
 
 import orjson
 
@@ -20,12 +20,20 @@ from include.audit.elasticsearch_topics import undeclared_topics
 from include.audit.range_count import IndexView
 from include.audit.report import SearchReport
 from include.audit.scrub import StoredDocuments
+from include.audit.search import Mode
 from include.audit.state_view import IndexState, StateView
 from include.index.elasticsearch import ElasticsearchIndex
 from include.settings.connections import Elasticsearch
 from tests.audit_world import AuditWorld
 
 _AT_ONCE = 20_000
+MODES: tuple[Mode, ...] = ("digest", "bisect")
+
+
+class Written(Protocol):
+    """`written` records so far."""
+
+    written: int
 
 
 class RealWorld(AuditWorld):
@@ -58,6 +66,15 @@ class RealWorld(AuditWorld):
         found = client.indices.stats(index=self.name, metric="store").body
         return int(found["indices"][self.name]["primaries"]["store"]["size_in_bytes"])
 
+    def load(self, orders: int, rate: int, spared: set[int]) -> AbstractContextManager[Written]:
+        """So many writes a second while it is entered."""
+        return Load(self, orders, rate, spared)
+
+    def make_stale(self, numbers: Sequence[int]) -> None:
+        """Let the topic have a newer state of these orders than the index, while nobody else writes."""
+        self.swallowed = {str(n) for n in numbers}
+        self.topic.write([(n, {"state": "newer"}) for n in numbers])
+
     # The audit's sides
 
     def states(self, name: str, spec: SearchAuditSpec, bounds: Bounds) -> StateView:
@@ -85,7 +102,7 @@ class RealWorld(AuditWorld):
 class Load:
     """Writes `rate` documents a second in a thread: updates, new ones and deletes; never those of `spared`."""
 
-    def __init__(self, world: RealWorld, orders: int, rate: int, spared: set[int]) -> None:
+    def __init__(self, world: Any, orders: int, rate: int, spared: set[int]) -> None:
         self.written = 0
         self._world, self._orders, self._rate, self._spared = world, orders, rate, spared
         self._stop = threading.Event()
@@ -139,11 +156,6 @@ class Planted:
         for n in self.lost:
             world.put(f"{n}x", n)
 
-    def make_stale(self, world: RealWorld) -> None:
-        """To be called while nobody else writes: writes of these documents are swallowed."""
-        world.swallowed = {str(n) for n in self.stale}
-        world.topic.write([(n, {"state": "newer"}) for n in self.stale])
-
     def alter(self, world: RealWorld) -> None:
         """Half by an update, which raises the version, half by a write of the same version; digests stay."""
         half = len(self.altered) // 2
@@ -185,12 +197,14 @@ def prove(world: RealWorld, *, orders: int, each: int, rate: int, clean_runs: in
     size = world.size_bytes()
     told.append(f"{orders} documents, {size / 1e6:.0f} MB")
     tell("quiet", first)
-    with Load(world, orders, rate, planted.spared) as load:
-        for _ in range(clean_runs):
-            first = world.audit()
-            assert first.clean, first
-        tell("last clean run under load", first)
-        assert world.audit("bisect").clean
+    with world.load(orders, rate, planted.spared) as load:
+        runs = [world.audit(mode) for _ in range(clean_runs) for mode in MODES]
+        assert not [run for run in runs if not run.clean]
+        moved = sum(runs[-1].window.values()) - sum(runs[0].window.values())
+        assert moved > 0
+        told.append(f"{len(runs)} clean runs while {moved} records were indexed, the last of each mode:")
+        for mode, run in zip(MODES, runs[-len(MODES) :], strict=True):
+            tell(f"  {mode}", run)
         planted.lose(world)
         report = world.audit("bisect")
         tell("bisect, missing alone", report)
@@ -198,11 +212,11 @@ def prove(world: RealWorld, *, orders: int, each: int, rate: int, clean_runs: in
         assert report.extra == ()
         assert report.requests <= 25
     told.append(f"{load.written} documents written meanwhile")
-    planted.make_stale(world)
+    world.make_stale(planted.stale)
     planted.add(world)
     planted.alter(world)
     world.catch_up()
-    with Load(world, orders, rate, planted.spared) as load:
+    with world.load(orders, rate, planted.spared) as load:
         report = world.audit()
         tell("digest, every kind", report)
         assert sorted(report.missing) == ids(planted.lost)
