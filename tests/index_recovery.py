@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import random
@@ -15,8 +14,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal
-
-import psutil
 
 import psutil
 
@@ -173,14 +170,6 @@ class Place:
         """Start the application; it is started again whenever it ends."""
         self._keeping.start()
 
-    def kill(self) -> None:
-        """Kill the application with all its processes, as a machine that goes dark does."""
-        assert self.process is not None
-        own = psutil.Process(self.process.pid)
-        for each in (*own.children(recursive=True), own):
-            with contextlib.suppress(psutil.NoSuchProcess):
-                each.kill()
-
     def await_start(self) -> None:
         """Until the application has indexed something."""
         until_s = time.monotonic() + _ANSWER_S
@@ -213,7 +202,7 @@ class Place:
         """Of the generation that serves."""
         info = serving_or_none(self.index, self.name)
         assert info is not None
-        return read_progress(self.index, info, self.name) or Progress(self.name)
+        return read_progress(self.index, info, self.topic.name) or Progress(self.topic.name)
 
     def serving(self) -> str | None:
         found = serving_or_none(self.index, self.name)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from include.index.metadata import metadata_mapping
-from include.index.progress import NOTES, Progress, note_id, read_progress
+from include.index.progress import NOTES, note_id
 from include.log.kafka import KafkaAdmin, KafkaReader
 from include.log.kafka_writer import KafkaWriter
 from include.log.ports import TopicSpec
@@ -148,12 +148,6 @@ class ClickPlace(Place):
             ids.append(hit["_id"])
         assert not [at for at, count in seen.items() if count > 1]
         return numbers, ids
-
-    def progress(self) -> Progress:
-        """Of the index that serves; an empty one when it has none."""
-        info = self.index.describe(self.name)
-        assert info is not None
-        return read_progress(self.index, info, self.topic.name) or Progress(self.topic.name)
 
     def forget_progress(self) -> None:
         """As if nothing had been indexed: the next start begins at offset 0."""

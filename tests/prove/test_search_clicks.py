@@ -56,7 +56,7 @@ def killed_at_work(place: ClickPlace, draw: random.Random) -> None:
         assert time.monotonic() < until_s, place.said()
         time.sleep(0.1)
     time.sleep(draw.random())
-    place.kill()
+    place.kill("driver")
 
 
 def settled(place: ClickPlace) -> dict[str, int]:
@@ -114,7 +114,7 @@ def test_each_click_of_two_clusters_is_one_document_through_kills_and_replays_an
     assert min(place.starts for place in places) > KILLS
     # From offset 0, and killed on the way.
     for place in places:
-        place.kill()
+        place.kill("driver")
         place.forget_progress()
     for place in places:
         killed_at_work(place, draw)
