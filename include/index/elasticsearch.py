@@ -23,6 +23,8 @@ __all__ = ["ElasticsearchIndex", "call", "connect"]
 T = TypeVar("T")
 _REQUEST_S = 10.0
 _BULK_S = 30.0
+# What a busy node does at its own pace; sent again it would only have more to do.
+_SLOW_S = 60.0
 _IDS = 500
 _MOST_HITS = 10_000
 _BULK_FILTER = "errors,items.*.status,items.*.error.type,items.*.error.reason,items.*.error.caused_by.reason"
@@ -79,6 +81,7 @@ class ElasticsearchIndex:
 
     def __init__(self, settings: Settings, client: elasticsearch.Elasticsearch | None = None) -> None:
         self.client = client or connect(settings)
+        self._slow = self.client.options(request_timeout=_SLOW_S)
 
     def describe(self, name: str) -> IndexInfo | None:
         """See `port.SearchIndex`; an alias that leads to several indexes is `Terminal`."""
@@ -99,7 +102,7 @@ class ElasticsearchIndex:
         found = self.describe(name)
         if found is None:
             try:
-                call(lambda: self.client.indices.create(index=name, **body), index=name)
+                call(lambda: self._slow.indices.create(index=name, **body), index=name)
             except Terminal as error:
                 # Somebody else was quicker, or the answer to an earlier attempt was lost.
                 found = self.describe(name)
@@ -168,7 +171,7 @@ class ElasticsearchIndex:
         import elasticsearch
 
         try:
-            shards = call(lambda: self.client.indices.refresh(index=name), index=name).body["_shards"]
+            shards = call(lambda: self._slow.indices.refresh(index=name), index=name).body["_shards"]
         except elasticsearch.NotFoundError as error:
             raise _missing(name) from error
         if shards["failed"]:
@@ -247,7 +250,7 @@ class ElasticsearchIndex:
         import elasticsearch
 
         try:
-            call(lambda: self.client.indices.refresh(index=name), index=name)
+            call(lambda: self._slow.indices.refresh(index=name), index=name)
             found = call(
                 lambda: self.client.search(
                     index=name,
