@@ -185,13 +185,14 @@ class Place:
         assert self.process is not None
         driver = psutil.Process(self.process.pid)
         below = driver.children(recursive=True)
+        names = {each: name for each in below if (name := _name(each))}
         found = {
             "driver": [driver],
-            "jvm": [each for each in below if each.name() == "java"],
+            "jvm": [each for each, name in names.items() if name == "java"],
             # Spark's Python workers are children of a daemon that the JVM starts.
-            "worker": [each for each in below if each.name() != "java"][-1:],
+            "worker": [each for each, name in names.items() if name.startswith("python")][-1:],
         }[part]
-        assert found, (part, [each.name() for each in below], self.said())
+        assert found, (part, sorted(names.values()), self.said())
         for each in found:
             each.kill()
         if part != "worker":
@@ -235,6 +236,14 @@ class Place:
                     time.sleep(0.2)
                 self.process.wait(60)
             self._done.wait(1.0)
+
+
+def _name(process: psutil.Process) -> str:
+    """Empty for one that has ended meanwhile."""
+    try:
+        return process.name()
+    except psutil.NoSuchProcess:
+        return ""
 
 
 @contextmanager
