@@ -189,14 +189,15 @@ class SparkExpected:
             .agg(functions.count("*").alias("keys"), functions.sum("records").alias("records"))
             .collect()
         }
-        self._living_count: int = counts.get("living", (0, 0))[0]
+        self._known_living: int = counts.get("living", (0, 0))[0]
+        self._living_count: int = self._known_living
         self.unreadable: int = counts.get(None, (0, 0))[1]
 
     def narrow(self, bounds: Bounds) -> None:
         """See `Expected`."""
         self._held = _from(self._known, bounds.starts)
         self._living = self._held.where("kind = 'living'")
-        self._living_count = self._living.count() if bounds.starts else self._living_count
+        self._living_count = self._living.count() if bounds.starts else self._known_living
 
     @property
     def living(self) -> int:
