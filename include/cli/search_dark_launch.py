@@ -23,6 +23,8 @@ __all__ = ["command"]
 
 _CANNOT_SAY = 2
 _LEAST = 100
+# Most of their time they wait until the index has what the database has.
+_THREADS = 8
 
 
 @click.command(name="dark-launch")
@@ -119,7 +121,7 @@ def _write_page(page: Path, search: str, report: DarkReport, bound: float, least
 
 def _run(dark: DarkLaunch, questions: Iterable[Question], per_s: float, clock: Clock) -> DarkReport:
     """Ask at an even pace, deciding samples beside it; what it has come to stands on stderr."""
-    dark.start(2)
+    dark.start(_THREADS)
     began_s = clock.monotonic_s()
     refused = 0
     try:
