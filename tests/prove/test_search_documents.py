@@ -48,7 +48,7 @@ def proved(place: DocumentShop) -> tuple[int, int]:
 
 
 @pytest.mark.timeout(1800)
-@pytest.mark.parametrize(("how", "kills", "rate"), [(WITHOUT_SPARK, 20, 40), (SPARK, 3, 5)], ids=["batches", "spark"])
+@pytest.mark.parametrize(("how", "kills", "rate"), [(WITHOUT_SPARK, 20, 40), (SPARK, 6, 20)], ids=["batches", "spark"])
 def test_every_version_of_every_document_is_a_state_that_the_shop_had(
     place: DocumentShop, how: tuple[str, ...], kills: int, rate: int, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -94,8 +94,7 @@ def test_a_kill_at_any_durable_call_loses_nothing_and_doubles_nothing(
     after: bool, started: bool, batch_keys: int
 ) -> None:
     calls: list[str] = []
-    # Work in parts makes many more calls, of the same kinds.
-    for at in range(1, 500, 1 if batch_keys > 2 else 3):
+    for at in range(1, 500):
         world = World(DEFINITION.model_copy(update={"batch_keys": batch_keys}))
         world.furnish()
         if started:
