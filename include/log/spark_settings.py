@@ -6,10 +6,17 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-__all__ = ["TALKATIVE", "settings"]
+__all__ = ["CHECKPOINT", "TALKATIVE", "settings"]
 
 # Warns of every batch that takes longer than the trigger: under load that is all of them, and metrics show it.
 TALKATIVE: Final = ("org.apache.spark.sql.execution.streaming.runtime.ProcessingTimeExecutor",)
+
+_MANAGER: Final = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+# Of a stream's session alone: what reads Hadoop's files elsewhere expects its file system with checksums.
+CHECKPOINT: Final = {
+    "fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
+    "fs.file.impl.disable.cache": "true",
+}
 
 _DEFAULTS: Final = {
     "spark.log.level": "WARN",
@@ -30,10 +37,10 @@ _DEFAULTS: Final = {
     "spark.sql.streaming.numRecentProgressUpdates": "5",
     "spark.sql.streaming.minBatchesToRetain": "10",
     "spark.sql.streaming.stopTimeout": "60000",
-    # Without native libraries Hadoop forks `chmod` for each file that it makes, and checksums are files too: on a busy
-    # machine 100 ms of each batch. The checkpoint is disposable.
+    # Without native libraries Hadoop forks `chmod` and `readlink` for each file that it makes by a FileContext, and
+    # checksums are files too: on a busy machine 100 ms of each batch. The checkpoint is disposable.
     "spark.sql.streaming.checkpoint.fileChecksum.enabled": "false",
-    "spark.hadoop.fs.AbstractFileSystem.file.impl": "org.apache.hadoop.fs.local.RawLocalFs",
+    "spark.sql.streaming.checkpointFileManagerClass": _MANAGER,
 }
 
 

@@ -11,7 +11,7 @@ import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
@@ -22,7 +22,7 @@ from include.clock import SystemClock
 from include.log.datasource.stream import FORMAT, ROW_SCHEMA, SLICE_SCHEMA, LogSource
 from include.log.plan import BatchPlan, Cut, StreamSpec, batch_plan
 from include.log.planner import bounded
-from include.log.spark_settings import TALKATIVE, settings
+from include.log.spark_settings import CHECKPOINT, TALKATIVE, settings
 from include.log.supervised import Supervised, checkpoint_folder
 from include.log.survey import KafkaSurvey
 from include.log.tail import newest_cut
@@ -188,8 +188,10 @@ def run(
     """
     supervised = Supervised(application, run_folder, metrics, SystemClock())
     spark = df.sparkSession
-    listener = _Listener(supervised)
+    listener = _Listener(supervised, spark)
     spark.streams.addListener(listener)
+    for name, value in CHECKPOINT.items():
+        spark.conf.set(name, value)
     try:
         with checkpoint_folder(application, checkpoint) as folder:
 
@@ -211,19 +213,31 @@ def run(
 
 
 class _Listener(StreamingQueryListener):
-    """Spark's reports, on to `Supervised`."""
+    """Spark's reports, on to `Supervised`.
 
-    def __init__(self, supervised: Supervised) -> None:
+    Called by the JVM itself, in place of PySpark's adapter, which copies a report field by field: at the end of each
+    Java collection in it an exception is translated, for which the JVM looks through all jars, and that took more of
+    its time than the batches did.
+    """
+
+    def __init__(self, supervised: Supervised, spark: SparkSession) -> None:
         self._supervised = supervised
+        java: Any = spark._jvm.org.apache.spark.sql.streaming  # type: ignore[union-attr]  # noqa: SLF001
+        self._jlistenerobj = java.PythonStreamingQueryListenerWrapper(self)
 
     def onQueryStarted(self, event: Any) -> None:  # noqa: N802
         self._supervised.idle()
 
     def onQueryProgress(self, event: Any) -> None:  # noqa: N802
-        self._supervised.heard(json.loads(event.progress.json))
+        self._supervised.heard(json.loads(event.progress().json()))
 
     def onQueryIdle(self, event: Any) -> None:  # noqa: N802
         self._supervised.idle()
 
     def onQueryTerminated(self, event: Any) -> None:  # noqa: N802
         pass
+
+    class Java:
+        """What py4j shows the JVM."""
+
+        implements: ClassVar = ["org.apache.spark.sql.streaming.PythonStreamingQueryListener"]

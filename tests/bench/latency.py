@@ -1,8 +1,8 @@
 """`python -m tests.bench.latency`: from a commit in MySQL to a search that shows it, at 200 orders a second.
 
 The whole platform with default settings, started as a user starts it: `lyrebird demo --once`, whose shop writes at this
-rate while the demo searches for each order that it has committed. Ends with 1 when a bound is missed, or when the demo
-says that search is not the truth.
+rate while the demo searches for each order that it has committed. Ends with 1 when a bound is missed, when the demo
+says that search is not the truth, or when the machine had too little left for the shop to come to this rate.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ __all__ = ["main"]
 
 _MOST_P50_S: Final = 2.5
 _MOST_P99_S: Final = 5.0
+_LEAST_OF_RATE: Final = 0.95
 
 
 def main() -> int:
@@ -32,11 +33,14 @@ def main() -> int:
     load = os.getloadavg()[0]
     found = _demo(arguments.orders, arguments.rate)
     p50_s, p99_s = found["p50_s"], found["p99_s"]
-    held = found["good"] and p50_s is not None and p50_s < _MOST_P50_S and p99_s < _MOST_P99_S
+    fast = p50_s is not None and p50_s < _MOST_P50_S and p99_s < _MOST_P99_S
+    reached = found["orders_per_s"] >= _LEAST_OF_RATE * arguments.rate
+    held = found["good"] and fast and reached
     if arguments.json:
         print(json.dumps(found | {"rate": arguments.rate, "load": load, "held": held}))
         return 0 if held else 1
-    print(f"commit to searchable, {arguments.rate:g} orders/s, {found['rows']} rows of {found['orders']} orders:")
+    print(f"commit to searchable, {found['rows']} rows of {found['orders']} orders, {arguments.rate:g} orders/s:")
+    print(f"the shop came to {found['orders_per_s']:.0f} orders/s{'' if reached else ': the machine is too small'}")
     print(f"p50 {p50_s} s (less than {_MOST_P50_S:g} is wanted), p99 {p99_s} s (less than {_MOST_P99_S:g})")
     print(f"load when it began: {load:.1f}; search is the truth: {'yes' if found['good'] else 'NO'}")
     print("held" if held else "MISSED")

@@ -47,6 +47,7 @@ class Summary:
     `searchable`, `different`, `missing`: orders of `shop truth`, compared field by field once the shop was quiet.
     `p50_s`, `p99_s`: from the commit of a final row in MySQL to a search that shows it. `first_searchable_s`: from
     the command to the first such search. `memory_mb`: the most that all processes together held resident.
+    `orders_per_s`: what the shop came to, which is less than it was told where the machine has too little for all.
     `parts`: what further parts of the platform have come to, `told` the same in words.
     """
 
@@ -58,6 +59,7 @@ class Summary:
     p99_s: float | None
     first_searchable_s: float
     orders: int
+    orders_per_s: float
     rows: int
     audit: str
     memory_mb: int
@@ -117,7 +119,9 @@ class Demo:
             with self._searching():
                 first_s = self._first_order(shop)
                 self._screen.step(f"{orders} orders at {rate:g} a second")
+                began_s = self._clock.monotonic_s()
                 shop.run(rate, orders=max(orders - 1, 0), on_event=self._on_event)
+                placing_s = self._clock.monotonic_s() - began_s
                 self._screen.step("the shop closes: orders in flight are finished")
                 shop.quiesce(self._on_event)
                 self._screen.step("truth against search, field by field")
@@ -135,6 +139,7 @@ class Demo:
             p99_s=percentile(seconds, 0.99),
             first_searchable_s=first_s,
             orders=orders,
+            orders_per_s=max(orders - 1, 0) / max(placing_s, 1e-9),
             rows=len(seconds),
             audit=audit,
             memory_mb=self._memory_mb,
