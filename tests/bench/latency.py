@@ -40,7 +40,8 @@ def main() -> int:
         print(json.dumps(found | {"rate": arguments.rate, "load": load, "held": held}))
         return 0 if held else 1
     print(f"commit to searchable, {found['rows']} rows of {found['orders']} orders, {arguments.rate:g} orders/s:")
-    print(f"the shop came to {found['orders_per_s']:.0f} orders/s{'' if reached else ': the machine had too little left for it'}")
+    short = "" if reached else ": the machine had too little left for it"
+    print(f"the shop came to {found['orders_per_s']:.0f} orders/s{short}")
     print(f"p50 {p50_s} s (less than {_MOST_P50_S:g} is wanted), p99 {p99_s} s (less than {_MOST_P99_S:g})")
     print(f"load when it began: {load:.1f}; search is the truth: {'yes' if found['good'] else 'NO'}")
     print("held" if held else "MISSED")
