@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from include.audit.bisect import bisect
+from include.audit.bounds import Bounds
 from include.audit.cut import Cut
 from include.audit.definition import search_audit
 from include.audit.key_range import KeyRange
@@ -147,7 +148,7 @@ def main() -> None:
     deployment = Deployment.load()
     spec = search_audit(deployment, name)
     reader = KafkaReader(deployment.one("kafka", Kafka).bootstrap)
-    at = Cut(IndexInfo(f"{name}-v1", "", {}, {}), reader.end_offsets(name), Progress(name))
+    at = Cut(IndexInfo(f"{name}-v1", "", {}, {}), Bounds(reader.end_offsets(name)), Progress(name))
     reader.close()
     feed = feed_of(deployment.one("cluster", Cluster), spec.index, name, at.progress)
     told: dict[str, Any] = {}
