@@ -63,12 +63,11 @@ def test_a_dark_launch_tells_lag_from_differences_and_advises_to_switch_once_the
     page = tmp_path / "dark.html"
     asked = ("--samples", "200", "--per-s", "20", "--size", "50")
     # While orders come in the index lags, and is right.
-    # A user whose orders change all the time could not be compared: so many users, few orders.
-    with platform.ordering(rate=2) as shop:
-        eventually("orders pass", lambda: shop.counts.placed > 20, 60)
-        code, report = dark_launch(platform, page, "--samples", "100", "--per-s", "3", "--size", "50")
+    with platform.ordering(rate=10) as shop:
+        eventually("orders pass", lambda: shop.counts.placed > 50, 60)
+        code, report = dark_launch(platform, page, *asked)
     assert (code, report["advice"]["switch"]) == (0, True), report
-    assert report["outcomes"]["equal"] + report["outcomes"].get("lag", 0) == 100
+    assert report["outcomes"]["equal"] + report["outcomes"].get("lag", 0) == report["samples"] == 200
 
     result = platform.wait_until_equal(within_s=WITHIN_S)
     assert result.equal, result.explain()
