@@ -51,6 +51,8 @@ _STATE: Final = "doc_id string, version long, partition int, offset long, kind s
 )
 _NEWEST: Final = ("version", "offset", "partition", "kind", "d0", "d1", *_BUCKETS)
 _ROWS: Final = 5_000
+_RECORDS_A_TASK: Final = 200_000
+_TASKS: Final = 2
 _RANKED: Final = "first long, rank long, doc_id string"
 NEWEST_SCHEMA: Final = (
     "doc_id string, records long, version long, offset long, partition int, kind string, d0 long, d1 long, "
@@ -163,7 +165,14 @@ def expected_by_spark(
     """The expected side of `spec` below the cut."""
     kafka, registry = deployment.one("kafka", Kafka), deployment.one("registry", Registry)
     end, options = {spec.topic: dict(at.window)}, dict(kafka.options)
-    rows = read_batch(spark, bootstrap=kafka.bootstrap, topics=[spec.topic], end=end, slices=True, options=options)
+    # Tasks are as many as the records ask for: one that sorts millions of keys takes all memory that Spark shares out,
+    # and a small heap has too little beside that.
+    records = sum(last - at.bounds.starts.get(partition, 0) for partition, last in at.window.items())
+    tasks = max(_TASKS, records // _RECORDS_A_TASK)
+    spark.conf.set("spark.sql.shuffle.partitions", tasks)
+    rows = read_batch(
+        spark, bootstrap=kafka.bootstrap, topics=[spec.topic], end=end, tasks=tasks, slices=True, options=options
+    )
     plan = StatesPlan(feed, kafka.bootstrap, options, registry.url)
     newest = (
         rows.mapInArrow(functools.partial(states, plan), _STATE)
