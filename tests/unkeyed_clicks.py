@@ -17,6 +17,7 @@ from include.log.kafka_writer import KafkaWriter
 from include.log.ports import TopicSpec
 from include.log.registry import ConfluentRegistry
 from include.record.codec import frame
+from include.record.key import pseudo_key
 from include.settings.connections import Elasticsearch
 from tests.index_recovery import Place
 
@@ -25,7 +26,9 @@ __all__ = ["At", "ClickPlace", "Clicks", "click_place"]
 At = tuple[int, int]
 """Partition and offset."""
 PARTITIONS = 3
-_ABORTED_EVERY, _EMPTY_EVERY = 5, 41
+_TYPE = "shop"
+_ABORTED_EVERY, _EMPTY_EVERY, _BROKEN_EVERY = 5, 41, 97
+_BROKEN = b'{"n": '
 _SCHEMA = {
     "$schema": "http://json-schema.org/draft-07/schema#",
     "type": "object",
@@ -39,7 +42,7 @@ _MAPPING = {
     },
 }
 _DEPLOYMENT = """
-cluster: {{name: {cluster}, type: shop}}
+cluster: {{name: {cluster}, type: {type}}}
 kafka: {{bootstrap: "{kafka}"}}
 registry: {{url: "{registry}"}}
 elasticsearch: {{url: "{elasticsearch}"}}
@@ -59,9 +62,9 @@ audits:
 
 
 class Clicks:
-    """The one writer of the topic: transactions of clicks, some of them aborted, some records empty.
+    """The one writer of the topic: transactions of clicks, some of them aborted, some records empty, some not JSON.
 
-    `numbers` are the clicks by where they are. May be entered again.
+    `numbers` are the clicks by where they are, `broken` the places of what nobody can read. May be entered again.
     """
 
     def __init__(self, name: str, kafka: str, registry: str, first: int) -> None:
@@ -86,7 +89,8 @@ class Clicks:
     def _transact(self, count: int) -> None:
         self._writer.begin()
         for n in range(self._next, self._next + count):
-            value: bytes | None = frame(self._schema, json.dumps({"n": n, "page": f"/p/{n % 13}"}).encode())
+            said = _BROKEN if n % _BROKEN_EVERY == 0 else json.dumps({"n": n, "page": f"/p/{n % 13}"}).encode()
+            value: bytes | None = frame(self._schema, said)
             if n % _EMPTY_EVERY == 0:
                 value = None
             self._writer.append(self.name, None, value, partition=n % PARTITIONS)
@@ -113,16 +117,23 @@ class Clicks:
             self._failure = error
 
     def numbers(self) -> dict[At, int]:
+        return {at: json.loads(said)["n"] for at, said in self._said().items() if said != _BROKEN}
+
+    def broken(self) -> list[At]:
+        return [at for at, said in self._said().items() if said == _BROKEN]
+
+    def _said(self) -> dict[At, bytes]:
+        """What committed records say, without those that say nothing."""
         reader = KafkaReader(self._kafka)
         try:
-            values = {
-                (p, record.offset): record.value
+            return {
+                (p, record.offset): record.value[5:]
                 for p, end in reader.end_offsets(self.name).items()
                 for record in reader.read(self.name, p, 0, end)
+                if record.value
             }
         finally:
             reader.close()
-        return {at: json.loads(value[5:])["n"] for at, value in values.items() if value}
 
     def close(self) -> None:
         self._writer.close()
@@ -132,6 +143,12 @@ class ClickPlace(Place):
     """One cluster's index of its clicks, beside that of others in the same Elasticsearch."""
 
     topic: Clicks
+    cluster: str
+
+    def unreadable(self) -> list[str]:
+        """Ids of the documents that are not there, as their records cannot be read; sorted."""
+        name = self.topic.name
+        return sorted(pseudo_key(self.cluster, _TYPE, name, p, offset) for p, offset in self.topic.broken())
 
     def clicks(self, name: str) -> tuple[dict[At, int], list[str]]:
         """What an index says of each place, and all ids; fails for a place that two documents claim."""
@@ -172,10 +189,11 @@ class ClickPlace(Place):
 def click_place(folder: Path, name: str, cluster: str, topic: str, servers: dict[str, str]) -> Iterator[ClickPlace]:
     """Index `name` of `cluster`, whose topic is empty at first; `servers` are kafka, registry and elasticsearch."""
     (folder / "state").mkdir(parents=True)
-    (folder / "all.yaml").write_text(_DEPLOYMENT.format(cluster=cluster, name=name, topic=topic, **servers))
+    (folder / "all.yaml").write_text(_DEPLOYMENT.format(cluster=cluster, type=_TYPE, name=name, topic=topic, **servers))
     (folder / "mapping.json").write_text(json.dumps(_MAPPING))
     clicks = Clicks(topic, servers["kafka"], servers["registry"], first=1)
     place = ClickPlace(folder, name, clicks, Elasticsearch(url=servers["elasticsearch"]))
+    place.cluster = cluster
     try:
         yield place
     finally:

@@ -70,13 +70,19 @@ def settled(place: ClickPlace) -> dict[str, int]:
 
 
 def each_once(places: list[ClickPlace]) -> None:
-    """Every click of both clusters is one document; searched together they are as many as both."""
+    """Every click of both clusters is one document; searched together they are as many as both.
+
+    Both audits name those that cannot be read, and only these.
+    """
     for place in places:
+        unreadable = place.unreadable()
+        right = {"findings": len(unreadable), "behind": 0, "in_flight": 0}
         for mode in ("digest", "bisect"):
             report = place.audit(mode)
-            found = {kind: report[kind][:3] for kind in ("missing", "extra", "stale", "altered") if report[kind]}
-            said = {what: report[what] for what in ("findings", "behind", "in_flight")}
-            assert (said, found) == ({"findings": 0, "behind": 0, "in_flight": 0}, {}), (report["window"], place.said())
+            found = {kind: report[kind][:3] for kind in ("extra", "stale", "altered") if report[kind]}
+            said = {what: report[what] for what in right}
+            assert (said, found) == (right, {}), (report["window"], place.said())
+            assert sorted(report["missing"]) == unreadable
     ids = list[str]()
     for place in places:
         for number in read_fed(place.index, place.name):
@@ -124,19 +130,22 @@ def test_each_click_of_two_clusters_is_one_document_through_kills_and_replays_an
         assert again.get("indexed", 0) == 0
         assert again["stale"] == len(place.topic.numbers())
         assert again["filtered"] > 0
+        assert again["dead"] == len(place.unreadable()) > 0
     # Both audits name what is lost, and either mends it.
     for place, mode in zip(places, ("digest", "bisect"), strict=True):
         _, ids = place.clicks(place.name)
-        lost = sorted(draw.sample(ids, LOST))
+        lost, unreadable = draw.sample(ids, LOST), place.unreadable()
         place.lose(lost)
         for each in ("digest", "bisect"):
             report = place.audit(each)
-            assert sorted(report["missing"]) == lost
-            assert report["findings"] == LOST
+            assert sorted(report["missing"]) == sorted([*lost, *unreadable])
+            assert report["findings"] == LOST + len(unreadable)
         mended = place.audit(mode, "--repair")
-        assert (mended["clean"], mended["repaired"]["left"]) == (True, {})
+        assert sorted(mended["repaired"]["left"]) == sorted(mended["missing"]) == unreadable
+        assert mended["next_command"] == f"lyrebird index replay-dead {place.name}"
     each_once(places)
-    assert [nightly(places[0], tmp_path, mode) for mode in ("digest", "bisect")] == [0, 0]
+    told = len(places[0].unreadable())
+    assert [nightly(places[0], tmp_path, mode) for mode in ("digest", "bisect")] == [told, told]
     # Another generation, filled from offset 0 while clicks go on.
     with places[0].topic:
         done = places[0].run("index", "rebuild", places[0].name, "--tasks", "2")
