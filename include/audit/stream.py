@@ -1,8 +1,8 @@
 """The expected side of a search audit folded by Spark: for topics whose keys one process should not hold.
 
 Tasks make states of records, Spark keeps the newest of each key on disk. Sums are added up there: only 2^k rows for
-each view reach the driver, then the few documents that differ. For counts by range, keys are ranked there as well, and
-the driver holds boundaries only.
+each view reach the driver, then the few documents that differ. For counts by range, keys are ranked there as well
+(`ranks`).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass
 from typing import Any, Final, Unpack
 
-from pyspark import StorageLevel, TaskContext
+from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession, functions
 
 from include.audit.bounds import NO_LOWS, Bounds, Window
@@ -21,6 +21,7 @@ from include.audit.definition import SearchAuditSpec
 from include.audit.expected import RecordState, reading_of
 from include.audit.peel import Histogram
 from include.audit.platform import server_sides
+from include.audit.ranks.stream import SparkKeys
 from include.audit.report import SearchReport
 from include.audit.search import How, audit_and_repair, audit_search
 from include.audit.sorted_keys import SortedKeys
@@ -37,7 +38,6 @@ from include.settings.deployment import Deployment
 __all__ = [
     "NEWEST_SCHEMA",
     "SparkExpected",
-    "SparkKeys",
     "StatesPlan",
     "audit_by_spark",
     "audits_in",
@@ -53,7 +53,6 @@ _NEWEST: Final = ("version", "offset", "partition", "kind", "d0", "d1", *_BUCKET
 _ROWS: Final = 5_000
 _RECORDS_A_TASK: Final = 200_000
 _TASKS: Final = 2
-_RANKED: Final = "first long, rank long, doc_id string"
 NEWEST_SCHEMA: Final = (
     "doc_id string, records long, version long, offset long, partition int, kind string, d0 long, d1 long, "
     + ", ".join(f"{name} int" for name in _BUCKETS)
@@ -264,74 +263,6 @@ class SparkExpected:
             return []
         small = functions.broadcast(self._spark.createDataFrame(wanted, schema))
         return [_record(row) for row in rows.join(small, by).collect()]
-
-
-class SparkKeys:
-    """See `sorted_keys.SortedKeys`: keys in partitions that are ranges, each sorted; the driver holds their sizes."""
-
-    def __init__(self, keys: DataFrame) -> None:
-        self._keys = keys.orderBy("doc_id").persist(StorageLevel.DISK_ONLY)
-        sizes = self._keys.groupBy(functions.spark_partition_id().alias("p")).count().collect()
-        self._firsts: dict[int, int] = {}
-        self._size = 0
-        for row in sorted(sizes, key=lambda row: row["p"]):
-            self._firsts[row["p"]] = self._size
-            self._size += row["count"]
-
-    def __len__(self) -> int:
-        return self._size
-
-    def at(self, ranks: Sequence[int]) -> list[str]:
-        """See `SortedKeys`."""
-        found = {rank: key for (rank, _), (key,) in self._read([(rank, rank + 1) for rank in ranks]).items()}
-        return [found[rank] for rank in ranks]
-
-    def spans(self, bounds: Sequence[tuple[int, int]]) -> list[Sequence[str]]:
-        """See `SortedKeys`."""
-        found = self._read(bounds)
-        return [found[pair] for pair in bounds]
-
-    def forget(self) -> None:
-        """Free what is kept on disk."""
-        self._keys.unpersist()
-
-    def _read(self, bounds: Sequence[tuple[int, int]]) -> dict[tuple[int, int], list[str]]:
-        """Keys of half-open ranges of ranks that do not overlap."""
-        out: dict[tuple[int, int], list[str]] = {pair: [] for pair in bounds}
-        wanted = {first: (first, end) for first, end in sorted(out) if first < end}
-        if wanted:
-            task = functools.partial(_ranked, self._firsts, list(wanted.values()))
-            rows = self._keys.mapInArrow(task, _RANKED).collect()
-            for first, _, key in sorted(rows, key=lambda row: row[1]):
-                out[wanted[first]].append(key)
-        return out
-
-
-def _ranked(firsts: dict[int, int], bounds: Sequence[tuple[int, int]], batches: Iterable[Any]) -> Iterator[Any]:
-    """One task: the keys of its partition whose rank is within `bounds`, which are sorted, each with its bound's first.
-
-    Keys stay in their columns, and only those that are wanted become Python's: a pass over all of them is cheap.
-    """
-    import pyarrow
-
-    pa: Any = pyarrow
-    context = TaskContext.get()
-    rank = firsts.get(context.partitionId() if context else 0, 0)
-    at = 0
-    for batch in batches:
-        end = rank + batch.num_rows
-        found: list[tuple[int, int]] = []
-        while at < len(bounds) and bounds[at][0] < end:
-            first, last = bounds[at]
-            found += [(first, each) for each in range(max(first, rank), min(last, end))]
-            if last > end:
-                break
-            at += 1
-        if found:
-            of, ranks = pa.array([first for first, _ in found]), pa.array([each for _, each in found])
-            keys = batch.column(0).take(pa.array([each - rank for _, each in found]))
-            yield pa.RecordBatch.from_arrays([of, ranks, keys], names=["first", "rank", "doc_id"])
-        rank = end
 
 
 def _from(rows: DataFrame, lows: Window) -> DataFrame:

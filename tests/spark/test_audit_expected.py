@@ -17,8 +17,10 @@ from include.audit.bounds import Bounds
 from include.audit.expected import FoldedExpected, RecordState, fold, reading_of, records_below
 from include.audit.key_range import KeyRange
 from include.audit.range_count import Seen
+from include.audit.ranks import stream as ranks
+from include.audit.ranks.stream import SparkKeys
 from include.audit.sorted_keys import ListedKeys
-from include.audit.stream import NEWEST_SCHEMA, SparkExpected, SparkKeys
+from include.audit.stream import NEWEST_SCHEMA, SparkExpected
 from include.index.definition import IndexDefinition
 from include.index.digest import bucket, limbs, of_limbs, state_hash
 from include.index.progress import Progress
@@ -131,7 +133,7 @@ def test_a_task_gives_the_keys_of_the_ranks_that_are_asked_for_whatever_its_batc
             if chance.random() < 0.5
             else list(zip(marks[::2], marks[1::2], strict=True))
         )
-        rows = [tuple(row.values()) for out in stream._ranked({0: first}, bounds, batches) for row in out.to_pylist()]
+        rows = [tuple(row.values()) for out in ranks._ranked({0: first}, bounds, batches) for row in out.to_pylist()]
         within = range(first, first + size)
         assert rows == [(low, rank, f"k{rank}") for low, end in bounds for rank in range(low, end) if rank in within]
 

@@ -1,0 +1,1 @@
+"""Keys sorted and ranked outside of the process that walks them."""
