@@ -5,11 +5,12 @@ from __future__ import annotations
 import dataclasses
 import json
 import random
+import threading
 from typing import Any
 
 import pytest
 
-from include.clock import ManualClock, iso
+from include.clock import ManualClock, SystemClock, iso
 from include.errors import SettingsError, Transient
 from include.metrics.exporter import Metrics
 from include.record.position import SourcePosition
@@ -209,6 +210,50 @@ def test_threads_decide_what_is_asked_meanwhile(world: World) -> None:
     for _ in range(100):
         dark.ask(ASK)
     assert dict(dark.close().outcomes) == {"equal": 100}
+
+
+def test_many_that_lag_are_decided_together_by_one_thread() -> None:
+    world = World()
+    world.clock = SystemClock()  # type: ignore[assignment]
+    world.commits.append(("6", "1.00"))
+    dark = world.dark(Limits(sample=1.0, queued=1_000, deadline_s=30))
+    dark.start(1)
+    for _ in range(200):
+        dark.ask(ASK)
+    later = threading.Timer(0.5, world.catch_up)
+    later.start()
+    report = dark.close()
+    later.join()
+    assert dict(report.outcomes) == {"lag": 200}
+    assert report.longest_lag_s < 10, "one after the other would take a lag each"
+
+
+def test_a_position_that_cannot_be_asked_for_is_a_failure_at_the_deadline_and_not_before(world: World) -> None:
+    world.commits.append(("6", "1.00"))
+    dark, away = world.dark(), True
+
+    def covers() -> SourcePosition | None:
+        if away:
+            raise Transient("away", system="elasticsearch")
+        return position(world.applied)
+
+    dark._stores = dataclasses.replace(dark._stores, new_covers=covers)
+    dark.ask(ASK)
+    dark.ask(ASK)
+
+    def back() -> None:
+        nonlocal away
+        away = False
+        world.catch_up()
+
+    world.clock.events.append((2.0, back))
+    assert dict(dark.close().outcomes) == {"lag": 2}
+    away = True
+    world.commits.append(("7", "1.00"))
+    dark.ask(ASK)
+    report = dark.close()
+    assert dict(report.outcomes) == {"lag": 2, "failed": 1}
+    assert "away" in "\n".join(report.lines(0.1))
 
 
 def filled(outcomes: dict[str, int], difference: Difference | None = None) -> DarkReport:
