@@ -128,7 +128,7 @@ def test_planted_documents_are_named_by_their_expectations_and_mailed_once(
     for name, orders in faults.items():
         mail = told[tasks[name]]
         assert f"expectation {name} of {TOPIC} failed" in mail["subject"]
-        assert re.search(f": {len(orders)} of {len(newest) + 1} documents, e.g. ", body(mail)), body(mail)
+        assert re.search(f": {len(orders)} of {len(newest) + 1:,} documents, e.g. ", body(mail)), body(mail)
         assert all(re.search(rf"\b{order}\b", body(mail)) for order in orders), body(mail)
         assert f"/dags/audit_search/runs/{run}" in body(mail).replace("%3A", ":").replace("%2B", "+")
         # What it says to run next shows one of them as the database has it.
