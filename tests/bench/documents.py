@@ -33,6 +33,7 @@ from include.document.mysql import MysqlTables
 from include.document.publish import Publisher
 from include.document.schema import body_avro, key_avro
 from include.document.signals import Inputs, Signals
+from include.index.patience import Patience
 from include.local.shop.connection import ShopServer
 from include.local.stack import Stack
 from include.log import topics
@@ -125,7 +126,9 @@ class _Bench:
         self._runner = BatchRunner(
             inputs, publisher, self._tables, self._reader, self._registry, self._clock, Metrics(name)
         )
-        if self._runner.start() is None:
+        # A broker that has just come up reads its own topics first.
+        patience = Patience(self._clock, longest_s=60, on_wait=lambda *_: None, stopped=lambda: False)
+        if patience.call(self._runner.start) is None:
             raise SystemExit("there is no resolved record")
         # The rebuild of an empty start is not what is measured.
         self._runner._own_request = None
