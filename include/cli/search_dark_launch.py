@@ -23,7 +23,7 @@ __all__ = ["command"]
 
 _CANNOT_SAY = 2
 _LEAST = 100
-# Most of their time they wait until the index has what the database has.
+# Comparisons at a time; those that wait for the index take none.
 _THREADS = 8
 
 

@@ -90,8 +90,8 @@ class DarkReport:
             return Advice(False, f"{self.samples:,} samples were compared, {least:,} are needed", sure=False)
         share = bad / self.samples
         said = f"{bad:,} of {self.samples:,} samples are not the same ({share:.3%}), the bound is {bound:.3%}"
-        if self.outcomes["unsettled"]:
-            said += f"; {self.outcomes['unsettled']:,} of them were not decided before the deadline: ask fewer a second"
+        if late := self.outcomes["unsettled"]:
+            said += f"; {late:,} were not decided before the deadline: raise it, or look why the index lags"
         if share > bound:
             return Advice(False, said)
         lost = sum(self.dropped.values())
