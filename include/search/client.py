@@ -77,10 +77,10 @@ class IndexSearch:
         return self._asked(lambda standing: _ranking(self._search(standing, body, filters), _seen(standing)))
 
     def _by_time(self, body: Mapping[str, Any], filters: Filters, size: int) -> Page:
-        def place(hit: Hit, _sort: list[Any]) -> tuple[Hit, str]:
-            return hit, str(Moment.of(hit.body, self.target.search.time, hit.doc_id, self.target.time_step_us))
+        def moment(hit: Hit) -> str:
+            return str(Moment.of(hit.body, self.target.search.time, hit.doc_id, self.target.time_step_us))
 
-        return self._asked(lambda standing: self._page(standing, body, filters, size, place))
+        return self._asked(lambda standing: self._page(standing, body, filters, size, moment))
 
     def _page(
         self,
@@ -88,12 +88,11 @@ class IndexSearch:
         body: Mapping[str, Any],
         filters: Filters,
         size: int,
-        place: Callable[[Hit, list[Any]], tuple[Hit, str]],
+        cursor: Callable[[Hit], str],
     ) -> Page:
-        answer = self._search(standing, body, filters)
-        found = [place(self._hit(raw), raw["sort"]) for raw in answer["hits"]["hits"]]
-        last = found[-1][1] if len(found) == size else None
-        return Page(tuple(hit for hit, _ in found), last, _seen(standing))
+        found = self._search(standing, body, filters)["hits"]["hits"]
+        hits = tuple(self._hit(raw, "_geo_distance" in body["sort"][0]) for raw in found)
+        return Page(hits, cursor(hits[-1]) if len(hits) == size else None, _seen(standing))
 
     def _one(self, standing: Standing, doc_id: str) -> tuple[Hit | None, Seen]:
         if self.target.routing is not None:
@@ -108,12 +107,13 @@ class IndexSearch:
             return None, seen
         return Hit(doc_id, found.version, found.source[self.target.search.entity]), seen
 
-    def _hit(self, raw: Mapping[str, Any]) -> Hit:
+    def _hit(self, raw: Mapping[str, Any], by_distance: bool = False) -> Hit:
         source = raw["_source"]
         inner = raw.get("inner_hits", {})
         lines = tuple(line["_source"] for each in inner.values() for line in each["hits"]["hits"])
         metadata = source["metadata"]
-        return Hit(metadata["doc_id"], metadata["version"], source[self.target.search.entity], lines)
+        body = source[self.target.search.entity]
+        return Hit(metadata["doc_id"], metadata["version"], body, lines, raw["sort"][0] if by_distance else None)
 
     def _search(self, standing: Standing, body: Mapping[str, Any], filters: Filters) -> Mapping[str, Any]:
         routed = self.target.routing == self.target.search.user and filters.user is not None
@@ -135,9 +135,8 @@ def _seen(standing: Standing) -> Seen:
     return Seen("index", standing.visible, uncovered=standing.uncovered)
 
 
-def _distance(hit: Hit, sort: list[Any]) -> tuple[Hit, str]:
-    metres, doc_id = sort
-    return Hit(hit.doc_id, hit.version, hit.body, hit.lines, metres), str(Distance(metres, doc_id))
+def _distance(hit: Hit) -> str:
+    return str(Distance(hit.distance_m or 0.0, hit.doc_id))
 
 
 def _ranking(answer: Mapping[str, Any], seen: Seen) -> Ranking:

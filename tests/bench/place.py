@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partialmethod
 from pathlib import Path
 from unittest.mock import patch
 
@@ -20,8 +19,8 @@ from tests.servers import Server, running
 __all__ = ["Place", "add_rows", "add_table", "halves", "on_cores", "placed", "served"]
 
 _SEED_ROWS = 20_000
-# The broker of the one-machine stack spares memory and compiles little; this one is set up as where it has a host.
-_BROKER = "-Xms1g -Xmx1g -XX:TieredStopAtLevel=4"
+# Servers of the one-machine stack spare memory and compile little; these are set up as where they have a host.
+_LARGE = "-Xms1g -Xmx1g -XX:TieredStopAtLevel=4"
 
 
 @dataclass(frozen=True)
@@ -62,13 +61,20 @@ def halves(apart: bool) -> tuple[frozenset[int], frozenset[int]]:
 def served(services: Sequence[str], state: Path, cores: frozenset[int]) -> Iterator[dict[str, str]]:
     """The services' addresses, while they run on these cores."""
     stack = Stack(state=state, free_ports=True)
-    large = partialmethod(Site.server_environment, _JAVA_OPTIONS=_BROKER)
-    with on_cores(cores), patch.object(Site, "server_environment", large):
+    with on_cores(cores), patch.object(Site, "server_environment", _large(Site.server_environment)):
         env = stack.up(services)
     try:
         yield env
     finally:
         stack.down()
+
+
+def _large(environment: Callable[..., dict[str, str]]) -> Callable[..., dict[str, str]]:
+    def large(site: Site, **more: str) -> dict[str, str]:
+        # Elasticsearch's launcher takes away the first and has its own.
+        return environment(site, **(more | {"_JAVA_OPTIONS": _LARGE, "ES_JAVA_OPTS": _LARGE}))
+
+    return large
 
 
 @contextmanager

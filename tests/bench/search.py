@@ -3,7 +3,10 @@
 Readers open the newest page of users drawn at random, each with a pause between pages, as people do; the same number,
 pauses and users for both sides, in rounds that take turns. Meanwhile the shop writes: its own transactions are measured
 with no readers, with those of the index and with those of the database, and the index takes each new order, with the
-refresh interval that is shipped. Both servers share the machine with the bench. Ends with 1 when a bound is missed.
+refresh interval that is shipped. Both servers share the machine with the bench. First readers without pauses, until
+caches are warm and the index's server has compiled itself; at the end the database once more, with the buffer pool that
+it has by default, too small for the shop. Ends with 1 when a bound is missed; the database that counts is the one that
+holds all in memory.
 """
 
 from __future__ import annotations
@@ -25,8 +28,9 @@ from tests.bench.search_place import ORDERS_OF_A_USER, SearchPlace, search_place
 
 __all__ = ["main"]
 
-Mode = Literal["no readers", "index", "database"]
+Mode = Literal["no readers", "index", "database", "small pool"]
 _MODES: Final[tuple[Mode, ...]] = ("no readers", "index", "database")
+_DEFAULT_POOL_MB: Final = 128
 _MOST_P95_MS: Final = 50.0
 _MOST_RATIO: Final = 0.1
 _INDEX_EVERY_S: Final = 0.5
@@ -99,7 +103,7 @@ class Load:
 
     def _read(self, mode: Mode, rng: random.Random, round_: Round) -> None:
         size, pause_s = self._arguments.page, self._arguments.pause_ms / 1000
-        connection = self._place.shop.connect() if mode == "database" else None
+        connection = None if mode == "index" else self._place.shop.connect()
         try:
             while not self._ended.wait(rng.uniform(0, 2 * pause_s)):
                 user = 100_001 + rng.randrange(self._place.users)
@@ -152,19 +156,29 @@ def main() -> int:
     parser.add_argument("--writes-per-s", type=float, default=100, help="the shop's own transactions")
     parser.add_argument("--seconds", type=float, default=15, help="of each measurement")
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--pool-mb", type=int, default=1024, help="the database's buffer pool; the index has 1 GB too")
+    parser.add_argument(
+        "--warm-s", type=float, default=40, help="of readers without pauses, each side, before it counts"
+    )
+    parser.add_argument(
+        "--pool-mb", type=int, default=1024, help="the database's buffer pool; the index's heap is 1 GB"
+    )
     parser.add_argument("--json", action="store_true", help="one JSON object on stdout")
     arguments = parser.parse_args()
     if arguments.orders % ORDERS_OF_A_USER or arguments.page > ORDERS_OF_A_USER:
         parser.error(f"orders are a multiple of {ORDERS_OF_A_USER}, a page has as many at most")
-    rounds: dict[Mode, list[Round]] = {mode: [] for mode in _MODES}
+    rounds: dict[Mode, list[Round]] = {mode: [] for mode in (*_MODES, "small pool")}
+    warming = argparse.Namespace(**vars(arguments) | {"pause_ms": 0, "seconds": arguments.warm_s})
     with search_placed(arguments.orders, arguments.pool_mb) as place:
-        Load(place, arguments).run("index", -1)
-        Load(place, arguments).run("database", -1)
+        Load(place, warming).run("index", -1)
+        Load(place, warming).run("database", -1)
         for number in range(arguments.rounds):
             for mode in _MODES:
                 print(f"round {number + 1} of {arguments.rounds}: {mode}", file=sys.stderr)
                 rounds[mode].append(Load(place, arguments).run(mode, number))
+        place.pool(_DEFAULT_POOL_MB)
+        Load(place, warming).run("small pool", -1)
+        for number in range(arguments.rounds):
+            rounds["small pool"].append(Load(place, arguments).run("small pool", number))
     return _tell(rounds, arguments)
 
 
@@ -239,7 +253,7 @@ def _tell(rounds: dict[Mode, list[Round]], arguments: argparse.Namespace) -> int
     shop = f"{a.writes_per_s:g} transactions/s of the shop; {a.rounds} rounds of {a.seconds:g} s"
     head = "".join(f"{name:>9}" for name in ("p50 ms", "p95 ms", "p99 ms"))
     print_lines = [
-        f"{a.orders:,} orders, {reads}; {shop}; buffer pool {a.pool_mb} MB",
+        f"{a.orders:,} orders, {reads}; {shop}; buffer pool {a.pool_mb} MB, small {_DEFAULT_POOL_MB} MB",
         f"{'':12}{'pages/s':>9}{head}   {'writes/s':>9}{head}   {'database, cores':>16}{'index, cores':>14}",
     ]
     told: dict[str, Any] = {}
@@ -267,6 +281,10 @@ def _tell(rounds: dict[Mode, list[Round]], arguments: argparse.Namespace) -> int
         missed.append(f"p95 of the index is {index:.1f} ms, wanted less than {_MOST_P95_MS:g}")
     if index > _MOST_RATIO * database:
         missed.append(f"p95 of the index is {index / database:.2f} of the database's, wanted {_MOST_RATIO:g} at most")
+    pool = told["small pool"]["pages_ms"][1]
+    print_lines.append(
+        f"p95 of the index: {index / database:.2f} of the database's, {index / pool:.2f} with a small pool"
+    )
     print_lines += [f"MISSED: {each}" for each in missed]
     print(json.dumps({**told, "missed": missed}) if a.json else "\n".join(print_lines))
     return 1 if missed else 0

@@ -125,6 +125,11 @@ class SearchPlace:
         if answer.items is None or any(item.status >= 300 for item in answer.items):
             raise SystemExit(f"documents were refused: {answer.reason or (answer.items and answer.items[0])}")
 
+    def pool(self, mb: int) -> None:
+        """Give the database a buffer pool of this size."""
+        with self.shop.connect() as connection, connection.cursor() as cursor:
+            cursor.execute("SET GLOBAL innodb_buffer_pool_size = %s", (mb << 20,))
+
     def search(self) -> IndexSearch:
         """The client of the index."""
         return IndexSearch(self.target, self.index, ElasticsearchEngine(self.index.client), SystemClock())
