@@ -32,9 +32,10 @@ MODES: tuple[Mode, ...] = ("digest", "bisect")
 
 
 class Written(Protocol):
-    """`written` records so far."""
+    """`written` records so far, in how many `seconds`."""
 
     written: int
+    seconds: float
 
 
 class RealWorld(AuditWorld):
@@ -106,7 +107,7 @@ class Load:
     """Writes `rate` documents a second in a thread: updates, new ones and deletes; never those of `spared`."""
 
     def __init__(self, world: Any, orders: int, rate: int, spared: set[int]) -> None:
-        self.written = 0
+        self.written, self.seconds = 0, 0.0
         self._world, self._orders, self._rate, self._spared = world, orders, rate, spared
         self._stop = threading.Event()
         self._failure: BaseException | None = None
@@ -136,7 +137,7 @@ class Load:
                 if states:
                     self._world.topic.write(states)
                     self._world.catch_up()
-                    self.written += len(states)
+                    self.written, self.seconds = self.written + len(states), time.monotonic() - start
         except BaseException as error:  # noqa: BLE001 - raised again by the thread that waits
             self._failure = error
 
@@ -214,7 +215,7 @@ def prove(world: RealWorld, *, orders: int, each: int, rate: int, clean_runs: in
         assert sorted(report.missing) == ids(planted.lost)
         assert report.extra == ()
         assert report.requests <= 25
-    told.append(f"{load.written} documents written meanwhile")
+    told.append(f"{load.written} documents written meanwhile, {load.written / load.seconds:,.0f} a second")
     world.make_stale(planted.stale)
     planted.add(world)
     planted.alter(world)
@@ -243,7 +244,7 @@ def prove(world: RealWorld, *, orders: int, each: int, rate: int, clean_runs: in
         assert report.repaired is not None
         assert report.repaired["left"] == {}
         assert world.audit().clean
-    told.append(f"{load.written} documents written meanwhile")
+    told.append(f"{load.written} documents written meanwhile, {load.written / load.seconds:,.0f} a second")
     world.catch_up()
     last = world.audit()
     tell("quiet again", last)

@@ -55,7 +55,7 @@ class OtherLoad:
     """A `Load` in a process of its own, so that it does not share a core's time with the audit."""
 
     def __init__(self, topic: DocumentTopic, params: Params) -> None:
-        self.written = 0
+        self.written, self.seconds = 0, 0.0
         self._topic, self._params = topic, params
         self._process: subprocess.Popen[str] | None = None
 
@@ -79,7 +79,8 @@ class OtherLoad:
             self._process.kill()
         assert self._process.returncode == 0
         told = json.loads(out)
-        self.written, self._topic.version = told["written"], told["version"]
+        self.written, self.seconds = told["written"], told["seconds"]
+        self._topic.version = told["version"]
 
 
 class IndexerWorld(RealWorld):
@@ -161,7 +162,7 @@ def main() -> None:
         sys.stdout.flush()
         sys.stdin.read()
     writer.close()
-    sys.stdout.write(json.dumps({"written": load.written, "version": topic.version}) + "\n")
+    sys.stdout.write(json.dumps({"written": load.written, "seconds": load.seconds, "version": topic.version}) + "\n")
 
 
 if __name__ == "__main__":

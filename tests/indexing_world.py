@@ -17,6 +17,7 @@ from include.index.mapping import creation
 from include.index.memory_admin import MemoryAdmin
 from include.index.opening import Opening, opened
 from include.index.outcome import TaskOutcome
+from include.index.parts import PartSize
 from include.index.patience import Patience
 from include.index.progress import Progress, read_progress
 from include.index.set_aside import DeadLetters, dead_group
@@ -48,6 +49,7 @@ class World:
         for topic in definition.topics:
             self.log.admin().ensure(topics.document_spec(topics.dead(topic, "a"), 1))
         self.owners = 0
+        self.size = PartSize()
         self.later_us = 0
         self.files: dict[str, dict[str, Any]] = {}
         self.make(1, serving=True)
@@ -72,15 +74,15 @@ class World:
         assert info is not None
         return read_progress(self.index, info, topic) or Progress(topic)
 
-    def start(self) -> Life:
+    def start(self, longest_s: float = 60) -> Life:
         self.owners += 1
-        return Life(self, f"owner-{self.owners}")
+        return Life(self, f"owner-{self.owners}", longest_s)
 
 
 class Life:
     """One life of the application."""
 
-    def __init__(self, world: World, owner: str) -> None:
+    def __init__(self, world: World, owner: str, longest_s: float = 60) -> None:
         self.world, self.clock = world, ManualClock()
         self.clock.advance(world.later_us / 1e6)
         self.parts: list[tuple[str, int, int]] = []
@@ -127,11 +129,17 @@ class Life:
             fed=lambda: fed_indexes(world.index, "orders", self.incidents.lost).without(old),
             opened=lambda info: opening.target(info, letters, self.leader),
             begins=opening.begins,
-            patience=Patience(self.clock, longest_s=60, on_wait=lambda *_: None, stopped=lambda: False),
+            patience=Patience(
+                self.clock,
+                longest_s=longest_s,
+                on_wait=lambda error, _: self.incidents.waits(error),
+                stopped=lambda: False,
+            ),
             metrics=Metrics("a"),
             clock=self.clock,
             incidents=self.incidents,
             on_part=lambda *said: self.parts.append(said),
+            size=world.size,
         )
 
     def tasks(self, plan: WorkerPlan, rows: list[Slice]) -> TaskOutcome:

@@ -24,6 +24,7 @@ def command(name: str, as_json: bool) -> None:
     from include.settings.deployment import Deployment
 
     with DeployedIndex.of(Deployment.load(), name) as on:
+        name = on.alias
         found = generations_of(on.index, on.admin, name, on.definition, on.ends)
     rows = [each.to_json() for each in found]
     if as_json:

@@ -39,6 +39,7 @@ def command(
     from include.settings.deployment import Deployment
 
     with DeployedIndex.of(Deployment.load(), name) as on:
+        name = on.alias
         number = generation or rebuilt_generation(on.index, name)
         found = standing(
             on.index, on.admin, IndexName(name, number), on.definition, ends=on.ends, clock=on.clock, within_s=within_s

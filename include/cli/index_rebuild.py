@@ -40,6 +40,8 @@ _TELL_EVERY_S = 1.0
 def command(name: str, only_plan: bool, new: bool, tasks: int, within_s: float, as_json: bool) -> None:
     """Make the next generation of index NAME as it is declared now, fill it from its topics, and compare it.
 
+    NAME is the alias that readers ask, or a topic that fills one index.
+
     Readers keep the one they have until `lyrebird index promote`. Killed, it goes on when it is called again. Its
     documents are the same as those of the generation that serves; when none serves, as of the topics. Exit code 1: they
     are not, or it cannot be done; 75: a server is away, or the application that feeds it does not run: call it again.
@@ -52,6 +54,7 @@ def command(name: str, only_plan: bool, new: bool, tasks: int, within_s: float, 
     from include.settings.deployment import Deployment
 
     with DeployedIndex.of(Deployment.load(), name) as on:
+        name = on.alias
         plan = plan_of(on, new=new)
         _say(plan.lines(), {"plan": plan.to_json()}, as_json)
         if only_plan:

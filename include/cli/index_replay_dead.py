@@ -31,6 +31,7 @@ def command(name: str, dry_run: bool, as_json: bool) -> None:
             click.echo(f"\r{now.topic}: {now.read:,} letters", nl=False, err=True)
 
     with DeployedIndex.of(Deployment.load(), name) as on:
+        name = on.alias
         found = replay_deployed(on, dry_run=dry_run, on_progress=tell)
     refused = sum(len(each.refused) for of in found.values() for each in of)
     if as_json:

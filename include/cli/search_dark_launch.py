@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import sys
 from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,7 @@ import orjson
 
 from include.cli.search_options import in_option, json_option, target_named
 from include.errors import BackPressure, LyrebirdError, SettingsError
+from include.settings.environment import state_folder
 
 if TYPE_CHECKING:
     from include.clock import Clock
@@ -34,6 +36,8 @@ _THREADS = 8
 @click.option("--bound", type=click.FloatRange(0, 1), default=0.001, show_default=True, help="Share that may differ.")
 @click.option("--deadline", "deadline_s", type=click.FloatRange(1), default=30.0, show_default=True, help="Seconds.")
 @click.option("--seed", type=int, default=1, show_default=True, help="Draws users.")
+@click.option("--ignore", "ignored", multiple=True, metavar="FIELD", help="Leave a field out, with dots.  [repeatable]")
+@click.option("--metrics-port", type=click.IntRange(0, 65535), help="Serve Prometheus counters on loopback meanwhile.")
 @click.option("--html", "page", type=click.Path(path_type=Path), help="Write the report as a page to this file.")
 @click.option(
     "--from",
@@ -51,6 +55,8 @@ def command(
     bound: float,
     deadline_s: float,
     seed: int,
+    ignored: tuple[str, ...],
+    metrics_port: int | None,
     page: Path | None,
     reports: tuple[Path, ...],
     name: str | None,
@@ -62,7 +68,11 @@ def command(
     2 it cannot be said: too little was compared, or a server does not answer.
     """
     try:
-        target, report, least = _compared(samples, per_s, size, deadline_s, seed, reports, name)
+        if reports:
+            target, report, least = target_named(name)[1].name, _added(reports), _LEAST
+        else:
+            asked = _Asked(samples, per_s, size, deadline_s, seed, frozenset(ignored), metrics_port)
+            target, report, least = *_compared(asked, name), min(_LEAST, samples)
         if page is not None:
             _write_page(page, target, report, bound, least)
     except LyrebirdError as error:
@@ -78,33 +88,44 @@ def command(
         sys.exit(1 if advice.sure else _CANNOT_SAY)
 
 
-def _compared(
-    samples: int, per_s: float, size: int, deadline_s: float, seed: int, reports: tuple[Path, ...], name: str | None
-) -> tuple[str, DarkReport, int]:
-    """Name of the search, what was found, and how many samples it takes to say anything."""
-    deployment, target = target_named(name)
-    if reports:
-        return target.name, _added(reports), _LEAST
+@dataclass(frozen=True)
+class _Asked:
+    samples: int
+    per_s: float
+    size: int
+    deadline_s: float
+    seed: int
+    ignored: frozenset[str]
+    metrics_port: int | None
+
+
+def _compared(asked: _Asked, name: str | None) -> tuple[str, DarkReport]:
+    """Name of the search, and what was found."""
     from include.clock import SystemClock
+    from include.metrics.exporter import Metrics
     from include.search.connect import connect, database_of_search
     from include.search.dark_launch import DarkLaunch, Limits
     from include.search.dark_stores import database_and_index, drawn_questions, rules_of
 
-    clock = SystemClock()
-    fresh = target.search.fresh.model_copy(update={"recent": 1000, "reads_per_s": 4 * per_s, "connections": 4})
+    (deployment, target), clock = target_named(name), SystemClock()
+    fresh = target.search.fresh.model_copy(update={"recent": 1000, "reads_per_s": 4 * asked.per_s, "connections": 4})
     database = database_of_search(deployment, target.reading(fresh), clock)
     if database is None:
         raise SettingsError(
             "the search has no database to compare with", search=target.name, fix="Add `documents:` to its entry."
         )
     index = connect(deployment, target, clock).index
-    limits = Limits(sample=1.0, queued=max(100, int(per_s * deadline_s)), deadline_s=deadline_s)
-    dark = DarkLaunch(database_and_index(index, database), rules_of(index), clock, limits)
+    limits = Limits(sample=1.0, queued=max(100, int(asked.per_s * asked.deadline_s)), deadline_s=asked.deadline_s)
+    metrics = Metrics(f"dark-launch-{target.name}")
+    if asked.metrics_port is not None:
+        metrics.serve(state_folder(), asked.metrics_port)
+    dark = DarkLaunch(database_and_index(index, database), rules_of(index, asked.ignored), clock, limits, metrics)
     try:
-        report = _run(dark, drawn_questions(database, size, samples, random.Random(seed)), per_s, clock)  # noqa: S311
+        questions = drawn_questions(database, asked.size, asked.samples, random.Random(asked.seed))  # noqa: S311
+        report = _run(dark, questions, asked.per_s, clock)
     finally:
         database.close()
-    return target.name, report, min(_LEAST, samples)
+    return target.name, report
 
 
 def _write_page(page: Path, search: str, report: DarkReport, bound: float, least: int) -> None:

@@ -98,12 +98,12 @@ class Computed(Strict):
     """A field that YAML cannot say: a dotted Python name, called with the body that the look-ups made."""
 
     hook: str = Field(pattern=r"^[A-Za-z_][\w.]*\.[A-Za-z_]\w*$", description="module and function")
-    type: str = Field(description="long, double, string or decimal(p,s)")
+    type: str = Field(description="long, double, boolean, string or decimal(p,s)")
 
     @model_validator(mode="after")
     def _known_type(self) -> Self:
-        if self.type not in ("long", "double", "string") and not _DECIMAL.fullmatch(self.type):
-            raise ValueError("type is one of long, double, string, decimal(p,s)")
+        if self.type not in ("long", "double", "boolean", "string") and not _DECIMAL.fullmatch(self.type):
+            raise ValueError("type is one of long, double, boolean, string, decimal(p,s)")
         return self
 
     def avro(self) -> dict[str, Any] | str:

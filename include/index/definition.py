@@ -20,10 +20,10 @@ __all__ = [
     "IndexTopic",
     "KeyForm",
     "ValueForm",
+    "alias_of",
     "declared_indexes",
     "index_named",
     "index_of_application",
-    "index_of_topic",
     "mapping_of",
 ]
 
@@ -136,12 +136,15 @@ def index_of_application(deployment: Deployment, application: str) -> tuple[str,
     return found[0]
 
 
-def index_of_topic(deployment: Deployment, topic: str) -> tuple[str, IndexDefinition]:
-    """Alias and entry that `topic` fills; raises `SettingsError` unless there is exactly one."""
-    found = [(n, d) for n, d in declared_indexes(deployment).items() if topic in d.topics]
-    if len(found) != 1:
-        raise deployment.error((SECTION,), "no single index is filled by this topic", topic=topic)
-    return found[0]
+def alias_of(deployment: Deployment, name: str) -> str:
+    """The alias of that name, or of the one index that the topic of that name fills; raises `SettingsError`."""
+    declared = declared_indexes(deployment)
+    filled = [alias for alias, each in declared.items() if name in each.topics]
+    if name in declared or not filled:
+        return name
+    if len(filled) > 1:
+        raise deployment.error((SECTION,), "topic fills several indexes", got=name, allowed=filled)
+    return filled[0]
 
 
 def mapping_of(deployment: Deployment, definition: IndexDefinition) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from typing import Self
 
 from include.clock import Clock, SystemClock
 from include.errors import Terminal
-from include.index.definition import IndexDefinition, index_named
+from include.index.definition import IndexDefinition, alias_of, index_named
 from include.index.elasticsearch import ElasticsearchIndex
 from include.index.elasticsearch_admin import ElasticsearchAdmin
 from include.log.kafka import KafkaReader
@@ -33,7 +33,8 @@ class DeployedIndex:
 
     @classmethod
     def of(cls, deployment: Deployment, name: str, clock: Clock | None = None) -> DeployedIndex:
-        """The entry of that alias; raises `SettingsError`. No server is asked."""
+        """The entry of that alias, or of the index that this topic fills; raises `SettingsError`. Asks no server."""
+        name = alias_of(deployment, name)
         definition = index_named(deployment, name)
         server, kafka = deployment.one("elasticsearch", Elasticsearch), deployment.one("kafka", Kafka)
         index = ElasticsearchIndex(server)

@@ -1,19 +1,21 @@
-"""What a person must know of a running indexer, once for as long as it lasts: a lost generation, one that is stuck."""
+"""What a person must know of a running indexer, once for as long as it lasts: a lost index, one that takes nothing."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from typing import Any, Final, Literal, Protocol
 
-from include.clock import Clock
+from include.clock import Clock, iso
 from include.errors import LyrebirdError
 
 __all__ = ["IncidentKind", "Incidents", "Keeper"]
 
-IncidentKind = Literal["lost", "old", "stuck"]
+IncidentKind = Literal["lost", "old", "stuck", "waits"]
 """lost: a generation is to be fed and its index is gone. old: one that stood still for longer than its topic keeps
-deletions is written no more. stuck: one that is behind cannot go on by itself."""
+deletions is written no more. stuck: one that is behind cannot go on by itself. waits: a server is away or full, for
+minutes."""
 _FILE: Final = "incidents.json"
+_LONG_US: Final = 300_000_000
 
 
 class Keeper(Protocol):
@@ -34,6 +36,7 @@ class Incidents:
         self._keeper = keeper
         self._clock = clock
         self._open: dict[str, dict[str, Any]] = dict(keeper.kept(_FILE))
+        self._waits_since_us: int | None = None
 
     def lost(self, names: Collection[str]) -> None:
         """These generations and no others are to be fed and are gone."""
@@ -51,6 +54,20 @@ class Incidents:
         self._set(
             "stuck", {name: f"{name} is behind and cannot go on: {error}" for name, error in reasons.items()}, fix
         )
+
+    def waits(self, reason: LyrebirdError) -> None:
+        """Nothing goes on for this reason; an incident from five minutes on, until `goes_on`."""
+        now_us = self._clock.now_us()
+        if self._waits_since_us is None:
+            self._waits_since_us = now_us
+        if now_us - self._waits_since_us >= _LONG_US:
+            text = f"{self._alias} is not indexed since {iso(self._waits_since_us)}, nothing is lost: {reason}"
+            self._set("waits", {self._alias: text}, "lyrebird status")
+
+    def goes_on(self) -> None:
+        """What there was to do is done."""
+        self._waits_since_us = None
+        self._set("waits", {}, "")
 
     def open(self) -> list[dict[str, Any]]:
         """As progress.json has them, the oldest first."""

@@ -23,7 +23,7 @@ from include.errors import BackPressure, LyrebirdError, Restart, Terminal, Trans
 from include.index.advance import start_of
 from include.index.incident import Incidents
 from include.index.outcome import TaskOutcome
-from include.index.parts import parts_of
+from include.index.parts import PartSize, parts_of
 from include.index.patience import Patience
 from include.index.port import IndexInfo
 from include.index.target import Fed, Target, ranges_behind
@@ -46,7 +46,7 @@ Tasks = Callable[[WorkerPlan, Any], TaskOutcome]
 class Indexing:
     """One process at a time; a second one is fenced. `live` stand where the stream starts, or ahead of it.
 
-    `on_part` hears of each part of a long batch that is indexed: the index, which one it was, and of how many.
+    `on_part` hears of each part of a long batch that is indexed: the index, how many offsets are done, and of how many.
     """
 
     def __init__(
@@ -64,6 +64,7 @@ class Indexing:
         clock: Clock,
         incidents: Incidents,
         on_part: Callable[[str, int, int], None],
+        size: PartSize | None = None,
     ) -> None:
         self.live = list(live)
         self.behind = list(behind)
@@ -77,6 +78,7 @@ class Indexing:
         self._clock = clock
         self._incidents = incidents
         self._on_part = on_part
+        self._size = size or PartSize()
         self._turn = threading.Lock()
 
     def on_batch(self, rows: Any, batch: BatchPlan) -> Mapping[str, Any]:
@@ -100,6 +102,7 @@ class Indexing:
                     logger.warning("index %s is not fed any more", target.name)
                     continue
                 told = told or self._tell(target, outcome)
+            self._incidents.goes_on()
             incidents = self._incidents.open()
             return {**told, "behind": [each.name for each in self.behind], "incidents": incidents}
 
@@ -187,12 +190,16 @@ class Indexing:
 
     def _index(self, target: Target, rows: Any, batch: BatchPlan) -> TaskOutcome:
         """All records of a batch, in parts where it is long: what waits is done again for one part only."""
-        parts = parts_of(rows, batch)
         out = TaskOutcome()
-        for number, part in enumerate(parts, 1):
+        total, done = sum(end - batch.start.get(at, 0) for at, end in batch.ends.items()), 0
+        for part, offsets in parts_of(rows, batch, self._size):
+            began_s = self._clock.monotonic_s()
             out.add(self._patience.call(functools.partial(self._work, target, part, out.epochs)))
-            if len(parts) > 1:
-                self._on_part(target.name, number, len(parts))
+            self._incidents.goes_on()
+            self._size.took(offsets, self._clock.monotonic_s() - began_s)
+            done += offsets
+            if offsets < total:
+                self._on_part(target.name, done, total)
         return out
 
     def _work(self, target: Target, rows: Any, met: Mapping[tuple[str, int], int] = _NO_EPOCHS) -> TaskOutcome:

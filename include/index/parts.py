@@ -1,34 +1,58 @@
-"""Cuts a long batch into parts, so that what waits is done again in small, and a guardian sees that work goes on."""
+"""Cuts a long batch into parts, so that what waits is done again in small, and a guardian sees that work goes on.
+
+How large a part is follows from how long the last one took: an index that takes little is no application that hangs.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, Final
 
-from include.index.rebuild.ranges import ranges_of, size_of
+from include.index.rebuild.ranges import size_of
 from include.log.plan import BatchPlan
+from include.log.slices import Slice
 
-__all__ = ["MOST", "parts_of"]
+__all__ = ["PartSize", "parts_of"]
 
-MOST: Final = 100_000
-"""Offsets of one part, all partitions together. At 1,000 documents a second it is under two minutes."""
+_MOST: Final = 100_000
+_FIRST: Final = 5_000
+_LEAST: Final = 500
+_PART_S: Final = 15.0
+_GROWTH: Final = 4
 
 
-def parts_of(rows: Any, batch: BatchPlan, most: int = MOST) -> list[Any]:
-    """`rows` themselves for a short batch; else lists of `Slice`, each of about `most` offsets, that make it up.
+class PartSize:
+    """Offsets of the next part, all partitions together: what takes about 15 s, and 500 at least."""
 
+    def __init__(self, most: int = _MOST, least: int = _LEAST) -> None:
+        self._most, self._least = most, min(least, most)
+        self.offsets = min(_FIRST, most)
+
+    def took(self, offsets: int, seconds: float) -> None:
+        """A part of so many offsets took so long, with all waiting in it."""
+        # A short part says nothing of how many more would have gone into it.
+        if offsets >= self.offsets or seconds > _PART_S:
+            wanted = offsets * _PART_S / max(seconds, 0.001)
+            self.offsets = int(max(self._least, min(self._most, self.offsets * _GROWTH, wanted)))
+
+
+def parts_of(rows: Any, batch: BatchPlan, size: PartSize) -> Iterator[tuple[Any, int]]:
+    """Parts that make up the batch, with their offsets; each as large as `size` says when it is asked for.
+
+    `rows` themselves for a batch of one part; else a list with a `Slice` of each partition, so that all go on together.
     Parts of a partition are in the order of the log.
     """
-    work = {at: (batch.start.get(at, 0), end) for at, end in batch.ends.items() if end > batch.start.get(at, 0)}
-    if size_of(work) <= most:
-        return [rows]
-    # Slices small enough that each part has some of every partition: all of them go on together.
-    slices = ranges_of(work, max(1, most // len(work)), batch.topic_ids)
-    parts: list[list[Any]] = [[]]
-    size = 0
-    for each in slices:
-        if parts[-1] and size + each.size > most:
-            parts.append([])
-            size = 0
-        parts[-1].append(each)
-        size += each.size
-    return parts
+    left = {at: (batch.start.get(at, 0), end) for at, end in batch.ends.items() if end > batch.start.get(at, 0)}
+    if size_of(left) <= size.offsets:
+        yield rows, size_of(left)
+        return
+    while left:
+        total, most = size_of(left), size.offsets
+        part = []
+        for (topic, partition), (start, end) in list(left.items()):
+            until = min(end, start + max(1, (end - start) * most // total))
+            part.append(Slice(topic, partition, start, until, batch.topic_ids.get(topic, "")))
+            left[topic, partition] = until, end
+            if until == end:
+                del left[topic, partition]
+        yield part, sum(each.size for each in part)

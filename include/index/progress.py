@@ -146,7 +146,8 @@ def ensure_notes(index: SearchIndex) -> None:
     index.create(
         NOTES,
         {
-            "settings": {"number_of_shards": 1, "number_of_replicas": 0},
+            # A second copy as soon as there is a second node: without it no index goes on.
+            "settings": {"number_of_shards": 1, "auto_expand_replicas": "0-1"},
             "mappings": {"dynamic": False, "properties": {"topic": {"type": "keyword"}, "index": {"type": "keyword"}}},
         },
     )

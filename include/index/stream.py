@@ -7,9 +7,11 @@ the start comes from the progress documents, and from a topic's beginning for an
 from __future__ import annotations
 
 import functools
+import math
 import os
+import threading
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,6 +23,7 @@ from include.index.advance import start_of
 from include.index.arrow import OUTCOME_SCHEMA, outcome_of
 from include.index.auto_create import require_no_auto_create
 from include.index.definition import IndexDefinition, index_of_application, mapping_of
+from include.index.durability import require_durable
 from include.index.elasticsearch import ElasticsearchIndex
 from include.index.elasticsearch_admin import ElasticsearchAdmin
 from include.index.evolving import Evolves
@@ -67,28 +70,34 @@ def build(
     *,
     run_folder: RunFolder,
     metrics: Metrics,
+    stopped: Callable[[], bool] | None = None,
     clock: Clock | None = None,
 ) -> Prepared:
     """Claim the fed indexes for this process and plan where to read from.
 
-    Waits up to ten minutes for servers that are away. Raises `SettingsError`, `Fenced`, or `Terminal` when no index
-    exists or one lacks the metadata fields.
+    Waits up to ten minutes for servers that are away; what is prepared waits until `stopped` says so. Raises
+    `SettingsError`, `Fenced`, or `Terminal` when no index exists or one lacks the metadata fields.
     """
     clock = clock or SystemClock()
     alias, definition = index_of_application(deployment, application)
     kafka, registry = deployment.one("kafka", Kafka), deployment.one("registry", Registry)
     server, cluster = deployment.one("elasticsearch", Elasticsearch), deployment.one("cluster", Cluster)
     incidents = Incidents(alias, run_folder, clock)
-    patience = Patience(
-        clock,
-        longest_s=_OUTAGE_S,
-        on_wait=lambda error, wait_s: _waiting(run_folder, metrics, incidents, error, wait_s),
-        stopped=run_folder.stop_requested,
+    patience, endless = (
+        Patience(
+            clock,
+            longest_s=longest_s,
+            on_wait=lambda error, wait_s: _waiting(run_folder, metrics, incidents, error, wait_s),
+            stopped=stopped or run_folder.stop_requested,
+        )
+        for longest_s in (_OUTAGE_S, math.inf)
     )
     index, options = ElasticsearchIndex(server), dict(kafka.options)
     admin, reader = KafkaAdmin(kafka.bootstrap, options), KafkaReader(kafka.bootstrap, options)
-    patience.call(lambda: require_no_auto_create(ElasticsearchAdmin(server, index.client), alias))
+    index_admin = ElasticsearchAdmin(server, index.client)
+    patience.call(lambda: require_no_auto_create(index_admin, alias))
     fed = patience.call(lambda: fed_indexes(index, alias, incidents.lost))
+    patience.call(lambda: require_durable(index_admin, [info.name for info in fed.infos]))
     opening = Opening(
         definition=definition,
         cluster=cluster,
@@ -139,12 +148,12 @@ def build(
         fed=lambda: fed_indexes(index, alias, incidents.lost).without(old),
         opened=lambda info: opening.target(info, letters, leader),
         begins=opening.begins,
-        patience=patience,
+        patience=endless,
         metrics=metrics,
         clock=clock,
         incidents=incidents,
-        on_part=lambda name, part, parts: run_folder.report(
-            index=name, part=part, parts=parts, incidents=incidents.open()
+        on_part=lambda name, done, total: run_folder.report(
+            index=name, done=done, of=total, incidents=incidents.open()
         ),
     )
     return Prepared(indexing, rows)
@@ -160,7 +169,15 @@ def run_application(application: str, deployment: Deployment) -> None:
     metrics = Metrics(application).serve(state)
     spark = session(application)
     try:
-        prepared = build(spark, deployment, application, run_folder=run_folder, metrics=metrics)
+        asked = threading.Event()
+        prepared = build(
+            spark,
+            deployment,
+            application,
+            run_folder=run_folder,
+            metrics=metrics,
+            stopped=lambda: asked.is_set() or run_folder.stop_requested(),
+        )
         with prepared.indexing.beside():
             run(
                 prepared.rows,
@@ -169,6 +186,7 @@ def run_application(application: str, deployment: Deployment) -> None:
                 run_folder=run_folder,
                 metrics=metrics,
                 trigger_s=_TRIGGER_S,
+                asked=asked,
             )
     finally:
         spark.stop()
@@ -202,4 +220,5 @@ def _waiting(
     run_folder: RunFolder, metrics: Metrics, incidents: Incidents, error: LyrebirdError, wait_s: float
 ) -> None:
     metrics.count("lyrebird_retries_total", 1, "wait")
+    incidents.waits(error)
     run_folder.report(waiting=str(error), again_in_s=round(wait_s, 1), incidents=incidents.open())

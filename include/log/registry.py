@@ -11,6 +11,7 @@ from urllib.parse import quote
 from include.errors import InvalidRecord, Terminal, Transient
 from include.log.http import Answer, Http
 from include.log.ports import Compatibility, SchemaLanguage
+from include.log.references import whole_avro, whole_json_schema
 
 __all__ = ["ConfluentRegistry"]
 
@@ -82,8 +83,25 @@ class ConfluentRegistry:
                     allowed="AVRO, JSON",
                 )
             found = json.loads(good["schema"])
+            others = self._referenced(good)
+            if others:
+                found = whole_avro(found, others) if language == "AVRO" else whole_json_schema(found, others)
             self._schemas[schema_id] = language, found if isinstance(found, dict) else {"type": found}
         return self._schemas[schema_id]
+
+    def _referenced(self, answer: Mapping[str, Any]) -> dict[str, Any]:
+        """All schemas that the one of an answer refers to, and those that these refer to, by name."""
+        found: dict[str, Any] = {}
+        waiting = list(answer.get("references") or ())
+        while waiting:
+            each = waiting.pop()
+            if each["name"] not in found:
+                place = {"subject": each["subject"], "version": each["version"]}
+                path = f"/subjects/{quote(each['subject'], safe='')}/versions/{each['version']}"
+                other = self._good(self._ask("GET", path), **place)
+                found[each["name"]] = json.loads(other["schema"])
+                waiting += other.get("references") or ()
+        return found
 
     def close(self) -> None:
         """Give up the connection; may be called twice."""

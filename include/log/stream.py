@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
@@ -166,6 +167,7 @@ def run(
     trigger_s: float = 0.5,
     checkpoint: Path | None = None,
     keep_session: bool = False,
+    asked: threading.Event | None = None,
 ) -> None:
     """Run a stream of `read_stream` until it is asked to stop (file `stop` of the run folder, or SIGTERM).
 
@@ -179,6 +181,7 @@ def run(
         trigger_s: least time between the begins of two batches.
         checkpoint: default a fresh temporary folder: the sink says where to start.
         keep_session: leave the Spark session running.
+        asked: set by SIGTERM, so that a batch that waits for a server hears of it.
 
     At a stop the running batch is finished, then query and session end and the call returns.
 
@@ -201,7 +204,8 @@ def run(
 
             writer = df.writeStream.queryName(application).foreachBatch(work)
             writer = writer.option("checkpointLocation", folder.as_uri())
-            supervised.until_stopped(writer.trigger(processingTime=f"{round(trigger_s * 1000)} milliseconds").start())
+            query = writer.trigger(processingTime=f"{round(trigger_s * 1000)} milliseconds").start()
+            supervised.until_stopped(query, asked)
         if supervised.failure is not None:
             raise supervised.error(supervised.failure)
     except PySparkException as failed:

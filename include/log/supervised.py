@@ -92,12 +92,12 @@ class Supervised:
         # A query that is stopped while it writes its commit log is not hurt, but prints a long trace.
         self._settled.wait(_SETTLE_S)
 
-    def until_stopped(self, query: Query) -> None:
+    def until_stopped(self, query: Query, asked: threading.Event | None = None) -> None:
         """Returns when a stop was asked for (by the run folder or SIGTERM), the running batch is done and `query` off.
 
-        Raises what `query` failed with.
+        SIGTERM sets `asked`, too. Raises what `query` failed with.
         """
-        with stop_signal() as signalled:
+        with stop_signal(asked) as signalled:
             try:
                 while not (self._run_folder.stop_requested() or signalled.is_set()):
                     if query.awaitTermination(_ASK_EVERY_S):
@@ -172,9 +172,12 @@ def checkpoint_folder(application: str, given: Path | None) -> Iterator[Path]:
 
 
 @contextlib.contextmanager
-def stop_signal() -> Iterator[threading.Event]:
-    """An event that SIGTERM sets, in the main thread; elsewhere signals stay with those who have them."""
-    asked = threading.Event()
+def stop_signal(asked: threading.Event | None = None) -> Iterator[threading.Event]:
+    """An event (`asked`, or a new one) that SIGTERM sets, in the main thread.
+
+    Elsewhere signals stay with those who have them.
+    """
+    asked = asked or threading.Event()
     if threading.current_thread() is not threading.main_thread():
         yield asked
         return

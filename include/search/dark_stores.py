@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Final
 
 from include.errors import SettingsError
@@ -47,9 +47,12 @@ def database_and_index(index: IndexSearch, database: DatabaseDocuments) -> Store
     return Stores(old, new, database.position, covers)
 
 
-def rules_of(index: IndexSearch) -> Rules:
-    """Both sides keep microseconds."""
-    return Rules(index.target.search.time)
+def rules_of(index: IndexSearch, ignored: Collection[str] = ()) -> Rules:
+    """Both sides keep microseconds. Fields `ignored` of a body are not compared; raises `SettingsError` for others."""
+    for name in ignored:
+        if index.target.field_type(name) is None:
+            raise SettingsError("the mapping has no such field", field=name, search=index.target.name)
+    return Rules(index.target.search.time, ignored=frozenset(ignored))
 
 
 def drawn_questions(database: DatabaseDocuments, size: int, number: int, rng: random.Random) -> Iterator[Question]:

@@ -14,6 +14,7 @@ from include.index.admin import IndexAdmin
 from include.index.auto_create import require_no_auto_create
 from include.index.bulk import document_line
 from include.index.definition import IndexDefinition
+from include.index.durability import require_durable
 from include.index.elasticsearch import ElasticsearchIndex
 from include.index.elasticsearch_admin import ElasticsearchAdmin
 from include.index.identity import Identity
@@ -179,6 +180,16 @@ def test_settings_change_and_go_back_to_their_default(world: World) -> None:
     assert "refresh_interval" not in world.admin.settings(one)
     with pytest.raises(Terminal, match="non dynamic"):
         world.admin.put_settings(one, {"number_of_shards": 3})
+
+
+def test_an_index_that_acknowledges_before_it_writes_to_disk_is_refused(world: World) -> None:
+    one, two = world.make(1), world.make(2)
+    require_durable(world.admin, [one, two])
+    world.admin.put_settings(two, {"translog.durability": "async"})
+    with pytest.raises(Terminal, match=rf"may lose what it has acknowledged.*{two}"):
+        require_durable(world.admin, [one, two])
+    world.admin.put_settings(two, {"translog.durability": "request"})
+    require_durable(world.admin, [one, two])
 
 
 def test_a_mapping_takes_new_fields_and_refuses_another_type(world: World) -> None:

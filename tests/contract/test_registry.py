@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+import urllib.error
+import urllib.request
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pytest
@@ -130,3 +133,42 @@ def test_what_is_no_schema_is_refused(registry_url: str, unique: str) -> None:
 def test_an_address_that_is_no_registry_is_refused(registry_url: str) -> None:
     with pytest.raises((Terminal, InvalidRecord)):
         ConfluentRegistry(registry_url + "/nowhere").register("x-value", record(ID))
+
+
+def test_types_of_other_subjects_are_part_of_a_schema(registry_url: str, unique: str) -> None:
+    def put(subject: str, schema: Mapping[str, Any], language: str, *references: tuple[str, str]) -> int:
+        refers = [{"name": name, "subject": to, "version": 1} for name, to in references]
+        body = {"schema": json.dumps(schema), "schemaType": language, "references": refers}
+        request = urllib.request.Request(
+            f"{registry_url}/subjects/{subject}/versions",
+            json.dumps(body).encode(),
+            {"Content-Type": "application/vnd.schemaregistry.v1+json"},
+        )
+        try:
+            with urllib.request.urlopen(request, timeout=20) as answer:
+                return int(json.load(answer)["id"])
+        except urllib.error.HTTPError as error:
+            raise AssertionError(subject, error.read()) from error
+
+    city, place, order = (f"{unique}-{name}" for name in ("city", "place", "order"))
+    named: Any = {"type": "record", "name": "City", "namespace": "geo", "fields": [{"name": "n", "type": "string"}]}
+    put(city, named, "AVRO")
+    held: Any = {"type": "record", "name": "geo.Place", "fields": [{"name": "city", "type": "City"}]}
+    put(place, held, "AVRO", ("geo.City", city))
+    fields: Any = [{"name": "to", "type": "geo.Place"}, {"name": "was", "type": ["null", "geo.City"], "default": None}]
+    schema = {"type": "record", "name": "Order", "fields": fields}
+    avro = put(order, schema, "AVRO", ("geo.Place", place), ("geo.City", city))
+    found = ConfluentRegistry(registry_url).schema(avro)
+    assert found["fields"][0]["type"]["fields"][0]["type"]["fields"] == named["fields"]
+    assert found["fields"][1]["type"] == ["null", "geo.City"]
+    value = {"to": {"city": {"n": "Bern"}}, "was": None}
+    assert Decoder(lambda _: found)(Encoder(avro, found)(value)) == value
+
+    note = {"type": "object", "properties": {"text": {"type": "string"}}}
+    put(f"{unique}-note", note, "JSON")
+    schema = {"type": "object", "properties": {"note": {"$ref": "note.json"}}}
+    found = ConfluentRegistry(registry_url).schema(
+        put(f"{unique}-doc", schema, "JSON", ("note.json", f"{unique}-note"))
+    )
+    assert found["properties"]["note"] == {"$ref": "#/$defs/note.json"}
+    assert found["$defs"]["note.json"] == note

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import pytest
@@ -20,7 +21,7 @@ from include.index.progress import Progress
 from include.index.states import States, feed_of
 from include.index.task import IndexTask
 from include.log.memory import MemoryRegistry
-from include.record.codec import frame
+from include.record.codec import Encoder, frame
 from include.record.version import to_header
 from include.settings.connections import Cluster, Elasticsearch
 
@@ -36,11 +37,16 @@ BODY: dict[str, Any] = {
 
 
 class World:
-    """An index whose documents come by text keys, as JSON."""
+    """An index whose documents come as JSON, by keys of text, or of a schema."""
 
-    def __init__(self, index: ElasticsearchIndex, name: str) -> None:
+    def __init__(self, index: ElasticsearchIndex, name: str, key_schema: Mapping[str, Any] | None = None) -> None:
         self.index, self.name, self.registry = index, f"{name}-v1", MemoryRegistry()
-        raw = {"application": "a", "topic": "t", "entity": "order", "mapping": "m.json", "key": "text"}
+        raw = {"application": "a", "topic": "t", "entity": "order", "mapping": "m.json"}
+        self.key: Callable[[Any], bytes] = str.encode
+        if key_schema is None:
+            raw["key"] = "text"
+        else:
+            self.key = Encoder(self.registry.register("k", key_schema), key_schema)
         self.definition = IndexDefinition.model_validate(raw)
         mapping = {"dynamic": "strict", "properties": {"order": BODY, "metadata": metadata_mapping()}}
         made = creation(name, self.definition, mapping)
@@ -48,7 +54,7 @@ class World:
         index.create(self.name, {**made, "settings": {**made["settings"], "index.gc_deletes": "0s"}})
         self.schema = self.registry.register("v", {"type": "object"}, language="JSON")
 
-    def run(self, *records: tuple[str, int, str | None]) -> TaskOutcome:
+    def run(self, *records: tuple[Any, int, str | None]) -> TaskOutcome:
         """Index (key, version, body as JSON text); None deletes."""
         feed = feed_of(Cluster(name="c", type="t"), self.definition, "t", Progress("t"))
         delivery = Delivery(
@@ -64,7 +70,7 @@ class World:
                 "t",
                 0,
                 n,
-                key.encode(),
+                self.key(key),
                 None if text is None else frame(self.schema, text.encode()),
                 [to_header(version)],
                 0,
@@ -82,13 +88,16 @@ class World:
 
 
 @pytest.fixture
-def world(elasticsearch_url: str, unique: str) -> Iterator[World]:
-    index = ElasticsearchIndex(Elasticsearch(url=elasticsearch_url))
-    try:
-        yield World(index, unique)
-    finally:
-        index.client.indices.delete(index=f"{unique}-v1", ignore_unavailable=True)
-        index.close()
+def index(elasticsearch_url: str, unique: str) -> Iterator[ElasticsearchIndex]:
+    made = ElasticsearchIndex(Elasticsearch(url=elasticsearch_url))
+    yield made
+    made.client.indices.delete(index=f"{unique}-v1", ignore_unavailable=True)
+    made.close()
+
+
+@pytest.fixture
+def world(index: ElasticsearchIndex, unique: str) -> World:
+    return World(index, unique)
 
 
 def test_keys_of_any_text_name_their_own_document(world: World) -> None:
@@ -97,10 +106,22 @@ def test_keys_of_any_text_name_their_own_document(world: World) -> None:
     assert [world.body(key)["text"] for key in keys] == [key[:9] for key in keys]
     long = "ü" * 300
     world.run((long, 1, '{"text":"long"}'))
-    found = world.index.get_many(world.name, [f"sha256:{'0' * 64}", long])
-    assert found == {}
+    assert world.index.get_many(world.name, [long]) == {}
+    assert world.body(f"sha256:{hashlib.sha256(long.encode()).hexdigest()}") == {"text": "long"}
     world.index.refresh(world.name)
     assert len(world.index.living_below(world.name, "t", 2, 100)) == len(keys) + 1
+
+
+def test_a_key_of_several_fields_is_one_name_that_no_other_key_has(index: ElasticsearchIndex, unique: str) -> None:
+    fields = [{"name": "place", "type": "string"}, {"name": "number", "type": ["null", "long"]}]
+    world = World(index, unique, {"type": "record", "name": "Key", "fields": fields})
+    names = {("a", 1): '["a",1]', ("a,1", None): '["a,1",null]', ('a",1', 1): '["a\\",1",1]', ("", 0): '["",0]'}
+    keys = [{"place": place, "number": number} for place, number in names]
+    assert world.run(*((key, 1, json.dumps({"text": str(n)})) for n, key in enumerate(keys))).total("indexed") == 4
+    assert [world.body(name)["text"] for name in names.values()] == ["0", "1", "2", "3"]
+    world.run((keys[0], 2, None))
+    world.index.refresh(world.name)
+    assert len(world.index.living_below(world.name, "t", 3, 100)) == 3
 
 
 def test_numbers_are_exact_or_their_record_is_set_aside(world: World) -> None:

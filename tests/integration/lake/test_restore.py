@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -76,6 +77,10 @@ def filled(group: Group, config: Mapping[str, str] | None = None) -> str:
 
 
 def messages(kafka: str, topic: str, partition: int) -> list[Message]:
+    # A broker says that a transaction is committed before its records can be read.
+    until_s = time.monotonic() + 30
+    while KafkaReader(kafka).unended([topic]) and time.monotonic() < until_s:
+        time.sleep(0.05)
     ranges = KafkaRanges(kafka)
     begin_at, end = ranges.edges(topic, partition)
     return [each for batch in ranges.batches(topic, partition, begin_at, end) for each in batch.messages]

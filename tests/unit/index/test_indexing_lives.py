@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import functools
+import math
 from typing import Any
 
 import pytest
 
 from include.clock import ManualClock
 from include.errors import Restart, Terminal, Transient
-from include.index import indexing
 from include.index.batch import Settlement
+from include.index.bulk import BulkAnswer
 from include.index.fed import change_fed
 from include.index.generation import IndexName
 from include.index.opening import TooOld
-from include.index.parts import parts_of
+from include.index.parts import PartSize
 from include.index.progress import ProgressKeeper
 from include.index.promote import drop_generation
 from include.index.target import Target
@@ -150,21 +150,50 @@ def test_one_that_only_waits_is_never_too_old_and_one_that_is_does_not_stop_the_
     assert "72" not in world.documents(1)
 
 
-def test_a_long_batch_is_worked_off_in_parts_and_each_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(indexing, "parts_of", functools.partial(parts_of, most=4))
+def test_a_long_batch_is_worked_off_in_parts_and_each_is_told() -> None:
     world = World()
+    world.size = PartSize(most=4)
     fill(world)
     life = world.start()
     told = life.batch()
     offsets = sum(world.log.reader().end_offsets("docs").values())
     offsets += sum(world.log.reader().end_offsets(topics.resolved("docs")).values())
     assert len(life.parts) >= offsets / 4
-    assert {(name, of) for name, _, of in life.parts} == {("orders-v1", len(life.parts))}
+    assert {(name, of) for name, _, of in life.parts} == {("orders-v1", offsets)}
+    done = [done for _, done, _ in life.parts]
+    assert done == sorted(set(done))
+    assert done[-1] == offsets
     assert told["read"] == told["indexed"] + told["deleted"] + told["folded"]
     assert len(world.documents(1)) == 10
     world.topic.put(9)
     life.batch()
-    assert len(life.parts) == life.parts[-1][2]
+    assert len(life.parts) == len(done)
+
+
+def test_an_index_that_takes_nothing_is_waited_for_and_is_one_incident_until_it_goes_on() -> None:
+    world = World()
+    fill(world)
+    life = world.start(longest_s=math.inf)
+    bulk, told = world.index.bulk, []
+    full_until_s = life.clock.monotonic_s() + 4 * 3600
+
+    def full(name: str, data: bytes) -> BulkAnswer:
+        if life.clock.monotonic_s() < full_until_s:
+            told.append(life.incidents.open())
+            return BulkAnswer(429, None, "full")
+        return bulk(name, data)
+
+    world.index.bulk = full  # type: ignore[method-assign]
+    assert life.batch()["incidents"] == []
+    assert len(world.documents(1)) == 10
+    ids = {each["id"] for open_ in told for each in open_}
+    assert len(ids) == 1
+    assert told[0] == []
+    (last,) = told[-1]
+    assert last["kind"] == "waits"
+    assert last["text"].startswith("orders is not indexed since 19")
+    # At once after a longer outage, too: five minutes count from the new one's begin.
+    assert world.start().incidents.open() == []
 
 
 def test_a_generation_that_is_fed_no_more_gets_nothing_and_the_rest_goes_on() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from include.errors import SettingsError, Terminal
-from include.index.definition import IndexDefinition, index_named, index_of_application, index_of_topic, mapping_of
+from include.index.definition import IndexDefinition, alias_of, index_named, index_of_application, mapping_of
 from include.index.generation import IndexName
 from include.index.mapping import check, creation, undeclared
 from include.index.metadata import FIELDS, metadata_mapping
@@ -118,7 +118,8 @@ ONE = "indexes: {orders: {application: a, topic: docs, entity: order, mapping: m
 def test_an_index_is_found_by_name_application_and_topic(tmp_path: Path) -> None:
     found = deployment(tmp_path, ONE)
     definition = index_named(found, "orders")
-    assert index_of_application(found, "a") == index_of_topic(found, "docs") == ("orders", definition)
+    assert index_of_application(found, "a") == ("orders", definition)
+    assert [alias_of(found, name) for name in ("orders", "docs", "other")] == ["orders", "orders", "other"]
     assert mapping_of(found, definition) == MAPPING
 
 
@@ -128,8 +129,9 @@ def test_unknown_names_are_refused_with_those_that_there_are(tmp_path: Path) -> 
         index_named(found, "order")
     with pytest.raises(SettingsError, match="application: b"):
         index_of_application(found, "b")
-    with pytest.raises(SettingsError, match="topic='other'"):
-        index_of_topic(found, "other")
+    two = ONE[:-1] + ", more: {application: b, topic: docs, entity: order, mapping: m.json}}"
+    with pytest.raises(SettingsError, match="topic fills several indexes"):
+        alias_of(deployment(tmp_path, two), "docs")
 
 
 def test_a_wrong_key_names_file_path_and_allowed_keys(tmp_path: Path) -> None:
