@@ -17,19 +17,24 @@ import pytest
 ROOT = Path(__file__).parents[2]
 PROGRAM = """
 import sys
+import threading
 from include.clock import SystemClock
-from include.errors import LyrebirdError, Terminal
+from include.errors import LyrebirdError, Terminal, Transient
 from include.log.stream import read_stream, run, session
 from include.metrics.exporter import Metrics
 from include.metrics.progress import RunFolder
 from pathlib import Path
 
-bootstrap, topic, folder, fails = sys.argv[1:]
-done = Path(folder) / "done"
+bootstrap, topic, folder, sink = sys.argv[1:]
+done, asked = Path(folder) / "done", threading.Event()
 
 def on_batch(df, plan):
-    if fails == "yes":
+    if sink == "refuses":
         raise Terminal("the sink refuses", topic=topic, fix="Ask it why.")
+    if sink == "full":
+        (Path(folder) / "begun").touch()
+        asked.wait()
+        raise Transient("the sink is full")
     rows = df.count()
     (Path(folder) / "begun").touch()
     SystemClock().sleep(1)
@@ -40,7 +45,7 @@ spark = session("program", {"spark.master": "local[1]", "spark.driver.memory": "
 try:
     run(
         read_stream(spark, bootstrap=bootstrap, topics=[topic]), on_batch, application="program",
-        run_folder=RunFolder(Path(folder), SystemClock()), metrics=Metrics("program"),
+        run_folder=RunFolder(Path(folder), SystemClock()), metrics=Metrics("program"), asked=asked,
     )
 except LyrebirdError as error:
     print(f"error: {error}", file=sys.stderr)
@@ -55,9 +60,9 @@ Start = Callable[..., "subprocess.Popen[str]"]
 def start(log: Any, unique: str, tmp_path: Path) -> Iterator[Start]:
     running: list[subprocess.Popen[str]] = []
 
-    def starter(*, fails: bool = False) -> subprocess.Popen[str]:
+    def starter(sink: str = "takes") -> subprocess.Popen[str]:
         process = subprocess.Popen(
-            [sys.executable, "-c", PROGRAM, log.bootstrap, unique, str(tmp_path), "yes" if fails else "no"],
+            [sys.executable, "-c", PROGRAM, log.bootstrap, unique, str(tmp_path), sink],
             cwd=tmp_path,
             env={**os.environ, "PYTHONPATH": str(ROOT)},
             stdout=subprocess.PIPE,
@@ -104,7 +109,18 @@ def test_a_drain_finishes_the_running_batch_and_ends_with_exit_0(
 def test_a_batch_that_fails_ends_the_process_with_one_line(log: Any, unique: str, start: Start, tmp_path: Path) -> None:
     log.topic(unique)
     log.write(unique, b"1")
-    process = start(fails=True)
+    process = start("refuses")
     _out, err = process.communicate(timeout=120)
     assert process.returncode == 1
     assert err.splitlines()[-1] == f"error: the sink refuses (topic='{unique}'). Ask it why."
+
+
+def test_a_batch_that_waits_for_its_sink_hears_of_a_signal(log: Any, unique: str, start: Start, tmp_path: Path) -> None:
+    log.topic(unique)
+    log.write(unique, b"1")
+    process = start("full")
+    wait_for(tmp_path / "begun", process)
+    process.send_signal(signal.SIGTERM)
+    _out, err = process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert err.splitlines()[-1].startswith("error: the sink is full")
