@@ -55,10 +55,10 @@ def position(pair: Pair, server: Server | None = None) -> SourcePosition:
     """Where the binlog of the first server ends, or of another."""
     chosen = server or pair.first
     mysql = chosen.flavour == "mysql"
-    status = "SHOW BINARY LOG STATUS" if mysql else "SHOW MASTER STATUS"
-    ((file, pos, *_),) = ask(chosen, status)
+    # In this order: with writes in between the place in the binlog is not before the GTIDs.
     variable = "gtid_executed" if mysql else "gtid_binlog_pos"
     ((gtids,),) = ask(chosen, f"SELECT @@global.{variable}")
+    ((file, pos, *_),) = ask(chosen, "SHOW BINARY LOG STATUS" if mysql else "SHOW MASTER STATUS")
     return SourcePosition(chosen.flavour, parse_gtid_set(gtids, chosen.flavour), BinlogPosition(file, int(pos)), 0)
 
 
