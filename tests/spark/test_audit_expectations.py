@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from pathlib import Path
@@ -29,7 +30,7 @@ from include.log.kafka import KafkaAdmin, KafkaReader
 from include.log.kafka_writer import KafkaWriter
 from include.log.ports import TopicSpec
 from include.log.registry import ConfluentRegistry
-from include.record.codec import Encoder
+from include.record.codec import Encoder, frame
 from include.record.version import to_header
 from include.settings.deployment import Deployment
 
@@ -84,6 +85,10 @@ class Orders:
     def window(self) -> dict[int, int]:
         reader = KafkaReader(self.bootstrap, {})
         try:
+            # A broker says that a transaction is committed before its records can be read.
+            until_s = time.monotonic() + 30
+            while reader.unended([self.name]) and time.monotonic() < until_s:
+                time.sleep(0.05)
             return dict(reader.end_offsets(self.name))
         finally:
             reader.close()
@@ -229,6 +234,30 @@ def test_a_topic_without_documents_is_as_expected(spark: SparkSession, orders: O
     )
     assert report.failed == ()
     assert report.topics[0].documents == 0
+
+
+def test_documents_in_json_schema_are_judged_by_the_columns_that_it_says(spark: SparkSession, orders: Orders) -> None:
+    line = {"type": "object", "properties": {"quantity": {"type": "integer"}, "price": {"type": "number"}}}
+    fields = {"order_id": {"type": "integer"}, "lines": {"type": "array", "items": line}, "total": {"type": "number"}}
+    registry = ConfluentRegistry(orders.registry_url)
+    schema_id = registry.register(f"{orders.name}-json", {"type": "object", "properties": fields}, "NONE", "JSON")
+    registry.close()
+    lines = [{"quantity": 2, "price": 4.5}, {"quantity": 1, "price": 1}]
+    totals = {1: 10, 2: 10.0, 3: 11}
+    texts = {n: json.dumps({"order_id": n, "lines": lines, "total": total}) for n, total in totals.items()}
+    orders.write({n: frame(schema_id, text.encode()) for n, text in texts.items()})
+    entry = {
+        "columns": {"lines_total": "aggregate(lines, 0D, (sum, each) -> sum + each.quantity * each.price)"},
+        "expect": {
+            "totals": {"ExpectColumnPairValuesToBeEqual": {"column_A": "total", "column_B": "lines_total"}},
+            "ids": {"ExpectColumnValuesToBeUnique": {"column": "order_id"}},
+        },
+    }
+    report = orders.look(spark, orders.window(), entry)
+    assert report.topics[0].documents == 3
+    assert {name: found.said for name, found in failed(report).items()} == {
+        "totals": "1 of 3 documents, e.g. 3 (total 11.0, lines_total 10.0)"
+    }
 
 
 def test_the_catalogue_is_what_the_installed_version_says() -> None:

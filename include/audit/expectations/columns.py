@@ -1,5 +1,7 @@
 """Fields of a topic's bodies as columns, by its newest schema: what older schemas wrote is read as Avro resolves it.
 
+Bodies in JSON are read as the indexer reads them, into the columns of the newest JSON Schema (`json_columns`).
+
 Source: https://avro.apache.org/docs/1.12.0/specification/#schema-resolution
 """
 
@@ -11,25 +13,35 @@ from dataclasses import dataclass
 from typing import Any
 
 import fastavro
+import orjson
 
-from include.errors import InvalidRecord
+from include.audit.expectations.json_columns import avro_of, shaped
+from include.errors import InvalidRecord, Terminal
 from include.index.definition import ValueForm
+from include.index.form import Record as FormRecord
+from include.index.formats import Values
+from include.index.topic_form import body_form
 from include.lake.formats.arrow_columns import Column, columns_of
 from include.lake.formats.avro_schemas import plain_schema
+from include.log.ports import SchemaLanguage, SchemaRegistry
 from include.record.codec import unframe
 
-__all__ = ["Body", "BodyReader", "body_of"]
+__all__ = ["Body", "body_of", "reader_of"]
 
 Fields = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
 class Body:
-    """Columns of bodies in values of `schema`; `changes`: these are change envelopes, whose newer image is the body."""
+    """Columns of bodies in values of `schema`; `changes`: these are change envelopes, whose newer image is the body.
+
+    `form` is that of bodies in JSON; None where they are in Avro.
+    """
 
     schema: Mapping[str, Any]
     columns: Sequence[Column]
     changes: bool = False
+    form: FormRecord | None = None
 
     @property
     def fields(self) -> list[Any]:
@@ -57,8 +69,32 @@ class Body:
         return True
 
 
+def reader_of(body: Body, registry: SchemaRegistry) -> Callable[[bytes], Fields | None]:
+    """Reads values in the wire format; gives the fields of a body, None of a change that deletes.
+
+    It raises `InvalidRecord` for bytes that are not what their schema says, and what the registry raises.
+    """
+    form = body.form
+    if form is None:
+        return BodyReader(body, registry.schema)
+    # As the indexer reads them, so that both refuse the same.
+    values = Values(registry, "change" if body.changes else "plain")
+
+    def read(value: bytes) -> Fields | None:
+        text = values(value)
+        if text is None:
+            return None
+        found = orjson.loads(text)
+        if not isinstance(found, dict):
+            raise InvalidRecord("document is no object", reason="type", got=type(found).__name__)
+        fields: Fields = shaped(form, found)
+        return fields
+
+    return read
+
+
 class BodyReader:
-    """Reads values in the wire format; `lookup` gives the schema of an id."""
+    """Reads values in Avro; `lookup` gives the schema of an id."""
 
     def __init__(self, body: Body, lookup: Callable[[int], Mapping[str, Any]]) -> None:
         self._body = body
@@ -90,12 +126,23 @@ class BodyReader:
         return dict(found["after"])
 
 
-def body_of(schema: Mapping[str, Any], form: ValueForm) -> Body:
+def body_of(schema: Mapping[str, Any], value: ValueForm, language: SchemaLanguage = "AVRO") -> Body:
     """The columns of values of `schema`; raises `InvalidRecord` when it has none."""
-    columns = columns_of(_image(schema) if form == "change" else schema)
+    form = None
+    if language == "JSON":
+        try:
+            found = body_form(schema, language, value)
+        except Terminal as error:
+            raise InvalidRecord(error.message, reason="schema") from error
+        if not isinstance(found, FormRecord) or not found.fields:
+            raise InvalidRecord("documents are objects whose names the schema has", reason="schema")
+        form, bodies = found, avro_of(found)
+    else:
+        bodies = dict(_image(schema) if value == "change" else schema)
+    columns = columns_of(bodies)
     if any(column.whole for column in columns):
         raise InvalidRecord("documents are records of fields", reason="schema", got=schema.get("type"))
-    return Body(schema, columns, changes=form == "change")
+    return Body(schema, columns, changes=value == "change", form=form)
 
 
 def _image(envelope: Mapping[str, Any]) -> Mapping[str, Any]:

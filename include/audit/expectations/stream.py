@@ -67,7 +67,7 @@ def expectations_by_spark(
     Raises:
         SettingsError: the audit declares none, or no window of a topic is given, or a computed column is no SQL that
             fits the documents.
-        Terminal: a topic's values are not in Avro, or its index does not say how it was filled.
+        Terminal: a topic's values have no named fields, or its index does not say how it was filled.
         Transient: a server did not answer.
     """
     index = ElasticsearchIndex(deployment.one("elasticsearch", Elasticsearch))
@@ -149,7 +149,7 @@ def documents(spark: SparkSession, deployment: Deployment, feed: Feed, window: W
     """The newest document of each key below `window`, in columns by the newest schema that any was written with.
 
     Raises:
-        Terminal: its values are not in Avro, or have no fields that could be columns.
+        Terminal: its values have no fields that could be columns.
     """
     kafka, registry = deployment.one("kafka", Kafka), deployment.one("registry", Registry)
     end = {feed.name: dict(window)}
@@ -198,17 +198,15 @@ def _body(feed: Feed, registry_url: str, schema_id: int | None) -> Body:
         return Body({"type": "record", "name": "Nothing", "fields": []}, ())
     registry = ConfluentRegistry(registry_url)
     try:
-        if registry.language(schema_id) != "AVRO":
-            raise InvalidRecord("schema is not Avro's", reason="language", language=registry.language(schema_id))
-        return body_of(registry.schema(schema_id), feed.topic.value)
+        return body_of(registry.schema(schema_id), feed.topic.value, registry.language(schema_id))
     except InvalidRecord as error:
         raise Terminal(
             "the topic's documents have no columns",
             topic=feed.name,
             schema_id=schema_id,
             reason=error.message,
-            fix="Expectations are for records in Avro: write the topic so, or take it out of `expectations`; "
-            "what the index holds of it is audited all the same.",
+            fix="Expectations are for records and objects of named fields: take the topic out of `expectations`; what "
+            "the index holds of it is audited all the same.",
         ) from error
     finally:
         registry.close()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final
 
-from include.audit.expectations.columns import Body, BodyReader
+from include.audit.expectations.columns import Body, reader_of
 from include.errors import InvalidRecord
 from include.index.states import States
 from include.log.ports import SchemaRegistry
@@ -67,7 +67,7 @@ def decoded(body: Body, schema: Any, registry: Callable[[], SchemaRegistry], bat
     import pyarrow
 
     pa: Any = pyarrow
-    read = BodyReader(body, registry().schema)
+    read = reader_of(body, registry())
     names = schema.names[2:]
     for batch in batches:
         documents: list[tuple[str | None, Mapping[str, Any], int]] = []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
@@ -17,7 +18,7 @@ from include.index.definition import IndexTopic
 from include.index.metadata import Origin
 from include.index.states import Feed, States
 from include.log.memory import MemoryRegistry
-from include.record.codec import Encoder
+from include.record.codec import Encoder, frame
 from include.record.version import to_header
 
 KEY = {"type": "record", "name": "Key", "fields": [{"name": "id", "type": "long"}]}
@@ -134,6 +135,86 @@ def test_the_newer_image_of_a_change_is_the_document_and_a_delete_is_none(regist
         ("1", 0, Decimal("2.00")),
         (None, 1, None),
     ]
+
+
+SHAPE = {
+    "type": "object",
+    "properties": {
+        "id": {"type": "integer"},
+        "price": {"type": "number"},
+        "paid": {"type": "boolean"},
+        "state": {"enum": ["a", "b"]},
+        "at": {"type": "string", "format": "date-time"},
+        "to": {"type": "object", "properties": {"city": {"type": "string"}, "free": {}}},
+        "lines": {"type": "array", "items": {"type": "object", "properties": {"n": {"type": "integer"}}}},
+        "counts": {"type": "object", "additionalProperties": {"type": "integer"}},
+        "either": {"type": ["string", "integer"]},
+    },
+}
+
+
+def test_json_stands_in_the_columns_that_its_schema_says_and_what_does_not_fit_is_counted(
+    registry: MemoryRegistry,
+) -> None:
+    schema_id = registry.register("docs-value", SHAPE, language="JSON")
+    whole = {
+        "id": 2.0,
+        "price": 3,
+        "paid": True,
+        "state": "a",
+        "at": "2026-11-02T03:04:05Z",
+        "to": {"city": "Bern", "free": {"b": 1, "a": [None]}, "more": 1},
+        "lines": [{"n": 1}, None, {"n": None}],
+        "counts": {"x": 1, "y": None},
+        "either": 7,
+    }
+    wrong = [
+        {"id": "1"},
+        {"id": 1.5},
+        {"id": True},
+        {"paid": 1},
+        {"lines": {}},
+        {"to": []},
+        {"counts": {"x": "1"}},
+        {"id": 1 << 63},
+        [1],
+        None,
+    ]
+    texts = [json.dumps(each).encode() for each in (whole, {"either": "seven", "to": {"free": "x"}}, *wrong)]
+    rows = [
+        {"doc_id": str(n), "records": 1, "value": frame(schema_id, text)}
+        for n, text in enumerate([*texts, b"{rubbish"])
+    ]
+    first, second, *rest = table(body_of(SHAPE, "plain", "JSON"), registry, rows)
+    assert first == {
+        "doc_id": "0",
+        UNREADABLE: 0,
+        **whole,
+        "id": 2,
+        "price": 3.0,
+        "to": {"city": "Bern", "free": '{"a":[null],"b":1}'},
+        "counts": [("x", 1), ("y", None)],
+        "either": "7",
+    }
+    assert (second["either"], second["to"], second["id"]) == ("seven", {"city": None, "free": "x"}, None)
+    assert [(each["doc_id"], each[UNREADABLE]) for each in rest] == [(None, 1)] * 11
+
+
+def test_changes_in_json_have_the_columns_of_their_newer_image(registry: MemoryRegistry) -> None:
+    image = {"type": "object", "properties": {"id": {"type": "integer"}}}
+    fields = {"before": image, "after": {"oneOf": [{"type": "null"}, image]}, "op": {"type": "string"}}
+    schema = {"type": "object", "properties": {**fields, "source": {"type": "object"}}}
+    schema_id = registry.register("docs-value", schema, language="JSON")
+    texts = ['{"op":"u","after":{"id":4}}', '{"op":"d","after":null}', '{"op":"u"}']
+    rows = [{"doc_id": str(n), "records": 1, "value": frame(schema_id, t.encode())} for n, t in enumerate(texts)]
+    found = table(body_of(schema, "change", "JSON"), registry, rows)
+    assert [(each["doc_id"], each["id"]) for each in found] == [("0", 4), (None, None)]
+
+
+@pytest.mark.parametrize("schema", [{"type": "string"}, {"type": "object"}, {"$ref": "#/$defs/none"}])
+def test_json_without_named_fields_has_no_columns(schema: dict[str, Any]) -> None:
+    with pytest.raises(InvalidRecord):
+        body_of(schema, "plain", "JSON")
 
 
 @pytest.mark.parametrize(
