@@ -18,6 +18,7 @@ from include.settings.environment import state_folder
 
 if TYPE_CHECKING:
     from include.clock import Clock
+    from include.metrics.exporter import Metrics
     from include.search.dark_launch import DarkLaunch, Question
     from include.search.dark_report import DarkReport
 
@@ -37,7 +38,7 @@ _THREADS = 8
 @click.option("--deadline", "deadline_s", type=click.FloatRange(1), default=30.0, show_default=True, help="Seconds.")
 @click.option("--seed", type=int, default=1, show_default=True, help="Draws users.")
 @click.option("--ignore", "ignored", multiple=True, metavar="FIELD", help="Leave a field out, with dots.  [repeatable]")
-@click.option("--metrics-port", type=click.IntRange(0, 65535), help="Serve Prometheus counters on loopback meanwhile.")
+@click.option("--metrics-port", type=click.IntRange(1, 65535), help="Serve Prometheus counters on loopback meanwhile.")
 @click.option("--html", "page", type=click.Path(path_type=Path), help="Write the report as a page to this file.")
 @click.option(
     "--from",
@@ -118,7 +119,7 @@ def _compared(asked: _Asked, name: str | None) -> tuple[str, DarkReport]:
     limits = Limits(sample=1.0, queued=max(100, int(asked.per_s * asked.deadline_s)), deadline_s=asked.deadline_s)
     metrics = Metrics(f"dark-launch-{target.name}")
     if asked.metrics_port is not None:
-        metrics.serve(state_folder(), asked.metrics_port)
+        _serve(metrics, asked.metrics_port)
     dark = DarkLaunch(database_and_index(index, database), rules_of(index, asked.ignored), clock, limits, metrics)
     try:
         questions = drawn_questions(database, asked.size, asked.samples, random.Random(asked.seed))  # noqa: S311
@@ -126,6 +127,15 @@ def _compared(asked: _Asked, name: str | None) -> tuple[str, DarkReport]:
     finally:
         database.close()
     return target.name, report
+
+
+def _serve(metrics: Metrics, port: int) -> None:
+    try:
+        metrics.serve(state_folder(), port)
+    except OSError as error:
+        raise SettingsError(
+            "counters cannot be served", port=port, cause=str(error), fix="Give another port."
+        ) from error
 
 
 def _write_page(page: Path, search: str, report: DarkReport, bound: float, least: int) -> None:

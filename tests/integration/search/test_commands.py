@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import socket
 from collections.abc import Callable
 from pathlib import Path
 
@@ -148,6 +149,12 @@ def test_a_dark_launch_gives_its_advice_as_text_json_page_and_exit_code(
     }
     assert "field currency" in page.read_text(encoding="utf-8")
     report.write_text(found.stdout, encoding="utf-8")
+    assert run("dark-launch", *quick, "--ignore", "currency").exit_code == 0
+    assert "no such field" in run("dark-launch", "--ignore", "colour").stderr
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        assert "Give another port" in run("dark-launch", "--metrics-port", taken.getsockname()[1]).stderr
     added = run("dark-launch", "--from", report, "--from", report)
     assert (added.exit_code, "300 samples" in added.stdout) == (1, True)
     assert run("dark-launch", "--from", page).exit_code == 2
