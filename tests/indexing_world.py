@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from include.clock import ManualClock
@@ -142,7 +142,7 @@ class Life:
             size=world.size,
         )
 
-    def tasks(self, plan: WorkerPlan, rows: list[Slice]) -> TaskOutcome:
+    def tasks(self, plan: WorkerPlan, slices: Sequence[Slice]) -> TaskOutcome:
         """What a worker does, over doubles."""
         world = self.world
         task = IndexTask(
@@ -159,7 +159,7 @@ class Life:
         )
         reader = world.log.reader()
         records = []
-        for each in rows:
+        for each in slices:
             start = max(each.start, plan.starts.get((each.topic, each.partition), 0))
             records += [raw_of(r) for r in reader.read(each.topic, each.partition, start, max(start, each.end))]
         self.rows[plan.index] = self.rows.get(plan.index, 0) + len(records)
@@ -184,13 +184,8 @@ class Life:
                 if found is not None:
                     ids[name] = found.topic_id
                     ends |= {(name, p): end for p, end in reader.end_offsets(name).items()}
-        rows = [
-            Slice(topic, p, starts.get((topic, p), 0), end)
-            for (topic, p), end in ends.items()
-            if end > starts.get((topic, p), 0)
-        ]
         self.ends = ends
-        return self.indexing.on_batch(rows, BatchPlan(starts, ends, ids, None))
+        return self.indexing.on_batch(BatchPlan(starts, ends, ids, None))
 
 
 def fill(world: World, count: int = 10) -> None:

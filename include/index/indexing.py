@@ -29,6 +29,7 @@ from include.index.port import IndexInfo
 from include.index.target import Fed, Target, ranges_behind
 from include.index.worker import WorkerPlan
 from include.log.plan import BatchPlan
+from include.log.slices import Slice
 from include.metrics.exporter import Metrics
 
 __all__ = ["Indexing", "Tasks"]
@@ -39,8 +40,8 @@ _PAUSE_S: Final = 0.5
 _RANGE: Final = 5000
 _NO_EPOCHS: Final[Mapping[tuple[str, int], int]] = {}
 
-Tasks = Callable[[WorkerPlan, Any], TaskOutcome]
-"""Has the records of a batch's rows, or of a list of `Slice`, indexed as the plan says; gives what became of them."""
+Tasks = Callable[[WorkerPlan, Sequence[Slice]], TaskOutcome]
+"""Has the records of slices indexed as the plan says; gives what became of them."""
 
 
 class Indexing:
@@ -81,7 +82,7 @@ class Indexing:
         self._size = size or PartSize()
         self._turn = threading.Lock()
 
-    def on_batch(self, rows: Any, batch: BatchPlan) -> Mapping[str, Any]:
+    def on_batch(self, batch: BatchPlan) -> Mapping[str, Any]:
         """Index a batch whole, waiting for a server that is away; may be called again with the same batch.
 
         Raises what `Settlement.settle` and the tasks' faults are, and `Restart` when no generation that is fed any
@@ -92,7 +93,7 @@ class Indexing:
             told: Mapping[str, Any] = {}
             for target in list(self.live):
                 try:
-                    outcome = self._index(target, rows, batch)
+                    outcome = self._index(target, batch)
                     settle = functools.partial(target.settlement.settle, outcome, batch.ends, batch.topic_ids)
                     self._patience.call(settle)
                 except Terminal:
@@ -188,11 +189,12 @@ class Indexing:
         self.live = live
         self.behind += [self._opened(info) for info in fed.infos if f"{info.name}/{info.uuid}" not in known]
 
-    def _index(self, target: Target, rows: Any, batch: BatchPlan) -> TaskOutcome:
+    def _index(self, target: Target, batch: BatchPlan) -> TaskOutcome:
         """All records of a batch, in parts where it is long: what waits is done again for one part only."""
         out = TaskOutcome()
         total, done = sum(end - batch.start.get(at, 0) for at, end in batch.ends.items()), 0
-        for part, offsets in parts_of(rows, batch, self._size):
+        for part in parts_of(batch, self._size):
+            offsets = sum(each.size for each in part)
             began_s = self._clock.monotonic_s()
             out.add(self._patience.call(functools.partial(self._work, target, part, out.epochs)))
             self._incidents.goes_on()
@@ -202,7 +204,9 @@ class Indexing:
                 self._on_part(target.name, done, total)
         return out
 
-    def _work(self, target: Target, rows: Any, met: Mapping[tuple[str, int], int] = _NO_EPOCHS) -> TaskOutcome:
+    def _work(
+        self, target: Target, slices: Sequence[Slice], met: Mapping[tuple[str, int], int] = _NO_EPOCHS
+    ) -> TaskOutcome:
         target.look()
         progress = target.settlement.progress
         plan = replace(
@@ -213,7 +217,7 @@ class Indexing:
             starts=target.starts,
             evolves=self._plan.evolves.on(target.settlement.info) if self._plan.evolves else None,
         )
-        outcome = self._tasks(plan, rows)
+        outcome = self._tasks(plan, slices)
         if outcome.fault is not None:
             if target.look():
                 # Its records told of it before the brokers did.

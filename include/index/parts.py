@@ -6,7 +6,7 @@ How large a part is follows from how long the last one took: an index that takes
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Final
 
 from include.index.rebuild.ranges import size_of
 from include.log.plan import BatchPlan
@@ -36,23 +36,20 @@ class PartSize:
             self.offsets = int(max(self._least, min(self._most, self.offsets * _GROWTH, wanted)))
 
 
-def parts_of(rows: Any, batch: BatchPlan, size: PartSize) -> Iterator[tuple[Any, int]]:
-    """Parts that make up the batch, with their offsets; each as large as `size` says when it is asked for.
+def parts_of(batch: BatchPlan, size: PartSize) -> Iterator[list[Slice]]:
+    """Parts that make up the batch; each as large as `size` says when it is asked for.
 
-    `rows` themselves for a batch of one part; else a list with a `Slice` of each partition, so that all go on together.
-    Parts of a partition are in the order of the log.
+    A part has a slice of each partition, so that all go on together; those of a partition are in the order of the log.
     """
     left = {at: (batch.start.get(at, 0), end) for at, end in batch.ends.items() if end > batch.start.get(at, 0)}
-    if size_of(left) <= size.offsets:
-        yield rows, size_of(left)
-        return
     while left:
         total, most = size_of(left), size.offsets
         part = []
         for (topic, partition), (start, end) in list(left.items()):
-            until = min(end, start + max(1, (end - start) * most // total))
+            # Rounded up: a part that lacks an offset is no full one, and says nothing of the next.
+            until = min(end, start + -((start - end) * most // total))
             part.append(Slice(topic, partition, start, until, batch.topic_ids.get(topic, "")))
             left[topic, partition] = until, end
             if until == end:
                 del left[topic, partition]
-        yield part, sum(each.size for each in part)
+        yield part

@@ -11,7 +11,7 @@ import math
 import os
 import threading
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,7 +20,6 @@ from pyspark.sql import DataFrame, SparkSession
 from include.clock import Clock, SystemClock
 from include.errors import LyrebirdError
 from include.index.advance import start_of
-from include.index.arrow import OUTCOME_SCHEMA, outcome_of
 from include.index.auto_create import require_no_auto_create
 from include.index.definition import IndexDefinition, index_of_application, mapping_of
 from include.index.durability import require_durable
@@ -40,8 +39,8 @@ from include.log.dead_letter import DeadLetterLimit
 from include.log.kafka import KafkaAdmin, KafkaReader
 from include.log.kafka_writer import KafkaWriter
 from include.log.ports import TopicSpec
-from include.log.slices import Slice
-from include.log.stream import SLICE_SCHEMA, read_stream, run, session
+from include.log.slices import Slice, cut_evenly
+from include.log.stream import read_stream, run, session
 from include.metrics.exporter import Metrics
 from include.metrics.progress import RunFolder
 from include.settings.connections import Cluster, Elasticsearch, Kafka, Registry
@@ -52,7 +51,6 @@ __all__ = ["Prepared", "build", "run_application"]
 
 _OUTAGE_S = 600.0
 _TRIGGER_S = 0.4
-_TASKS = 2
 
 
 @dataclass(frozen=True)
@@ -134,9 +132,7 @@ def build(
         topics=list(start),
         start=start,
         limit=definition.records_per_batch,
-        tasks=_TASKS,
         topic_ids={topic: found for of in progress.values() for topic, found in of.topic_ids.items()} or None,
-        slices=True,
         options={key: str(value) for key, value in options.items()},
     )
     live, behind = together(leader, targets)
@@ -181,7 +177,7 @@ def run_application(application: str, deployment: Deployment) -> None:
         with prepared.indexing.beside():
             run(
                 prepared.rows,
-                prepared.indexing.on_batch,
+                lambda _, batch: prepared.indexing.on_batch(batch),
                 application=application,
                 run_folder=run_folder,
                 metrics=metrics,
@@ -192,19 +188,26 @@ def run_application(application: str, deployment: Deployment) -> None:
         spark.stop()
 
 
-def _tasks(spark: SparkSession, plan: WorkerPlan, rows: DataFrame | list[Slice]) -> TaskOutcome:
-    """`Tasks` on Spark."""
-    if isinstance(rows, list):
-        ranges = [(each.topic, each.topic_id, each.partition, each.start, each.end) for each in rows]
-        rows = spark.createDataFrame(ranges, SLICE_SCHEMA).repartition(_TASKS)
-    found = rows.mapInArrow(functools.partial(work_off, plan), OUTCOME_SCHEMA).collect()
-    return outcome_of(row.asDict(recursive=True) for row in found)
+def _tasks(spark: SparkSession, plan: WorkerPlan, slices: Sequence[Slice]) -> TaskOutcome:
+    """`Tasks` on Spark: one for each of its cores, with as good as equal shares.
+
+    Tasks read for themselves, so a job of plain Python is all that is needed: one over the stream's own rows would
+    have them planned, made by another Python process and brought through the JVM, for each batch.
+    """
+    return _on(spark, plan, cut_evenly(slices, spark.sparkContext.defaultParallelism))
 
 
 def _warm(spark: SparkSession, plan: WorkerPlan) -> None:
     """Start Spark's Python workers before the first document comes: that takes seconds."""
-    rows = spark.range(0, _TASKS, 1, _TASKS).where("id < 0")
-    rows.mapInArrow(functools.partial(work_off, plan), OUTCOME_SCHEMA).collect()
+    _on(spark, plan, [[] for _ in range(spark.sparkContext.defaultParallelism)])
+
+
+def _on(spark: SparkSession, plan: WorkerPlan, shares: Sequence[Sequence[Slice]]) -> TaskOutcome:
+    found = spark.sparkContext.parallelize(shares, max(1, len(shares))).map(functools.partial(work_off, plan)).collect()
+    out = TaskOutcome()
+    for each in found:
+        out.add(each)
+    return out
 
 
 def _dead_writer(

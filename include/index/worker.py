@@ -1,7 +1,7 @@
 """What a Spark worker does with its share of a batch. It imports no more than that takes, as workers start often.
 
-Ranges of the log come in and what became of their records goes out as Arrow batches; the records themselves are read
-here and never go through the JVM.
+Ranges of the log come in and what became of their records goes out; the records themselves are read here and never
+go through the JVM.
 """
 
 from __future__ import annotations
@@ -9,11 +9,10 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import Executor, ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from include.clock import SystemClock
-from include.index.arrow import outcome_arrow, outcome_rows
 from include.index.definition import KeyForm, ValueForm
 from include.index.delivery import Delivery
 from include.index.elasticsearch import ElasticsearchIndex
@@ -21,6 +20,7 @@ from include.index.elasticsearch_admin import ElasticsearchAdmin
 from include.index.evolving import Bodies, Evolves
 from include.index.flight import Concurrency
 from include.index.formats import Keys, Values
+from include.index.outcome import TaskOutcome
 from include.index.routing import Copies
 from include.index.states import Feed, States
 from include.index.task import IndexTask, Raw
@@ -98,11 +98,8 @@ def _formats_of(plan: WorkerPlan, feed: Feed) -> tuple[Keys, Bodies]:
     return keys, _evolving(server, plan.registry_url, feed.name, own.entity, own.value, plan.evolves)
 
 
-def work_off(plan: WorkerPlan, batches: Iterable[Any]) -> Iterator[Any]:
-    """One task: index the records in the ranges of its share, then tell what became of them."""
-    import pyarrow
-
-    arrow: Any = pyarrow
+def work_off(plan: WorkerPlan, slices: Iterable[Slice]) -> TaskOutcome:
+    """One task: index the records of `slices`, then tell what became of them; may be done again, by anybody."""
     server = plan.elasticsearch
     index = _server(server.url, server.user, server.password)
     pool, concurrency = _pace(server.url)
@@ -122,19 +119,15 @@ def work_off(plan: WorkerPlan, batches: Iterable[Any]) -> Iterator[Any]:
         epochs=plan.epochs,
         copies=Copies(index, plan.index, SystemClock(), plan.patience_s),
     )
-    outcome = task.run(_records(plan, _slices(plan, batches)))
-    yield arrow.RecordBatch.from_pylist(list(outcome_rows(outcome)), schema=outcome_arrow())
+    outcome = task.run(_records(plan, _lacking(plan, slices)))
     keep_imports()
+    return outcome
 
 
-def _slices(plan: WorkerPlan, batches: Iterable[Any]) -> list[Slice]:
-    out = []
-    for batch in batches:
-        for row in batch.to_pylist():
-            start = max(row["start"], plan.starts.get((row["topic"], row["partition"]), 0))
-            if start < row["end"]:
-                out.append(Slice(row["topic"], row["partition"], start, row["end"], row["topic_id"]))
-    return out
+def _lacking(plan: WorkerPlan, slices: Iterable[Slice]) -> list[Slice]:
+    """What of `slices` the index does not have."""
+    begun = [replace(each, start=max(each.start, plan.starts.get((each.topic, each.partition), 0))) for each in slices]
+    return [each for each in begun if each.start < each.end]
 
 
 def _records(plan: WorkerPlan, slices: list[Slice]) -> Iterator[Raw]:

@@ -92,7 +92,6 @@ def read_stream(
     limits: Mapping[str, int] | None = None,
     tasks: int = 2,
     topic_ids: Mapping[str, str] | None = None,
-    slices: bool = False,
     options: Mapping[str, Any] | None = None,
 ) -> DataFrame:
     """A streaming DataFrame of `ROW_SCHEMA`: the committed records of `topics`, in batches.
@@ -108,9 +107,6 @@ def read_stream(
         limits: the same, per topic.
         tasks: most Spark tasks that a batch is spread over; a partition is read by one.
         topic_ids: ids that `start` belongs to.
-        slices: rows of `SLICE_SCHEMA` instead: start <= offset < end of a partition, for tasks that read them by
-            `slices.cached_consumer`, so that no record goes through the JVM. Where the order within a partition does
-            not matter: a partition's range is cut where that makes tasks equal.
         options: librdkafka's own.
 
     The query fails with `Terminal` when a topic has another id than the offsets belong to, or `start` is not held any
@@ -127,7 +123,6 @@ def read_stream(
         tasks,
         topic_ids or {},
         dict(options or {}),
-        slices,
     )
     return spark.readStream.format(FORMAT).option("spec", spec.to_text()).load()
 
@@ -143,9 +138,12 @@ def read_batch(
     slices: bool = False,
     options: Mapping[str, Any] | None = None,
 ) -> DataFrame:
-    """The same rows, or slices, bounded: from `start` (default: the beginning) to `end` (default: last stable offsets).
+    """The same rows, bounded: from `start` (default: the beginning) to `end` (default: last stable offsets).
 
-    The bounds are settled by this call, so every action on the DataFrame reads the same records.
+    The bounds are settled by this call, so every action on the DataFrame reads the same records. With `slices` rows of
+    `SLICE_SCHEMA` instead: start <= offset < end of a partition, for tasks that read them by `slices.cached_consumer`,
+    so that no record goes through the JVM. Where the order within a partition does not matter: a partition's range is
+    cut where that makes tasks equal.
 
     Raises:
         Terminal: a topic does not exist, or `start` is not held any more.

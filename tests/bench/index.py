@@ -76,11 +76,10 @@ def _rounds(
     documents: int, rounds: int, env: dict[str, str], ways: tuple[str, ...], folder: Path, node: str
 ) -> _Rounds:
     found: _Rounds = {way: [] for way in ways}
-    # What comes first would pay for the node's compilers: a round before the first is not counted.
+    # What comes first would pay for the node's compilers: a round before the first is not counted, and each way begins
+    # a round in turn.
     for round_ in range(-1 if node else 0, rounds):
-        for place, way in enumerate(ways):
-            if round_ < 0 and place < len(ways) - 1:
-                continue
+        for place, way in enumerate(_turned(ways, round_)):
             name = f"{'node' if node else 'stub'}{round_ if round_ >= 0 else 'w'}{place}"
             load = os.getloadavg()[0]
             with contextlib.nullcontext(node) if node else stub() as url:
@@ -106,6 +105,10 @@ def _rounds(
             told = f"{run['documents'] / run['cpu_s']:,.0f} a CPU s, {run['documents'] / run['wall_s']:,.0f} a second"
             print(f"{name}: {way}: {told}, load {load:.1f}", file=sys.stderr)
     return found
+
+
+def _turned(ways: tuple[str, ...], turns: int) -> tuple[str, ...]:
+    return ways[turns % len(ways) :] + ways[: turns % len(ways)]
 
 
 @contextmanager

@@ -4,8 +4,9 @@ Documents of 1 KB of JSON. Ours is `lyrebird index rebuild` as a user starts it:
 metadata and digests, sent with versions, acknowledged, noted. Beside it two threads send the same documents, ready as
 NDJSON, into an index with the same settings (no refresh, no replica). And documents of the assembler, on servers of its
 own (`tests.bench.documents`): one at a time, as the original made an index anew, and set-wise. Rounds are interleaved,
-medians told; a rebuild's time is that of all its steps, without the start of its processes' interpreter. Ends with 1
-when a bound is missed.
+and who begins one takes turns; medians are told of all but the first, in which the node's compilers learn its work. A
+rebuild's time is that of all its steps, without the start of its processes' interpreter. Ends with 1 when a bound is
+missed.
 """
 
 from __future__ import annotations
@@ -38,7 +39,6 @@ __all__ = ["main"]
 
 _PARTITIONS: Final = 2
 _CLIENTS: Final = 2
-_WARM: Final = 300_000
 _LEAST: Final = 0.8
 _LEAST_OF_ONES: Final = 10.0
 _REBUILD: Final = "rebuild"
@@ -71,19 +71,18 @@ def main() -> int:
         filled.release()
         filled.close()
         client = Elasticsearch(servers["elasticsearch"], request_timeout=120, max_retries=0)
-        # What comes first would pay for the node's compilers.
-        _ndjson(client, deployment, "warm-v1", min(_WARM, arguments.documents))
-        for number in range(arguments.rounds):
-            for way, runs in found.items():
+        for number in range(arguments.rounds + 1):
+            for way in (_REBUILD, _READY) if number % 2 else (_READY, _REBUILD):
                 load = os.getloadavg()[0]
                 run = (
                     _rebuild(client, deployment)
                     if way == _REBUILD
                     else _ndjson(client, deployment, f"ready-v{number + 1}", arguments.documents)
                 )
-                runs.append({**run, "load": load})
+                if number:
+                    found[way].append({**run, "load": load})
                 print(f"{way}: {run['documents'] / run['seconds']:,.0f}/s, load {load:.1f}", file=sys.stderr)
-            for way, rate in _assembled().items():
+            for way, rate in _assembled().items() if number else ():
                 assembled[way].append(rate)
                 print(f"assembled {way}: {rate:,.0f}/s", file=sys.stderr)
         client.close()

@@ -15,12 +15,11 @@ import time
 from pathlib import Path
 from typing import Any, Final
 
-import pyarrow
-
 from include.index.definition import IndexTopic
 from include.index.metadata import Origin
 from include.index.states import Feed
 from include.index.worker import WorkerPlan, work_off
+from include.log.slices import Slice
 from include.settings.connections import Elasticsearch
 from include.settings.environment import PROJECT_ROOT
 from tests.bench.index import stub
@@ -78,17 +77,14 @@ def _worked_off(asked: dict[str, Any]) -> dict[str, float]:
         registry_url=asked["registry"],
         bulk_bytes=5_000_000,
     )
-    arrow: Any = pyarrow
     documents, begun_cpu_s = 0, 0.0
     for share, (partition, start, end) in enumerate(_shares(asked["ends"])):
         if share == 1:
             begun_cpu_s = time.process_time()
-        row = {"topic": topic, "topic_id": "", "partition": partition, "start": start, "end": end}
-        (told,) = work_off(plan, [arrow.RecordBatch.from_pylist([row])])
-        said = json.loads(told.to_pylist()[0]["text"])
-        if said["waiting"] or told.num_rows != 1:
-            raise SystemExit(f"not all was taken: {said['reason']}")
-        documents += sum(counts["indexed"] for *_, counts in said["counts"]) if share else 0
+        told = work_off(plan, [Slice(topic, partition, start, end)])
+        if told.waiting or told.fault or told.dead:
+            raise SystemExit(f"not all was taken: {told.reason or told.fault or told.dead[0].reason}")
+        documents += told.total("indexed") if share else 0
     return {"documents": documents, "cpu_s": time.process_time() - begun_cpu_s}
 
 

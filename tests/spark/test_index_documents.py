@@ -81,7 +81,7 @@ class Indexer:
             with prepared.indexing.beside():
                 run(
                     prepared.rows,
-                    prepared.indexing.on_batch,
+                    lambda _, batch: prepared.indexing.on_batch(batch),
                     application=f"index_{self.name}",
                     run_folder=folder,
                     metrics=metrics,
@@ -257,7 +257,7 @@ def test_a_second_application_for_the_same_index_fences_the_first(
     with pytest.raises(Fenced):
         run(
             first.rows,
-            first.indexing.on_batch,
+            lambda _, batch: first.indexing.on_batch(batch),
             application=application,
             run_folder=folder,
             metrics=metrics,

@@ -12,8 +12,7 @@ from multiprocessing.connection import Connection, wait
 from include.errors import LyrebirdError, Transient
 from include.index.outcome import TaskOutcome
 from include.index.rebuild.fill import Answer
-from include.index.rebuild.work import work
-from include.index.worker import WorkerPlan
+from include.index.worker import WorkerPlan, work_off
 from include.log.slices import Slice
 
 __all__ = ["ProcessPool", "Processes"]
@@ -31,7 +30,7 @@ class Processes:
         """Work off `part` in one of them; starts them when there are none, or one of them has died."""
         if self._executor is not None:
             try:
-                return self._executor.submit(work, plan, part)
+                return self._executor.submit(work_off, plan, [part])
             except BrokenProcessPool:
                 self.close()
         # A forked process would share the threads and connections of librdkafka, which it must not.
@@ -40,7 +39,7 @@ class Processes:
         self._executor = ProcessPoolExecutor(
             self.count, mp_context=context, initializer=_end_with_rebuild, initargs=(heard,)
         )
-        return self._executor.submit(work, plan, part)
+        return self._executor.submit(work_off, plan, [part])
 
     def close(self) -> None:
         """End them, also in the midst of a range: what they work on is dropped. May be called twice."""

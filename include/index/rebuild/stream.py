@@ -14,8 +14,7 @@ from include.index.rebuild.deployed import carry_out
 from include.index.rebuild.fill import Answer
 from include.index.rebuild.plan import RebuildPlan
 from include.index.rebuild.run import Rebuilt, Teller
-from include.index.rebuild.work import work
-from include.index.worker import WorkerPlan
+from include.index.worker import WorkerPlan, work_off
 from include.log.slices import Slice
 from include.log.stream import session
 
@@ -41,8 +40,8 @@ class SparkPool:
 
     def _run(self, part: Slice) -> TaskOutcome:
         plan = self._plan
-        found: list[TaskOutcome] = self._context.parallelize([part], 1).map(lambda each: work(plan, each)).collect()
-        return found[0]
+        (found,) = self._context.parallelize([part], 1).map(lambda each: work_off(plan, [each])).collect()
+        return found
 
     def finished(self) -> list[tuple[int, Answer]]:
         """See `fill.Pool`."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from typing import Any
 
@@ -156,12 +157,13 @@ def test_a_long_batch_is_worked_off_in_parts_and_each_is_told() -> None:
     fill(world)
     life = world.start()
     told = life.batch()
-    offsets = sum(world.log.reader().end_offsets("docs").values())
-    offsets += sum(world.log.reader().end_offsets(topics.resolved("docs")).values())
-    assert len(life.parts) >= offsets / 4
+    reader = world.log.reader()
+    ends = [*reader.end_offsets("docs").values(), *reader.end_offsets(topics.resolved("docs")).values()]
+    offsets = sum(ends)
     assert {(name, of) for name, _, of in life.parts} == {("orders-v1", offsets)}
     done = [done for _, done, _ in life.parts]
     assert done == sorted(set(done))
+    assert all(after - before <= 4 + len(ends) for before, after in itertools.pairwise([0, *done]))
     assert done[-1] == offsets
     assert told["read"] == told["indexed"] + told["deleted"] + told["folded"]
     assert len(world.documents(1)) == 10

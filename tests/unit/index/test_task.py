@@ -1,10 +1,10 @@
 from __future__ import annotations
 
+import pickle
 from typing import Any
 
 from include.clock import ManualClock
 from include.errors import Fenced, Terminal, Transient
-from include.index.arrow import outcome_of, outcome_rows
 from include.index.bulk import BulkAnswer
 from include.index.definition import IndexTopic
 from include.index.delivery import Delivery
@@ -195,7 +195,7 @@ def test_an_older_lineage_may_follow_a_newer_one_in_another_partition_but_not_in
     assert turned.fault is not None
 
 
-def test_an_outcome_travels_as_rows() -> None:
+def test_outcomes_travel_and_add_up() -> None:
     world = World()
     world.topic.put(1)
     world.topic.spoil(2, b"\x01")
@@ -203,7 +203,9 @@ def test_an_outcome_travels_as_rows() -> None:
     out = world.run()
     out.fault = Fenced("somebody else", fix="End.", topic="docs")
     other = TaskOutcome(epochs={("docs", 1): 4}, waiting=True, reason="r")
-    found = outcome_of([*outcome_rows(out), *outcome_rows(other)])
+    found = TaskOutcome()
+    for each in (out, other):
+        found.add(pickle.loads(pickle.dumps(each)))
     assert (found.counts, found.dead, found.others) == (out.counts, out.dead, out.others)
     assert (found.epochs, found.waiting, found.reason) == ({("docs", 0): 0, ("docs", 1): 4}, True, "r")
     assert str(found.fault) == str(out.fault)
