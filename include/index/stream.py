@@ -30,6 +30,7 @@ from include.index.incident import Incidents
 from include.index.indexing import Indexing
 from include.index.opening import Opening, opened
 from include.index.outcome import TaskOutcome
+from include.index.parts import shares_of
 from include.index.patience import Patience
 from include.index.set_aside import DeadLetters, dead_group
 from include.index.target import fed_indexes, leader_of, together
@@ -39,7 +40,7 @@ from include.log.dead_letter import DeadLetterLimit
 from include.log.kafka import KafkaAdmin, KafkaReader
 from include.log.kafka_writer import KafkaWriter
 from include.log.ports import TopicSpec
-from include.log.slices import Slice, cut_evenly
+from include.log.slices import Slice
 from include.log.stream import read_stream, run, session
 from include.metrics.exporter import Metrics
 from include.metrics.progress import RunFolder
@@ -189,12 +190,12 @@ def run_application(application: str, deployment: Deployment) -> None:
 
 
 def _tasks(spark: SparkSession, plan: WorkerPlan, slices: Sequence[Slice]) -> TaskOutcome:
-    """`Tasks` on Spark: one for each of its cores, with as good as equal shares.
+    """`Tasks` on Spark.
 
     Tasks read for themselves, so a job of plain Python is all that is needed: one over the stream's own rows would
     have them planned, made by another Python process and brought through the JVM, for each batch.
     """
-    return _on(spark, plan, cut_evenly(slices, spark.sparkContext.defaultParallelism))
+    return _on(spark, plan, shares_of(slices, spark.sparkContext.defaultParallelism))
 
 
 def _warm(spark: SparkSession, plan: WorkerPlan) -> None:
