@@ -63,7 +63,7 @@ def main() -> None:
         for (name, partition), end in plan.ends.items():
             for record in reader.read(name, partition, plan.start.get((name, partition), 0), end):
                 fold.on_record(record)
-        return Signals.of(fold.signals.chunks())
+        return fold.signals
 
     at = spec.initial()
     print("started", flush=True)

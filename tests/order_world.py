@@ -283,13 +283,13 @@ class Process:
 
     def collect(self, plan: BatchPlan) -> Signals:
         """What Spark's workers do, each partition a task of its own."""
-        messages: list[bytes] = []
+        found = Signals()
         for (topic, partition), end in plan.ends.items():
             fold = SignalFold(self.world.inputs, Decoder(self.world.registry.schema))
             for record in self.reader.read(topic, partition, plan.start[topic, partition], end):
                 fold.on_record(record)
-            messages += fold.signals.chunks()
-        self.signals.append(Signals.of(messages))
+            found.merge(fold.signals)
+        self.signals.append(found)
         return self.signals[-1]
 
     def settle(self, beats: int = 8) -> None:

@@ -292,4 +292,9 @@ class BatchRunner:
         metrics.count("lyrebird_set_aside_total", counts["set_aside"])
         metrics.count("lyrebird_documents_total", counts["documents"], "document")
         metrics.count("lyrebird_documents_total", counts["tombstones"], "tombstone")
-        return {"source_rows": rows, "source_statements": statements, "held_back_s": round(held_back_s, 3)}
+        return {
+            "read": signals.counts["read"],
+            "source_rows": rows,
+            "source_statements": statements,
+            "held_back_s": round(held_back_s, 3),
+        }

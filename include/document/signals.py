@@ -18,13 +18,10 @@ Signals are folded to the newest version of a key; what is folded is counted. Co
 
 from __future__ import annotations
 
-import base64
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
-
-import orjson
 
 from include.document.definition import DocumentDefinition, Path
 from include.errors import InvalidRecord
@@ -38,7 +35,6 @@ from include.record.change import Change, Row
 __all__ = ["MOST_KEYS", "MOST_ROWS", "Inputs", "SetAside", "SignalFold", "Signals"]
 
 Key = tuple[Any, ...]
-_CHUNK: Final = 5_000
 MOST_ROWS: Final = 100_000
 """Rows of signal tables that a batch remembers; more stand for all documents."""
 MOST_KEYS: Final = 1_000_000
@@ -89,40 +85,6 @@ class Signals:
             if len(found) > most:
                 self.everything = True
                 found.clear()
-
-    def chunks(self) -> Iterator[bytes]:
-        """As messages of bounded size; `of` and `merge` put them together again."""
-        keys = [[version, *key] for key, version in self.keys.items()]
-        rows = [[number, version, *key] for (number, key), version in self.rows.items()]
-        for start in range(0, len(keys), _CHUNK):
-            yield orjson.dumps({"keys": keys[start : start + _CHUNK]})
-        for start in range(0, len(rows), _CHUNK):
-            yield orjson.dumps({"rows": rows[start : start + _CHUNK]})
-        for each in self.set_aside:
-            yield orjson.dumps({"set_aside": _plain(each)})
-        requests = [request.value().decode() for request in self.requests]
-        flags = {"everything": self.everything, "altered": self.altered}
-        yield orjson.dumps({"floor": self.floor, **flags, "requests": requests, "counts": dict(self.counts)})
-
-    @classmethod
-    def of(cls, messages: Iterable[bytes]) -> Signals:
-        """Inverse of `chunks`, over the messages of any number of tasks."""
-        out = cls()
-        for message in messages:
-            raw = orjson.loads(message)
-            part = cls(
-                keys={tuple(key): version for version, *key in raw.get("keys", ())},
-                rows={(number, tuple(key)): version for number, version, *key in raw.get("rows", ())},
-                floor=raw.get("floor", 0),
-                everything=raw.get("everything", False),
-                altered=raw.get("altered", False),
-                requests=[Request.parse(text.encode()) for text in raw.get("requests", ())],
-                counts=Counter(raw.get("counts", {})),
-            )
-            if "set_aside" in raw:
-                part.set_aside.append(_unplain(raw["set_aside"]))
-            out.merge(part)
-        return out
 
 
 @dataclass(frozen=True)
@@ -272,29 +234,3 @@ def _key(row: Row, columns: Iterable[str]) -> Key:
 
 def _same(before: Row, after: Row, columns: Iterable[str]) -> bool:
     return all(before[name] == after[name] for name in columns)
-
-
-def _plain(each: SetAside) -> dict[str, Any]:
-    record = each.record
-    return {
-        "at": [record.topic, record.partition, record.offset, record.timestamp_ms],
-        "key": _text(record.key),
-        "value": _text(record.value),
-        "headers": [[name, _text(value)] for name, value in record.headers],
-        "reason": each.reason,
-    }
-
-
-def _unplain(raw: Mapping[str, Any]) -> SetAside:
-    topic, partition, offset, timestamp_ms = raw["at"]
-    headers = tuple((name, _bytes(value)) for name, value in raw["headers"])
-    record = Record(topic, partition, offset, _bytes(raw["key"]), _bytes(raw["value"]), headers, timestamp_ms)
-    return SetAside(record, raw["reason"])
-
-
-def _text(data: bytes | None) -> str | None:
-    return None if data is None else base64.b64encode(data).decode()
-
-
-def _bytes(text: str | None) -> bytes | None:
-    return None if text is None else base64.b64decode(text)

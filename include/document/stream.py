@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import functools
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from include.clock import SystemClock
@@ -21,12 +20,13 @@ from include.document.definition import database_of, definition_of
 from include.document.mysql import MysqlTables
 from include.document.publish import Publisher
 from include.document.signals import Inputs, Signals
-from include.document.task import MESSAGES, fold
-from include.errors import LyrebirdError, Transient
-from include.log import stream, topics
+from include.document.task import fold
+from include.errors import Transient
+from include.log import stream
 from include.log.kafka import KafkaAdmin, KafkaReader, KafkaWriter
 from include.log.plan import BatchPlan
 from include.log.registry import ConfluentRegistry
+from include.log.slices import Slice, slices_of, spread, tasks_for
 from include.log.transaction_end import end_transaction
 from include.metrics.exporter import Metrics
 from include.metrics.progress import RunFolder
@@ -34,7 +34,7 @@ from include.settings.connections import Kafka, Registry
 from include.settings.deployment import Deployment
 from include.settings.environment import state_folder
 
-__all__ = ["collect", "run"]
+__all__ = ["run"]
 
 LOGGER: Final = logging.getLogger("lyrebird.document")
 _TRANSACTION_S: Final = 300.0
@@ -106,10 +106,13 @@ def run(application: str, deployment: Deployment, *, keep_session: bool = False)
             options=options,
         )
 
-        def on_batch(batch: DataFrame, plan: BatchPlan) -> Mapping[str, Any]:
-            return runner.run(plan, lambda: collect(batch, inputs, registry_url))
+        task = functools.partial(fold, inputs, kafka.bootstrap, options, registry_url)
 
-        _warm(spark, kafka, inputs, registry_url)
+        def on_batch(_: DataFrame, plan: BatchPlan) -> Mapping[str, Any]:
+            slices = slices_of(plan.start, plan.ends, plan.topic_ids)
+            return runner.run(plan, lambda: _signals(spark, task, slices))
+
+        stream.warm(spark, task)
         stream.run(
             rows,
             on_batch,
@@ -144,27 +147,9 @@ def _start(runner: BatchRunner, run_folder: RunFolder, application: str) -> dict
     return None
 
 
-def _warm(spark: SparkSession, kafka: Kafka, inputs: Inputs, registry_url: str) -> None:
-    """Start Spark's Python workers before the first change comes: that takes seconds, an idle query starts none.
-
-    Reads the ends of two resolved topics and drops what it read. A failure costs nothing but this.
-    """
-    names = (inputs.cut_at, topics.resolved(inputs.topic))
-    reader = KafkaReader(kafka.bootstrap, kafka.options)
-    try:
-        start = {
-            name: {p: max(begin, reader.end_offsets(name)[p] - 3) for p, begin in reader.begin_offsets(name).items()}
-            for name in names
-        }
-        rows = stream.read_batch(spark, bootstrap=kafka.bootstrap, topics=names, start=start, options=kafka.options)
-        collect(rows.where("offset < 0"), inputs, registry_url)
-    except (LyrebirdError, PySparkException) as error:
-        LOGGER.info("workers are not warmed up: %s", str(error).splitlines()[0])
-    finally:
-        reader.close()
-
-
-def collect(batch: DataFrame, inputs: Inputs, registry_url: str) -> Signals:
-    """The signals of a batch's records; runs one Spark job. Errors of a task that are not of a record are raised."""
-    found = batch.mapInArrow(functools.partial(fold, inputs, registry_url), MESSAGES)
-    return Signals.of(bytes(row["message"]) for row in found.collect())
+def _signals(spark: SparkSession, task: Callable[[Sequence[Slice]], Signals], slices: Sequence[Slice]) -> Signals:
+    """The signals of the records in `slices`, each partition's found by one task."""
+    out = Signals()
+    for each in stream.work_off(spark, task, spread(slices, tasks_for(slices, spark.sparkContext.defaultParallelism))):
+        out.merge(each)
+    return out

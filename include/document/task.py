@@ -1,4 +1,4 @@
-"""What Spark's workers do: rows of the log in, messages of folded signals out.
+"""What Spark's workers do: ranges of the log in, folded signals out.
 
 Apart from `stream`, so that a worker imports neither Spark's driver side nor the database's client.
 """
@@ -6,37 +6,30 @@ Apart from `stream`, so that a worker imports neither Spark's driver side nor th
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Iterator
-from typing import Any, Final
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-from include.document.signals import Inputs, SignalFold
-from include.log.ports import Record
+from include.document.signals import Inputs, SignalFold, Signals
+from include.log.kafka import record_of
 from include.log.registry import ConfluentRegistry
+from include.log.slices import Slice, cached_consumer
 from include.log.worker_memory import keep_imports
 from include.record.codec import Decoder
 
-__all__ = ["MESSAGES", "fold"]
-
-MESSAGES: Final = "message binary"
-"""Schema of what `fold` yields; `Signals.of` reads it."""
-
-_COLUMNS: Final = ("topic", "partition", "offset", "timestamp_ms", "key", "value", "headers")
+__all__ = ["fold"]
 
 
-def fold(inputs: Inputs, registry_url: str, batches: Iterable[Any]) -> Iterator[Any]:
-    """RecordBatches of the log's rows → one of messages; called once a task."""
-    import pyarrow
-
-    arrow: Any = pyarrow
+def fold(
+    inputs: Inputs, bootstrap: str, options: Mapping[str, Any], registry_url: str, slices: Sequence[Slice]
+) -> Signals:
+    """The signals of the records in `slices`; called once a task. Raises as `RangeConsumer.read`."""
     signals = SignalFold(inputs, _decoder(registry_url))
-    for batch in batches:
-        columns = (batch.column(name).to_pylist() for name in _COLUMNS)
-        for topic, partition, offset, at_ms, key, value, headers in zip(*columns, strict=True):
-            pairs = tuple((header["key"], header["value"]) for header in headers or ())
-            signals.on_record(Record(topic, partition, offset, key, value, pairs, at_ms))
-    messages = list(signals.signals.chunks())
-    yield arrow.RecordBatch.from_pydict({"message": messages}, arrow.schema([("message", arrow.binary())]))
+    with cached_consumer(bootstrap, options) as consumer:
+        for messages in consumer.read(slices):
+            for message in messages:
+                signals.on_record(record_of(message))
     keep_imports()
+    return signals.signals
 
 
 @functools.cache

@@ -1,26 +1,24 @@
-"""Cuts a long batch into parts, and a part into the shares of its tasks.
+"""Cuts a long batch into parts, so that what waits is done again in small, and a guardian sees that work goes on.
 
-With parts what waits is done again in small, and a guardian sees that work goes on. How large a part is follows from
-how long the last one took: an index that takes little is no application that hangs.
+How large a part is follows from how long the last one took: an index that takes little is no application that hangs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Final
 
 from include.index.rebuild.ranges import size_of
 from include.log.plan import BatchPlan
-from include.log.slices import Slice, cut_evenly
+from include.log.slices import Slice
 
-__all__ = ["PartSize", "parts_of", "shares_of"]
+__all__ = ["PartSize", "parts_of"]
 
 _MOST: Final = 100_000
 _FIRST: Final = 5_000
 _LEAST: Final = 500
 _PART_S: Final = 15.0
 _GROWTH: Final = 4
-_SHARE: Final = 1_000
 
 
 class PartSize:
@@ -55,11 +53,3 @@ def parts_of(batch: BatchPlan, size: PartSize) -> Iterator[list[Slice]]:
             if until == end:
                 del left[topic, partition]
         yield part
-
-
-def shares_of(part: Sequence[Slice], cores: int) -> list[list[Slice]]:
-    """What each task works off: as good as equal shares for all `cores`, or fewer tasks with 1,000 offsets at least.
-
-    Fewer would take a task longer to begin than to do, and the index many small requests.
-    """
-    return cut_evenly(part, min(cores, max(1, sum(each.size for each in part) // _SHARE)))

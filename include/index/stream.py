@@ -30,18 +30,16 @@ from include.index.incident import Incidents
 from include.index.indexing import Indexing
 from include.index.opening import Opening, opened
 from include.index.outcome import TaskOutcome
-from include.index.parts import shares_of
 from include.index.patience import Patience
 from include.index.set_aside import DeadLetters, dead_group
 from include.index.target import fed_indexes, leader_of, together
 from include.index.worker import WorkerPlan, work_off
-from include.log import topics
+from include.log import stream, topics
 from include.log.dead_letter import DeadLetterLimit
 from include.log.kafka import KafkaAdmin, KafkaReader
 from include.log.kafka_writer import KafkaWriter
 from include.log.ports import TopicSpec
-from include.log.slices import Slice
-from include.log.stream import read_stream, run, session
+from include.log.slices import Slice, cut_evenly, tasks_for
 from include.metrics.exporter import Metrics
 from include.metrics.progress import RunFolder
 from include.settings.connections import Cluster, Elasticsearch, Kafka, Registry
@@ -124,10 +122,10 @@ def build(
         bulk_bytes=definition.bulk_bytes,
         evolves=Evolves.of(leader.settlement.info, definition, mapping_of(deployment, definition)),
     )
-    _warm(spark, plan)
+    stream.warm(spark, functools.partial(work_off, plan))
     progress = leader.settlement.progress
     start = start_of(progress)
-    rows = read_stream(
+    rows = stream.read_stream(
         spark,
         bootstrap=kafka.bootstrap,
         topics=list(start),
@@ -164,7 +162,7 @@ def run_application(application: str, deployment: Deployment) -> None:
     state = state_folder()
     run_folder = RunFolder.from_environment(application, state)
     metrics = Metrics(application).serve(state)
-    spark = session(application)
+    spark = stream.session(application)
     try:
         asked = threading.Event()
         prepared = build(
@@ -176,7 +174,7 @@ def run_application(application: str, deployment: Deployment) -> None:
             stopped=lambda: asked.is_set() or run_folder.stop_requested(),
         )
         with prepared.indexing.beside():
-            run(
+            stream.run(
                 prepared.rows,
                 lambda _, batch: prepared.indexing.on_batch(batch),
                 application=application,
@@ -190,23 +188,10 @@ def run_application(application: str, deployment: Deployment) -> None:
 
 
 def _tasks(spark: SparkSession, plan: WorkerPlan, slices: Sequence[Slice]) -> TaskOutcome:
-    """`Tasks` on Spark.
-
-    Tasks read for themselves, so a job of plain Python is all that is needed: one over the stream's own rows would
-    have them planned, made by another Python process and brought through the JVM, for each batch.
-    """
-    return _on(spark, plan, shares_of(slices, spark.sparkContext.defaultParallelism))
-
-
-def _warm(spark: SparkSession, plan: WorkerPlan) -> None:
-    """Start Spark's Python workers before the first document comes: that takes seconds."""
-    _on(spark, plan, [[] for _ in range(spark.sparkContext.defaultParallelism)])
-
-
-def _on(spark: SparkSession, plan: WorkerPlan, shares: Sequence[Sequence[Slice]]) -> TaskOutcome:
-    found = spark.sparkContext.parallelize(shares, max(1, len(shares))).map(functools.partial(work_off, plan)).collect()
+    """`Tasks` on Spark."""
+    shares = cut_evenly(slices, tasks_for(slices, spark.sparkContext.defaultParallelism))
     out = TaskOutcome()
-    for each in found:
+    for each in stream.work_off(spark, functools.partial(work_off, plan), shares):
         out.add(each)
     return out
 

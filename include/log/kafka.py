@@ -23,7 +23,7 @@ from include.log.kafka_errors import AT_END, LEADERLESS, NOT_HELD, Connection, O
 from include.log.kafka_writer import KafkaWriter
 from include.log.ports import Record
 
-__all__ = ["KafkaAdmin", "KafkaReader", "KafkaWriter"]
+__all__ = ["KafkaAdmin", "KafkaReader", "KafkaWriter", "record_of"]
 
 _POLL_S: Final = 0.1
 _BATCH: Final = 1000
@@ -198,7 +198,7 @@ class KafkaReader:
                 if message.offset() >= end:
                     return
                 heard_s, seen = self._clock.monotonic_s(), message.offset() + 1
-                yield _record(message)
+                yield record_of(message)
                 if seen >= end:
                     return
             if self._clock.monotonic_s() - heard_s > self._timeout_s:
@@ -221,7 +221,8 @@ class KafkaReader:
         return -1
 
 
-def _record(message: Any) -> Record:
+def record_of(message: Any) -> Record:
+    """A message of the client as a record."""
     _kind, timestamp_ms = message.timestamp()
     return Record(
         message.topic(),

@@ -29,10 +29,12 @@ __all__ = [
     "slice_columns",
     "slices_of",
     "spread",
+    "tasks_for",
 ]
 
 _POLL_S: Final = 0.02
 _ROWS: Final = 2000
+_SHARE: Final = 1000
 _PATIENCE_S: Final = 60.0
 
 
@@ -90,6 +92,14 @@ def cut_evenly(slices: Iterable[Slice], tasks: int) -> list[list[Slice]]:
             room -= end - start
             start = end
     return groups
+
+
+def tasks_for(slices: Iterable[Slice], cores: int) -> int:
+    """How many tasks are worth it: one for each core, or fewer with 1,000 offsets at least.
+
+    With less than that a task takes longer to begin than to do, and sends what it makes in tiny requests.
+    """
+    return min(cores, max(1, sum(each.size for each in slices) // _SHARE))
 
 
 class RangeConsumer:

@@ -12,8 +12,9 @@ import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
+from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
@@ -21,8 +22,10 @@ from pyspark.sql.streaming.listener import StreamingQueryListener
 
 from include.clock import SystemClock
 from include.log.datasource.stream import FORMAT, ROW_SCHEMA, SLICE_SCHEMA, LogSource
+from include.log.failure import lyrebird_error
 from include.log.plan import BatchPlan, Cut, StreamSpec, batch_plan
 from include.log.planner import bounded
+from include.log.slices import Slice
 from include.log.spark_settings import CHECKPOINT, TALKATIVE, settings
 from include.log.supervised import Supervised, checkpoint_folder
 from include.log.survey import KafkaSurvey
@@ -43,7 +46,11 @@ __all__ = [
     "read_stream",
     "run",
     "session",
+    "warm",
+    "work_off",
 ]
+
+T = TypeVar("T")
 
 
 def session(application: str, conf: Mapping[str, str] | None = None) -> SparkSession:
@@ -212,6 +219,28 @@ def run(
         spark.streams.removeListener(listener)
         if not keep_session:
             spark.stop()
+
+
+def work_off(spark: SparkSession, task: Callable[[Sequence[Slice]], T], shares: Sequence[Sequence[Slice]]) -> list[T]:
+    """What `task` makes of each of the shares, in Spark's workers; arguments and results are pickled.
+
+    For tasks that read for themselves (`slices.cached_consumer`): a stream's own rows would be planned, read by a
+    further Python process and brought through the JVM, which takes a small batch more time than its work.
+
+    Raises what a task does: an error of ours as its own class, else `Py4JJavaError`.
+    """
+    try:
+        return list(spark.sparkContext.parallelize(shares, max(1, len(shares))).map(task).collect())
+    except Py4JJavaError as failed:
+        ours = lyrebird_error(str(failed))
+        if ours is None:
+            raise
+        raise ours from failed
+
+
+def warm(spark: SparkSession, task: Callable[[Sequence[Slice]], T]) -> None:
+    """Start Spark's Python workers, with what `task` needs, before there is work for it: that takes seconds."""
+    work_off(spark, task, [[]] * spark.sparkContext.defaultParallelism)
 
 
 class _Listener(StreamingQueryListener):

@@ -114,7 +114,7 @@ class Supervised:
         lag = lag_by_topic(source.get("latestOffset"), source.get("endOffset"))
         for topic, records in lag.items():
             self._metrics.set("lyrebird_lag_records", records, topic)
-        # Of a stream of slices Spark counts these; its work tells how many records it read.
+        # Where tasks read for themselves Spark counts nothing; the work tells how many records it read.
         rows = int(progress["numInputRows"]) if self._read is None else self._read
         self._read = None
         seconds = float(progress["durationMs"].get("triggerExecution", 0)) / 1000

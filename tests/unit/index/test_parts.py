@@ -5,9 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from include.index.parts import PartSize, parts_of, shares_of
+from include.index.parts import PartSize, parts_of
 from include.log.plan import BatchPlan
-from include.log.slices import Slice
 
 PLACES = st.dictionaries(
     st.tuples(st.sampled_from("ab"), st.integers(0, 3)), st.tuples(st.integers(0, 50), st.integers(0, 4000)), max_size=6
@@ -47,20 +46,3 @@ def test_parts_grow_while_they_are_quick_and_shrink_at_once_when_they_take_long(
     assert size.offsets == 500
     size.took(80, 0.2)
     assert size.offsets == 500
-
-
-@given(st.lists(st.integers(1, 9_000), min_size=1, max_size=4), st.integers(1, 64))
-def test_a_part_is_shared_by_all_cores_unless_there_is_too_little_for_each(sizes: list[int], cores: int) -> None:
-    part = [Slice("docs", p, 5, 5 + size) for p, size in enumerate(sizes)]
-    shares = shares_of(part, cores)
-    loads = [sum(each.size for each in share) for share in shares]
-    assert sorted(o for share in shares for each in share for o in _offsets(each)) == [
-        o for each in part for o in _offsets(each)
-    ]
-    assert len(shares) <= max(1, min(cores, sum(sizes) // 1_000))
-    assert len(shares) == 1 or min(loads[:-1]) >= 1_000
-    assert len(shares) >= min(cores, sum(sizes) // 1_000) - 1
-
-
-def _offsets(each: Slice) -> list[tuple[int, int]]:
-    return [(each.partition, offset) for offset in range(each.start, each.end)]

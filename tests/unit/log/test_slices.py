@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from include.log.slices import Slice, cut_evenly, row_columns, slices_of, spread
+from include.log.slices import Slice, cut_evenly, row_columns, slices_of, spread, tasks_for
 
 SLICES = st.lists(
     st.builds(
@@ -73,6 +73,14 @@ def test_no_task_has_more_than_its_share_and_one_slice(slices: list[Slice], task
 
 def of_distinct_partitions(slices: list[Slice]) -> list[Slice]:
     return list({(each.topic, each.partition): each for each in slices}.values())
+
+
+@given(sizes=st.lists(st.integers(1, 9_000), max_size=4), cores=st.integers(1, 64))
+def test_small_batches_are_not_cut_into_tiny_tasks(sizes: list[int], cores: int) -> None:
+    tasks = tasks_for([Slice("docs", p, 5, 5 + size) for p, size in enumerate(sizes)], cores)
+    assert 1 <= tasks <= cores
+    assert tasks == 1 or sum(sizes) >= 1_000 * tasks
+    assert tasks == cores or sum(sizes) < 1_000 * (tasks + 1)
 
 
 @given(slices=SLICES.map(of_distinct_partitions), tasks=st.integers(1, 6))
