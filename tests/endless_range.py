@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 
-def endless(folder: Path, part: Any) -> None:
-    """Say in `folder` which process works on `part`, and work on it for ever."""
+def endless(folder: Path, parts: Sequence[Any]) -> None:
+    """Say in `folder` which process works on the one of `parts`, and work on it for ever."""
+    (part,) = parts
     (folder / f"{part}.tmp").write_text(str(os.getpid()))
     (folder / f"{part}.tmp").rename(folder / f"{part}.pid")
     while True:

@@ -17,7 +17,7 @@ _WITHIN_S = 60.0
 
 
 def test_a_rebuild_that_is_left_leaves_no_worker_behind(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(processes, "work", endless)
+    monkeypatch.setattr(processes, "work_off", endless)
     workers = Processes(2)
     place: Any = tmp_path
     for part in ("one", "two"):
