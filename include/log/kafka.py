@@ -31,6 +31,13 @@ _COMMITTED: Final = IsolationLevel.READ_COMMITTED
 _ALL: Final = IsolationLevel.READ_UNCOMMITTED
 _EARLIEST: Final[Any] = admin.OffsetSpec.earliest()  # type: ignore[attr-defined, no-untyped-call]
 _LATEST: Final[Any] = admin.OffsetSpec.latest()  # type: ignore[attr-defined, no-untyped-call]
+# librdkafka does not count them among the retriable errors of a single partition, or of a group.
+_PASSING: Final = {
+    KafkaError.UNSTABLE_OFFSET_COMMIT,
+    KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+    KafkaError.COORDINATOR_NOT_AVAILABLE,
+    KafkaError.NOT_COORDINATOR,
+}
 
 
 class KafkaReader:
@@ -92,7 +99,7 @@ class KafkaReader:
                 consumer.close()
 
     def committed(self, group: str, topic: str) -> dict[int, int]:
-        """See `LogReader`; waits for offsets of a transaction that is being committed."""
+        """See `LogReader`; waits for a transaction that is being committed, and a broker that loads the group."""
         asked = ConsumerGroupTopicPartitions(group, [TopicPartition(topic, p) for p in self._partitions(topic)])
         until_s = self._clock.monotonic_s() + self._timeout_s
         while True:
@@ -100,12 +107,10 @@ class KafkaReader:
                 futures = self._client().list_consumer_group_offsets(
                     [asked], require_stable=True, request_timeout=self._timeout_s
                 )
-                found = futures[group].result(self._timeout_s + 1).topic_partitions
-            refused = next((each.error for each in found if each.error is not None), None)
+                found, refused = _group_offsets(futures[group], self._timeout_s + 1)
             if refused is None:
                 return {each.partition: each.offset for each in found if each.offset >= 0}
-            # librdkafka does not count it among the retriable errors of a single partition.
-            waits = refused.retriable() or refused.code() == KafkaError.UNSTABLE_OFFSET_COMMIT
+            waits = refused.retriable() or refused.code() in _PASSING
             if not waits or self._clock.monotonic_s() > until_s:
                 raise self._connection.error(refused, "read committed offsets", group=group, topic=topic)
             self._clock.sleep(0.02)
@@ -219,6 +224,17 @@ class KafkaReader:
         if isinstance(ours, Terminal):
             raise ours
         return -1
+
+
+def _group_offsets(asked: Any, within_s: float) -> tuple[list[Any], Any]:
+    """A group's committed offsets, and what stands against them for a while; raises `KafkaException` for the rest."""
+    try:
+        found = asked.result(within_s).topic_partitions
+    except KafkaException as failed:
+        if failed.args[0].code() not in _PASSING:
+            raise
+        return [], failed.args[0]
+    return found, next((each.error for each in found if each.error is not None), None)
 
 
 def record_of(message: Any) -> Record:
