@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import logging
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
@@ -80,6 +81,7 @@ def run(application: str, deployment: Deployment, *, keep_session: bool = False)
             told_s = clock.monotonic_s()
             run_folder.report(application=application, **({"waiting_for": waiting_for} if waiting_for else {}))
 
+    asked = threading.Event()
     runner = BatchRunner(
         inputs,
         publisher,
@@ -89,7 +91,7 @@ def run(application: str, deployment: Deployment, *, keep_session: bool = False)
         clock,
         metrics,
         tell=tell,
-        stopping=run_folder.stop_requested,
+        stopping=lambda: asked.is_set() or run_folder.stop_requested(),
     )
     try:
         start = _start(runner, run_folder, application)
@@ -121,6 +123,7 @@ def run(application: str, deployment: Deployment, *, keep_session: bool = False)
             metrics=metrics,
             trigger_s=0.4,
             keep_session=keep_session,
+            asked=asked,
         )
     finally:
         publisher.close()

@@ -22,7 +22,7 @@ __all__ = ["fold"]
 def fold(
     inputs: Inputs, bootstrap: str, options: Mapping[str, Any], registry_url: str, slices: Sequence[Slice]
 ) -> Signals:
-    """The signals of the records in `slices`; called once a task. Raises as `RangeConsumer.read`."""
+    """The signals of the records in `slices`; called once a task. Raises as consumer and registry do."""
     signals = SignalFold(inputs, _decoder(registry_url))
     with cached_consumer(bootstrap, options) as consumer:
         for messages in consumer.read(slices):

@@ -37,6 +37,7 @@ __all__ = ["Indexing", "Tasks"]
 logger = logging.getLogger(__name__)
 
 _PAUSE_S: Final = 0.5
+_TROUBLE_S: Final = 10.0
 _RANGE: Final = 5000
 _NO_EPOCHS: Final[Mapping[tuple[str, int], int]] = {}
 
@@ -155,14 +156,21 @@ class Indexing:
 
     @contextlib.contextmanager
     def beside(self) -> Iterator[None]:
-        """Between batches, as long as the context lasts: `freshen`, and `catch_up`."""
+        """Between batches, as long as the context lasts: `freshen`, and `catch_up`.
+
+        It outlives what it meets, an executor that is lost for one: without it nothing would be refreshed any more.
+        """
         done = threading.Event()
 
         def work() -> None:
-            behind = bool(self.behind)
-            while not done.wait(0.0 if behind else _PAUSE_S):
-                behind = self.catch_up() if self.behind else False
-                self.freshen()
+            pause_s = 0.0 if self.behind else _PAUSE_S
+            while not done.wait(pause_s):
+                try:
+                    pause_s = 0.0 if self.behind and self.catch_up() else _PAUSE_S
+                    self.freshen()
+                except Exception:
+                    logger.exception("between batches")
+                    pause_s = _TROUBLE_S
 
         thread = threading.Thread(target=work, name="beside", daemon=True)
         thread.start()

@@ -1,4 +1,4 @@
-"""The log as rows in Spark: what every application reads with (`datasource.stream` is the source itself).
+"""The log in Spark: what every application reads with (`datasource.stream` is the source itself).
 
 What a stream promises: each committed record from `start` on appears in exactly one batch, a batch that is run again
 reads the same records, and no batch goes back. Checkpoints are disposable: `start` comes from the sink.
@@ -6,11 +6,13 @@ reads the same records, and no batch goes back. Checkpoints are disposable: `sta
 
 from __future__ import annotations
 
+import functools
 import json
 import os
+import pickle
 import sys
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
@@ -221,21 +223,30 @@ def run(
             spark.stop()
 
 
-def work_off(spark: SparkSession, task: Callable[[Sequence[Slice]], T], shares: Sequence[Sequence[Slice]]) -> list[T]:
-    """What `task` makes of each of the shares, in Spark's workers; arguments and results are pickled.
+def work_off(
+    spark: SparkSession, task: Callable[[Sequence[Slice]], T], shares: Sequence[Sequence[Slice]]
+) -> Iterator[T]:
+    """What `task` makes of each of the shares, in their order, once Spark's workers are through with all of them.
 
     For tasks that read for themselves (`slices.cached_consumer`): a stream's own rows would be planned, read by a
-    further Python process and brought through the JVM, which takes a small batch more time than its work.
+    further Python process and brought through the JVM, which takes a small batch more time than its work. Arguments
+    and results are pickled; results are unpickled one at a time, as they take many times the memory then.
 
-    Raises what a task does: an error of ours as its own class, else `Py4JJavaError`.
+    Raises, at the call, what a task does: an error of ours as its own class, others as Spark's.
     """
+    told = functools.partial(_pickled, task)
     try:
-        return list(spark.sparkContext.parallelize(shares, max(1, len(shares))).map(task).collect())
-    except Py4JJavaError as failed:
+        found = spark.sparkContext.parallelize(shares, max(1, len(shares))).map(told).collect()
+    except (Py4JJavaError, PySparkException) as failed:
         ours = lyrebird_error(str(failed))
         if ours is None:
             raise
         raise ours from failed
+    return map(pickle.loads, found)  # noqa: S301 - this application's own workers made them
+
+
+def _pickled(task: Callable[[Sequence[Slice]], object], share: Sequence[Slice]) -> bytes:
+    return pickle.dumps(task(share), pickle.HIGHEST_PROTOCOL)
 
 
 def warm(spark: SparkSession, task: Callable[[Sequence[Slice]], T]) -> None:

@@ -3,8 +3,9 @@
 Documents of 1 KB of JSON, with versions, metadata and acknowledgements. Two servers: a stub that accepts all, and a
 real node. Beside the application, which is started as a user would and whose processes all count (JVM, driver,
 workers), elasticsearch-py's own helpers send the same documents, ready as dictionaries and as NDJSON. Rounds are
-interleaved, medians told; the application is measured once it has started and indexed its first 20,000 documents.
-Its first batches make Spark's JVM compile: few documents would measure that.
+interleaved, who begins one takes turns, medians are told. A node gets a round that does not count first, as its
+compilers take some 800,000 documents to be done. The application is measured once it has started and indexed its first
+20,000 documents. Its first batches make Spark's JVM compile: few documents would measure that.
 Ends with 1 when a bound is missed.
 """
 

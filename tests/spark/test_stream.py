@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, Row, SparkSession
 
-from include.errors import Fenced, SettingsError, Terminal
+from include.errors import Fenced, SettingsError, Terminal, Transient
 from include.log.slices import Slice, cached_consumer
-from include.log.stream import BatchPlan, newest_cut, read_batch, read_stream
+from include.log.stream import BatchPlan, newest_cut, read_batch, read_stream, warm, work_off
 
 
 class Batches:
@@ -257,6 +258,27 @@ def test_an_error_in_a_task_keeps_its_class(spark: SparkSession, log: Any, uniqu
     with pytest.raises(SettingsError) as caught:
         run_stream(read_stream(spark, bootstrap=log.bootstrap, topics=[topic]), on_batch, lambda: False)
     assert str(caught.value) == "this is wrong (path='a.b'). Mend it."
+
+
+def test_tasks_that_read_for_themselves_give_their_results_in_order(spark: SparkSession) -> None:
+    shares = [[Slice("t", number, 0, 1)] for number in range(5)]
+    assert list(work_off(spark, lambda share: share[0].partition, shares)) == [0, 1, 2, 3, 4]
+    assert list(work_off(spark, len, [])) == []
+
+
+def test_an_error_in_a_task_that_reads_for_itself_keeps_its_class(spark: SparkSession) -> None:
+    def refuse(share: Any) -> None:
+        raise Transient("no answer from the registry", system="registry")
+
+    def fail(share: Any) -> None:
+        raise KeyError(share)
+
+    with pytest.raises(Transient, match=r"^no answer from the registry \(system='registry'\)$"):
+        work_off(spark, refuse, [[Slice("t", 0, 0, 1)]])
+    with pytest.raises(PySparkException, match="KeyError"):
+        work_off(spark, fail, [[Slice("t", 0, 0, 1)]])
+    with pytest.raises(Transient, match="no answer from the registry"):
+        warm(spark, refuse)
 
 
 def test_progress_tells_batch_rows_and_lag(spark: SparkSession, log: Any, unique: str, run_stream: Any) -> None:

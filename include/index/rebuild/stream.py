@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Final
 
@@ -15,8 +16,8 @@ from include.index.rebuild.fill import Answer
 from include.index.rebuild.plan import RebuildPlan
 from include.index.rebuild.run import Rebuilt, Teller
 from include.index.worker import WorkerPlan, work_off
+from include.log import stream
 from include.log.slices import Slice
-from include.log.stream import session
 
 __all__ = ["SparkPool", "rebuild_by_spark"]
 
@@ -27,9 +28,9 @@ class SparkPool:
     """See `fill.Pool`."""
 
     def __init__(self, spark: SparkSession, plan: WorkerPlan) -> None:
-        self._context = spark.sparkContext
+        self._spark = spark
         self._plan = plan
-        self.slots = min(_MOST, self._context.defaultParallelism)
+        self.slots = min(_MOST, spark.sparkContext.defaultParallelism)
         # A thread only waits for its job.
         self._threads = ThreadPoolExecutor(_MOST, thread_name_prefix="rebuild")
         self._running: dict[Future[TaskOutcome], int] = {}
@@ -39,8 +40,7 @@ class SparkPool:
         self._running[self._threads.submit(self._run, part)] = number
 
     def _run(self, part: Slice) -> TaskOutcome:
-        plan = self._plan
-        (found,) = self._context.parallelize([part], 1).map(lambda each: work_off(plan, [each])).collect()
+        (found,) = stream.work_off(self._spark, functools.partial(work_off, self._plan), [[part]])
         return found
 
     def finished(self) -> list[tuple[int, Answer]]:
@@ -55,7 +55,7 @@ class SparkPool:
 
 def rebuild_by_spark(on: DeployedIndex, plan: RebuildPlan, tell: Teller, *, within_s: float) -> Rebuilt:
     """Carry out `plan`, its ranges on as many cores as Spark has; raises as `run.rebuild`."""
-    spark = session("rebuild_index")
+    spark = stream.session("rebuild_index")
     try:
         return carry_out(on, plan, lambda work_plan: SparkPool(spark, work_plan), tell, within_s=within_s)
     finally:

@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Sequence
+
+import pytest
+
+from include.index import indexing
 from include.index.definition import IndexDefinition
-from include.index.outcome import SETTLED
+from include.index.outcome import SETTLED, TaskOutcome
+from include.index.worker import WorkerPlan
 from include.log import topics
 from include.log.ports import TopicSpec
+from include.log.slices import Slice
 from include.record.version import to_header
 from tests.document_topic import VALUE, DocumentTopic
 from tests.indexing_world import World, fill
@@ -43,6 +51,32 @@ def test_a_generation_that_is_made_while_the_application_runs_catches_up_beside_
             end = world.log.reader().end_offsets("docs")[p]
             assert counts["read"] == sum(counts[name] for name in SETTLED)
             assert counts["read"] == sum(1 for _ in world.log.reader().read("docs", p, 0, end))
+
+
+def test_what_goes_on_between_batches_outlives_an_executor_that_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = World()
+    fill(world)
+    life = world.start()
+    life.batch()
+    world.make(2)
+    life.batch()
+    tasks, lost = life.indexing._tasks, list[str]()
+
+    def losing(plan: WorkerPlan, slices: Sequence[Slice]) -> TaskOutcome:
+        if not lost:
+            lost.append(plan.index)
+            raise RuntimeError("ExecutorLostFailure")
+        return tasks(plan, slices)
+
+    monkeypatch.setattr(life.indexing, "_tasks", losing)
+    monkeypatch.setattr(indexing, "_TROUBLE_S", 0.01)
+    until_s = time.monotonic() + 20
+    with life.indexing.beside():
+        while life.indexing.behind and time.monotonic() < until_s:
+            time.sleep(0.01)
+    assert lost == ["orders-v2"]
+    assert life.indexing.behind == []
+    assert world.documents(2) == world.documents(1)
 
 
 def test_after_a_restart_the_one_that_serves_leads_and_the_other_goes_on_where_it_was() -> None:
