@@ -36,7 +36,7 @@ lost with its host, say; damaged: an object or a setting is not as it must be.""
 
 # How botocore words a refusal: "An error occurred (<code>) when calling the …".
 _CODE: Final = re.compile(r"An error occurred \(([A-Za-z0-9.]+)\)")
-_CREDENTIALS: Final = {"InvalidAccessKeyId", "SignatureDoesNotMatch", "InvalidClientTokenId", "ExpiredToken"}
+_CREDENTIALS: Final = {"InvalidAccessKeyId", "SignatureDoesNotMatch", "InvalidClientTokenId", "InvalidToken"}
 _SKEW: Final = {"RequestTimeTooSkewed", "RequestExpired"}
 _RIGHTS: Final = {"AccessDenied", "403", "AllAccessDisabled", "AccountProblem"}
 _SYSTEMS: Final[Mapping[Any, System]] = {"s3": "store", "kafka": "log", "registry": "registry", "disk": "disk"}
@@ -79,6 +79,8 @@ def diagnose(error: LyrebirdError) -> Diagnosis:
         return Diagnosis(trouble, text, fix)
     if code == "NoSuchBucket":
         return Diagnosis("bucket missing", text, f"Make {place}, or mend `store` in the deployment files.")
+    if code == "ExpiredToken":
+        return Diagnosis("wrong credentials", text, error.fix)
     if code in _CREDENTIALS:
         fix = f"Mend access_key and secret_key of `store` in the deployment files: {place} does not know them."
         return Diagnosis("wrong credentials", text, fix)

@@ -57,14 +57,7 @@ class _Settings(Strict):
 
 def store_of(settings: ObjectStore, *, timeout_s: float = 30.0) -> S3Store:
     """The bucket that a deployment names. It waits `timeout_s` for an answer, and asks four times where it may."""
-    return S3Store(
-        settings.endpoint,
-        settings.bucket,
-        settings.access_key,
-        settings.secret_key,
-        region=settings.region,
-        timeout_s=timeout_s,
-    )
+    return S3Store(**settings.model_dump(), timeout_s=timeout_s)
 
 
 def work(place: Place, task: Task, run: Run = run_task) -> Outcome:

@@ -104,7 +104,9 @@ class Deployment:
             if kind == "extra_forbidden":
                 details["allowed"] = sorted(_fields(model, first["loc"]))
             else:
-                details["got"] = first.get("input")
+                # A whole mapping is no news to who wrote it, and may hold a password.
+                if not isinstance(first.get("input"), dict):
+                    details["got"] = first.get("input")
                 details |= {k: v for k, v in (first.get("ctx") or {}).items() if k == "expected"}
             message = "unknown key" if kind == "extra_forbidden" else first["msg"]
             raise self.error(where, message, **details) from refused

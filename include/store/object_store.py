@@ -10,10 +10,16 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
-__all__ = ["PART_BYTES", "ObjectInfo", "ObjectStore", "StoredObject"]
+from include.errors import Terminal
+
+__all__ = ["PART_BYTES", "NotImplementedByStore", "ObjectInfo", "ObjectStore", "StoredObject"]
 
 PART_BYTES: Final = 5 << 20
 """Least size of a part of an upload; the last one may be smaller."""
+
+
+class NotImplementedByStore(Terminal):
+    """The store has no such call, or does not know one of its conditions (HTTP 501): asking again gives the same."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +49,8 @@ class ObjectStore(Protocol):
     """One bucket. Every call may block.
 
     Raises `Transient` when the store does not answer, `BackPressure` when it asks to slow down, `Terminal` when it
-    refuses access or has no such bucket. After `Transient` or `BackPressure` from a conditional write its outcome
-    is unknown: read the object and compare before writing again.
+    refuses access, has no such bucket or does not know the call (`NotImplementedByStore`). After `Transient` or
+    `BackPressure` from a conditional write its outcome is unknown: read the object and compare before writing again.
     """
 
     def put(self, key: str, body: bytes, *, metadata: Mapping[str, str] | None = None) -> ObjectInfo:

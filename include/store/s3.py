@@ -4,31 +4,28 @@ from __future__ import annotations
 
 import contextlib
 import datetime as dt
+import socket
 import weakref
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Final
+from pathlib import Path
+from typing import Any, Final, Literal
 
 import boto3
 from botocore.client import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
-from include.errors import BackPressure, LyrebirdError, Terminal, Transient
+from include.errors import LyrebirdError, Terminal, Transient
+from include.settings.connections import Addressing, Checksums, Encryption
 from include.store.object_store import ObjectInfo, StoredObject
+from include.store.s3_errors import Absent, Refused, code_of, error_of
 
 __all__ = ["S3Store"]
 
 _EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
-_REFUSED: Final = {"PreconditionFailed", "412"}
-_ABSENT: Final = {"NoSuchKey", "NotFound", "404"}
-_FULL: Final = {"SlowDown", "ServiceUnavailable", "TooManyRequests", "RequestLimitExceeded", "503", "429"}
-# A conditional write beside a delete or another one: undecided, S3 asks to try again. So do uploads that a lifecycle
-# rule or a server's restart has ended, and bodies that came damaged: the next attempt sends all of it again.
-_UNDECIDED: Final = {
-    *{"ConditionalRequestConflict", "OperationAborted", "RequestTimeout", "NoSuchUpload"},
-    *{"BadDigest", "IncompleteBody", "XAmzContentChecksumMismatch", "XAmzContentSHA256Mismatch"},
-}
 # What a server that keeps objects as files says when a folder is filled while its last object is removed.
 _FOLDER_IN_USE: Final = "ExistingObjectIsDirectory"
+# Classes other than the standard one bill so much at least.
+_LEAST_CLASSED: Final = 128 << 10
 
 
 class S3Store:
@@ -42,29 +39,62 @@ class S3Store:
         self,
         endpoint: str,
         bucket: str,
-        access_key: str,
-        secret_key: str,
+        access_key: str | None = None,
+        secret_key: str | None = None,
         *,
+        session_token: str | None = None,
+        profile: str | None = None,
         region: str = "us-east-1",
+        addressing: Addressing = "path",
+        ca_file: str | None = None,
+        encryption: Encryption | None = None,
+        kms_key: str | None = None,
+        storage_class: str | None = None,
+        checksums: Checksums = "when_required",
         timeout_s: float = 30.0,
         page_keys: int = 1000,
     ) -> None:
+        """What they mean stands at the section `store` (`settings.connections.ObjectStore`), whose names these are.
+
+        `page_keys`: of a listing. Raises `Terminal` for a profile or a `ca_file` that is not on this host.
+        """
         self.endpoint = endpoint
         self._page_keys = page_keys
         self.bucket = bucket
+        self._region = region
+        self._storage_class = storage_class
+        self._encrypted: dict[str, str] = {"ServerSideEncryption": encryption} if encryption else {}
+        if kms_key:
+            self._encrypted["SSEKMSKeyId"] = kms_key
+        if ca_file and not Path(ca_file).is_file():
+            raise Terminal(
+                "no such file of certificates",
+                system="s3",
+                ca_file=ca_file,
+                host=socket.gethostname(),
+                fix="`ca_file` of `store` has to lie at the same path on every host that runs tasks.",
+            )
+        calculated: Literal["when_required", "when_supported"] = (
+            "when_required" if checksums == "when_required" else "when_supported"
+        )
+        try:
+            session = boto3.Session(access_key, secret_key, session_token, region_name=region, profile_name=profile)
+        except BotoCoreError as error:
+            raise self._error(error, "") from error
 
         def client(attempts: int) -> Any:
-            return boto3.client(
+            return session.client(
                 "s3",
                 endpoint_url=endpoint,
-                aws_access_key_id=access_key,
-                aws_secret_access_key=secret_key,
-                region_name=region,
+                verify=ca_file,
                 config=Config(
                     connect_timeout=timeout_s,
                     read_timeout=timeout_s,
                     retries={"mode": "standard", "total_max_attempts": attempts},
-                    s3={"addressing_style": "path"},
+                    # A body without a checksum of its own is covered by the signature, over TLS too.
+                    s3={"addressing_style": addressing, "payload_signing_enabled": checksums == "when_required"},
+                    request_checksum_calculation=calculated,
+                    response_checksum_validation=calculated,
                     max_pool_connections=16,
                 ),
             )
@@ -81,9 +111,10 @@ class S3Store:
     def ensure_bucket(self) -> None:
         """Make the bucket unless it is there."""
         try:
-            self._patient.create_bucket(Bucket=self.bucket)
+            place = {} if self._region == "us-east-1" else {"LocationConstraint": self._region}
+            self._patient.create_bucket(Bucket=self.bucket, **({"CreateBucketConfiguration": place} if place else {}))
         except ClientError as error:
-            if _code(error) not in {"BucketAlreadyOwnedByYou", "BucketAlreadyExists"}:
+            if code_of(error) not in {"BucketAlreadyOwnedByYou", "BucketAlreadyExists"}:
                 raise self._error(error, "") from error
         except BotoCoreError as error:
             raise self._error(error, "") from error
@@ -118,9 +149,14 @@ class S3Store:
         """See `ObjectStore`."""
         place = {"Bucket": self.bucket, "Key": key}
         condition = {"IfNoneMatch": "*"} if if_absent else {"IfMatch": if_match} if if_match is not None else {}
-        upload_id = self._call(self._patient.create_multipart_upload, key, **place, Metadata=dict(metadata or {}))[
-            "UploadId"
-        ]
+        begun = self._call(
+            self._patient.create_multipart_upload,
+            key,
+            **place,
+            Metadata=dict(metadata or {}),
+            **self._kept(_LEAST_CLASSED),
+        )
+        upload_id = begun["UploadId"]
         done = False
         try:
             size, sent = 0, []
@@ -199,7 +235,16 @@ class S3Store:
         self, client: Any, key: str, body: bytes, metadata: Mapping[str, str] | None, **condition: str
     ) -> ObjectInfo:
         named = dict(metadata or {})
-        answer = self._call(client.put_object, key, Bucket=self.bucket, Key=key, Body=body, Metadata=named, **condition)
+        answer = self._call(
+            client.put_object,
+            key,
+            Bucket=self.bucket,
+            Key=key,
+            Body=body,
+            Metadata=named,
+            **self._kept(len(body)),
+            **condition,
+        )
         return ObjectInfo(key, len(body), answer["ETag"], named)
 
     def _call(self, call: Any, key: str, /, **arguments: Any) -> Any:
@@ -208,52 +253,24 @@ class S3Store:
         except (ClientError, BotoCoreError) as error:
             raise self._error(error, key) from error
 
-    def _error(self, error: Exception, key: str) -> LyrebirdError:
-        place = {"system": "s3", "endpoint": self.endpoint, "bucket": self.bucket, "key": key}
-        if not isinstance(error, ClientError):
-            return Transient(
-                "the object store does not answer", fix="Is it up? See `lyrebird status`.", **place, reason=str(error)
-            )
-        code = _code(error)
-        status = int(error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
-        place["reason"] = str(error)
-        if code in _REFUSED or status == 412:
-            return _Refused("the object store refuses a condition", **place)
-        if code in _ABSENT:
-            return _Absent("no such object", **place)
-        if code in _FULL:
-            return BackPressure("the object store asks to slow down", **place)
-        if code in _UNDECIDED or status >= 500:
-            return Transient("the object store failed", fix="See its log.", **place)
-        if code == "NoSuchBucket":
-            return Terminal("no such bucket", fix="Make it, or mend `store` in the deployment files.", **place)
-        return Terminal(
-            "the object store refuses this",
-            fix="Check `store` in the deployment files and the account's rights.",
-            **place,
-        )
+    def _kept(self, size_bytes: int) -> dict[str, str]:
+        """How the store is to keep an object."""
+        if self._storage_class and size_bytes >= _LEAST_CLASSED:
+            return {**self._encrypted, "StorageClass": self._storage_class}
+        return self._encrypted
 
-
-class _Refused(Terminal):
-    pass
-
-
-class _Absent(Terminal):
-    pass
+    def _error(self, error: ClientError | BotoCoreError | OSError, key: str) -> LyrebirdError:
+        return error_of(error, {"system": "s3", "endpoint": self.endpoint, "bucket": self.bucket, "key": key})
 
 
 def _refusal(*, absent: bool = False) -> contextlib.suppress:
     """A condition that does not hold (and, where it may be, a missing object) ends the block with None."""
-    return contextlib.suppress(_Refused, _Absent) if absent else contextlib.suppress(_Refused)
+    return contextlib.suppress(Refused, Absent) if absent else contextlib.suppress(Refused)
 
 
 def _close(*clients: Any) -> None:
     for client in clients:
         client.close()
-
-
-def _code(error: ClientError) -> str:
-    return str(error.response.get("Error", {}).get("Code", ""))
 
 
 def _info(key: str, answer: Mapping[str, Any]) -> ObjectInfo:

@@ -1,9 +1,11 @@
-"""The object store's port: the double in memory and a real S3 server give the same answers."""
+"""The object store's port: the double in memory and a real S3 server, over HTTP and HTTPS, give the same answers."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,22 +15,33 @@ from include.store.memory import MemoryStore
 from include.store.object_store import PART_BYTES, ObjectStore
 from include.store.race_probe import race
 from include.store.s3 import S3Store
-from tests.dishonest_stores import IgnoresConditions, Races
+from tests.dishonest_stores import IgnoresConditions, KnowsNoConditions, Races
+from tests.https_s3 import SecureBucket, https_s3
 
 Opener = Callable[[], ObjectStore]
 
 
-@pytest.fixture(params=["memory", "s3"])
+@pytest.fixture(scope="module")
+def https(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecureBucket]:
+    with https_s3(tmp_path_factory.mktemp("https")) as server:
+        yield server
+
+
+@pytest.fixture(params=["memory", "http", "https", "https-always"])
 def opener(request: pytest.FixtureRequest, unique: str) -> Iterator[Opener]:
     """Opens further clients of the one bucket, which is empty at first."""
     if request.param == "memory":
         memory = MemoryStore()
         yield lambda: memory
         return
-    server = request.getfixturevalue("s3")
+    server = request.getfixturevalue("s3" if request.param == "http" else "https")
+    more: dict[str, Any] = {"page_keys": 5, "ca_file": getattr(server, "ca_file", None)}
+    if request.param == "https-always":
+        # Another encoding of bodies: in chunks, with the checksum behind them.
+        more["checksums"] = "always"
 
     def client() -> S3Store:
-        return S3Store(server.endpoint, unique, server.access_key, server.secret_key, page_keys=5)
+        return S3Store(server.endpoint, unique, server.access_key, server.secret_key, **more)
 
     first = client()
     first.ensure_bucket()
@@ -165,7 +178,7 @@ def test_races_beside_each_other_do_not_take_each_others_folders_away(opener: Op
         assert [verdict.broken for verdict in verdicts] == [(), (), ()]
 
 
-@pytest.mark.parametrize("dishonest", [IgnoresConditions, Races])
+@pytest.mark.parametrize("dishonest", [IgnoresConditions, Races, KnowsNoConditions])
 def test_a_store_that_does_not_honour_conditions_is_found_out(
     dishonest: Callable[[], MemoryStore], unique: str
 ) -> None:
@@ -194,3 +207,26 @@ def test_a_bucket_that_is_missing_and_a_wrong_secret_are_refused(request: pytest
         S3Store(server.endpoint, unique, server.access_key, server.secret_key).put("k", b"v")
     with pytest.raises(Terminal, match="refuses"):
         S3Store(server.endpoint, unique, server.access_key, "wrong").put("k", b"v")
+
+
+def test_a_certificate_of_an_unknown_authority_is_refused_with_the_setting_that_names_it(
+    https: SecureBucket, unique: str
+) -> None:
+    store = S3Store(https.endpoint, unique, https.access_key, https.secret_key)
+    with pytest.raises(Terminal, match=r"certificate is not trusted.*ca_file"):
+        store.put("k", b"v")
+
+
+def test_keys_come_from_a_profile_where_the_deployment_names_none(
+    https: SecureBucket, unique: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keys = f"aws_access_key_id = {https.access_key}\naws_secret_access_key = {https.secret_key}\n"
+    (tmp_path / "credentials").write_text(f"[lake]\n{keys}", encoding="utf-8")
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "credentials"))
+    store = S3Store(https.endpoint, unique, profile="lake", ca_file=https.ca_file)
+    store.ensure_bucket()
+    store.put("k", b"v")
+    found = store.get("k")
+    assert found is not None
+    assert found.body == b"v"
+    store.delete("k")

@@ -27,7 +27,7 @@ from include.settings.connections import ObjectStore
 from include.settings.deployment import Deployment
 from include.store.memory import MemoryStore
 from include.store.s3 import S3Store
-from tests.dishonest_stores import IgnoresConditions, Races
+from tests.dishonest_stores import IgnoresConditions, KnowsNoConditions, Races
 
 DEPLOYED = """\
 kafka: {{bootstrap: "{kafka}"}}
@@ -139,7 +139,7 @@ def test_both_groups_store_each_record_once(world: World) -> None:
         assert dated[-1].next == raw[-1].next
 
 
-@pytest.mark.parametrize("dishonest", [IgnoresConditions, Races])
+@pytest.mark.parametrize("dishonest", [IgnoresConditions, Races, KnowsNoConditions])
 def test_a_store_that_does_not_honour_conditions_is_refused_at_the_start(
     world: World, monkeypatch: pytest.MonkeyPatch, spark: SparkSession, dishonest: Callable[[], MemoryStore]
 ) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -26,6 +27,32 @@ def test_a_group_is_the_same_on_the_other_side(group: worker.LakeGroup) -> None:
     found = worker._Settings.model_validate_json(place.settings)
     assert (found.group, found.kafka, found.store) == (group, KAFKA, STORE)
     assert found.group.model_fields_set == group.model_fields_set
+
+
+def test_every_setting_of_the_store_reaches_the_client_in_another_process(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    whole = ObjectStore(
+        endpoint="https://s3.example.com",
+        bucket="b",
+        access_key="a",
+        secret_key="s",
+        session_token="t",
+        region="eu-central-1",
+        addressing="virtual",
+        ca_file="/etc/authority.pem",
+        encryption="aws:kms",
+        kms_key="1-2",
+        storage_class="GLACIER_IR",
+        checksums="always",
+    )
+    assert whole.model_fields_set == set(ObjectStore.model_fields) - {"profile"}
+    given: list[dict[str, Any]] = []
+    monkeypatch.setattr(worker, "S3Store", lambda **settings: given.append(settings))
+    for store in (whole, ObjectStore(endpoint="https://s3.example.com", bucket="b", profile="lake")):
+        place = Place.of(GROUP, KAFKA, None, store, Path("/nowhere"))
+        worker._Workshop(place)
+        assert given.pop() == store.model_dump() | {"timeout_s": 30.0}
 
 
 def test_an_error_that_is_none_of_ours_names_its_place_and_stops() -> None:
