@@ -61,7 +61,7 @@ with DAG(
             None,
             type=["null", "string"],
             title="Condition",
-            description="SQL of the source's server that chooses rows of the tables named: `id > 7`; none means all.",
+            description="Chooses rows of the tables named, by columns and literals: `id > 7`; none means all.",
         ),
         "date_column": Param(
             None,

@@ -8,7 +8,7 @@ import click
 import orjson
 
 from include.cli.capture_options import json_option, source_option, tables_option
-from include.cli.capture_snapshot import show_plan, waiting
+from include.cli.capture_snapshot import require_condition, show_plan, waiting
 from include.clock import SystemClock
 from include.errors import Terminal
 from include.log.requests import Answer, RequestKind
@@ -32,7 +32,7 @@ _rate_option = click.option(
 @click.command(name="snapshot")
 @source_option
 @tables_option
-@click.option("--where", default="", help="Only rows for which this SQL of the source's server holds: `id > 7`.")
+@click.option("--where", default="", help="Only rows for which this holds: `id > 7 AND state IN ('new')`.")
 @_rate_option
 @click.option("--plan", is_flag=True, help="Say what would be read, and ask for nothing.")
 @_id_option
@@ -106,7 +106,8 @@ def _ask(
     from include.source.direct_log import ensure_topics
 
     deployment = Deployment.load()
-    load_source(deployment, name)
+    source = load_source(deployment, name)
+    require_condition(source, where, tables)
     kafka, clock, id_ = deployment.one("kafka", Kafka), SystemClock(), id_ or str(uuid.uuid4())
     command = f"lyrebird capture {kind.replace('_', '-')}"
     reader = KafkaReader(kafka.bootstrap, kafka.options)

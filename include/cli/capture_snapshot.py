@@ -16,11 +16,22 @@ from include.errors import SettingsError
 
 if TYPE_CHECKING:
     from include.log.requests import Answer
+    from include.source.definition import SourceDefinition
     from include.source.snapshot.plan import Plan
 
-__all__ = ["show_plan", "waiting"]
+__all__ = ["require_condition", "show_plan", "waiting"]
 
 _LINE_EVERY_S = 10.0
+
+
+def require_condition(source: SourceDefinition, where: str, tables: tuple[str, ...]) -> None:
+    """Raise `ConditionError` for a condition that capture would refuse, as far as the declaration tells."""
+    from include.source.snapshot.condition import Condition, require_policy
+
+    named = [
+        part for table in tables for part in ([table] if "." in table else [f"{d}.{table}" for d in source.databases])
+    ]
+    require_policy(Condition.parse(where), [source.policy.of(*table.split(".", 1)) for table in named])
 
 
 def show_plan(name: str, tables: tuple[str, ...], where: str, rows_per_s: int | None, as_json: bool) -> None:

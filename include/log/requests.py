@@ -25,8 +25,8 @@ State = Literal["accepted", "running", "done", "refused"]
 class Request:
     """One request; `tables` empty = all, `keys` empty = all of the tables' keys. `at_us`: when it was asked.
 
-    `where`: condition in the source's SQL that chooses the rows of a snapshot; `rows_per_s`: most rows that it reads in
-    a second, 0: no limit, None: as declared.
+    `where`: condition that chooses the rows of a snapshot (`source.snapshot.condition`); `rows_per_s`: most rows that
+    it reads in a second, 0: no limit, None: as declared.
     """
 
     id: str

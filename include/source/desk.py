@@ -5,19 +5,24 @@ Which ids were dealt with stands in the answers, which are written in the same K
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 
 from include.clock import Clock
-from include.errors import InvalidRecord
+from include.errors import InvalidRecord, SettingsError, Terminal
 from include.log.ports import LogReader, Record
 from include.log.requests import Answer, Request
 from include.log.topics import source_answers
 from include.source.ports import CaptureLog
+from include.source.snapshot.condition import Condition
 from include.source.snapshot.job import Job
 from include.source.state import CaptureState
 
-__all__ = ["Desk", "Taken", "answers_by_id", "full_names"]
+__all__ = ["ColumnOf", "Desk", "Taken", "answers_by_id", "full_names"]
+
+
+ColumnOf = Callable[[str], Callable[[str], str]]
+"""Table → its columns' names as `Condition.bound` looks them up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,14 +41,14 @@ class Desk:
         self._clock = clock
         self._closed = log.closed_requests()
 
-    def take(self, state: CaptureState, tables: Mapping[str, int]) -> Taken | None:
+    def take(self, state: CaptureState, tables: Mapping[str, int], column: ColumnOf) -> Taken | None:
         """New requests since `state.requests_next`, None without any. `tables`: those that can be asked for."""
         records, end = self._log.requests(state.requests_next)
         if end <= state.requests_next:
             return None
         answers: list[Answer] = []
         for record in records:
-            answer, job = self._judge(record, tables, state)
+            answer, job = self._judge(record, tables, state, column)
             if answer is not None:
                 answers.append(answer)
             if job is not None:
@@ -61,7 +66,7 @@ class Desk:
         self._closed.add(id_)
 
     def _judge(
-        self, record: Record, tables: Mapping[str, int], state: CaptureState
+        self, record: Record, tables: Mapping[str, int], state: CaptureState, column: ColumnOf
     ) -> tuple[Answer | None, Job | None]:
         if record.value is None:
             return None, None
@@ -84,6 +89,15 @@ class Desk:
             return self._refuse(request.id, "no table is set aside or in want of rows"), None
         if request.where and gap:
             return self._refuse(request.id, "a table that was set aside is read whole: no condition"), None
+        try:
+            condition = Condition.parse(request.where)
+            if condition.text:
+                for table in wanted:
+                    condition.bound(column(table))
+        except SettingsError:
+            raise
+        except Terminal as error:
+            return self._refuse(request.id, str(error)), None
         job = Job(request.id, wanted, gap, asked=True, where=request.where, rows_per_s=request.rows_per_s)
         return Answer(request.id, "accepted", self._clock.now_us()), job
 

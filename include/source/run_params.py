@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal, get_args
 
 from include.errors import SettingsError, Terminal
+from include.source.snapshot.condition import Condition, ConditionError
 
 __all__ = [
     "LONGEST_SNAPSHOT_S",
@@ -48,7 +49,7 @@ class SnapshotRun:
 
     Attributes:
         tables: `database.table`, or the table alone; empty: all of the source.
-        where: condition in SQL that chooses their rows; "": all.
+        where: `Condition` that chooses their rows; "": all.
         rows_per_s: most rows read in a second, 0: no limit; None: as the source declares.
         plan: say what would be read, and read nothing.
     """
@@ -66,7 +67,7 @@ class SnapshotRun:
 
         Raises:
             SettingsError: a name is unknown, or a table is named twice, or is none; rows are chosen of no named table,
-                or by half a choice of dates.
+                or by half a choice of dates, or by a condition that is none.
         """
         source, mode = params["source"], params["mode"]
         tables = tuple(str(table).strip() for table in params.get("tables") or ())
@@ -93,6 +94,11 @@ class SnapshotRun:
                 where=where,
                 fix="Name the tables that have its columns.",
             )
+        try:
+            Condition.parse(where)
+        except ConditionError as refused:
+            details = {**refused.details, "path": "params.where"}
+            raise SettingsError(refused.message, fix=refused.fix, **details) from refused
         rows_per_s = params.get("rows_per_s")
         return cls(
             source, tables, mode, where, None if rows_per_s is None else int(rows_per_s), bool(params.get("plan"))

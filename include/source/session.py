@@ -11,7 +11,7 @@ An error in 3–5 ends the session; the next one begins at 1 and re-reads what w
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
 from typing import Final
 
@@ -29,6 +29,7 @@ from include.source.group import Output
 from include.source.ports import CaptureLog, Watcher
 from include.source.replicator import Replicator
 from include.source.rows.encode import Encoders
+from include.source.snapshot.condition import leaving
 from include.source.snapshot.copying import Copying
 from include.source.snapshot.job import FIRST, Job
 from include.source.state import CaptureState
@@ -255,13 +256,19 @@ class Session:
         if now_s - self._asked_s < _REQUESTS_EVERY_S:
             return
         self._asked_s = now_s
-        taken = self._desk.take(core.state, core.state.tables)
+        taken = self._desk.take(core.state, core.state.tables, self._columns)
         if taken is not None:
             core.state = taken.state
             for answer in taken.answers:
                 core.on_answer(answer)
             self._commit()
             self._renew(core)
+
+    def _columns(self, table: str) -> Callable[[str], str]:
+        """For the conditions of requests; a table that is gone has none."""
+        database, _, name = table.partition(".")
+        info = self._catalog.table((database, name))
+        return (lambda name: name) if info is None else leaving(self._catalog.shape(info))
 
     def _renew(self, core: Replicator) -> None:
         """Topics anew, where a request asks for a table whose key changed; see `generation`."""

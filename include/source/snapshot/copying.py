@@ -154,8 +154,8 @@ class Copying:
         job = self._core.state.job(self.id)
         if job is None or table not in job.tables:
             return
-        if job.where and "code" in error.details:
-            # It is the condition that the server does not understand: nothing is wrong with the table.
+        if job.where:
+            # Whoever asks for some rows of a table leaves the table as it is.
             self._refuse(job, str(error))
             return
         self._core.set_aside(table, error)

@@ -22,7 +22,7 @@ class Job:
         tables: those that are left, in full names.
         gap: rows were missed before it, so a floor ends each table.
         asked: a request of that id, which is answered; else capture's own.
-        where: condition in SQL that chooses the rows; none: all.
+        where: `Condition` that chooses the rows; "": all.
         rows_per_s: most rows read in a second, 0: no limit; None: as the source says.
         uncovered: its tables are incomplete until it is done, as those of a gap are.
         left: table → ranges of keys not read yet, of tables that were begun.

@@ -7,9 +7,10 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from include.clock import Clock
-from include.source.database.tables import TableInfo, load_tables
+from include.source.database.tables import Catalog, TableInfo, load_tables
 from include.source.definition import SourceDefinition
 from include.source.desk import full_names
+from include.source.snapshot.condition import Condition, leaving
 from include.source.snapshot.key_range import KeyOrder, quoted
 from include.source.snapshot.reader import Measure, SnapshotReader
 
@@ -88,18 +89,22 @@ def read_plan(
     rows_per_s: int | None,
     clock: Clock,
 ) -> Plan:
-    """Ask the server; raises `Terminal` for a condition that it does not understand, and as `connect` does."""
+    """Ask the server; raises `ConditionError`, `Terminal` where the server refuses one, and as `connect` does."""
     reader = SnapshotReader(source, clock)
     try:
         infos = {
             ".".join(name): info for name, info in load_tables(reader.ask, source.databases, source.captures).items()
         }
         chosen, unknown = full_names(tuple(tables), infos)
+        condition = Condition.parse(where)
+        catalog = Catalog(lambda: {}, reader.server, source.policy)
         found = []
         for table in chosen:
             database, _, own = table.partition(".")
-            if where:
-                reader.ask(f"SELECT 1 FROM {quoted(database)}.{quoted(own)} WHERE ({where}) LIMIT 0")  # noqa: S608
+            bound = condition.bound(leaving(catalog.shape(infos[table])))
+            if bound.sql:
+                sql = f"SELECT 1 FROM {quoted(database)}.{quoted(own)} WHERE {reader.with_values(bound)} LIMIT 0"  # noqa: S608
+                reader.ask(sql)
             found.append(planned(infos[table], reader.measure(database, own), source))
     finally:
         reader.close()

@@ -28,6 +28,7 @@ from include.source.definition import SourceDefinition
 from include.source.ports import Watcher
 from include.source.rows.shape import Image, Shape
 from include.source.rows.text_rows import select_rows
+from include.source.snapshot.condition import Predicate
 from include.source.snapshot.key_range import quoted
 from include.source.snapshot.seam import Span
 
@@ -139,6 +140,11 @@ class SnapshotReader:
             yield from select_rows(self._connection, sql, shape)
         except pymysql.err.MySQLError as refusal:
             raise error_of(refusal, self._source) from refusal
+
+    def with_values(self, predicate: Predicate) -> str:
+        """The SQL with its values as literals of this session."""
+        with self._connection.cursor() as cursor:
+            return cursor.mogrify(predicate.sql, predicate.values)
 
     def end(self) -> None:
         """End the snapshot."""

@@ -10,6 +10,7 @@ from include.source.database.tables import TableInfo
 from include.source.rows.shape import Shape
 from include.source.rows.text import select_list
 from include.source.snapshot.chunk import Chunk, Piece
+from include.source.snapshot.condition import Condition, leaving
 from include.source.snapshot.key_range import WHOLE, Bound, KeyOrder, KeyRange, Ledger, quoted
 from include.source.snapshot.plan import chunk_rows
 from include.source.snapshot.reader import Described, SnapshotReader
@@ -108,17 +109,19 @@ class TableReading:
         if found.sorted_by != chunk.sorted_by:
             reader.end()
             return
-        leaving = chunk.shape = shape(found.info)
+        shaped = chunk.shape = shape(found.info)
         order = _order(found.info)
-        conditions = [part for part in (order.condition(chunk.rows), self._where and f"({self._where})") if part]
-        sql = f"SELECT {select_list(leaving)} FROM {self._quoted}"  # noqa: S608 - quoted
+        chosen = Condition.parse(self._where).bound(leaving(shaped))
+        where = f"({reader.with_values(chosen)})" if chosen.sql else ""
+        conditions = [part for part in (order.condition(chunk.rows), where) if part]
+        sql = f"SELECT {select_list(shaped)} FROM {self._quoted}"  # noqa: S608 - quoted
         if conditions:
             sql += " WHERE " + " AND ".join(conditions)
         # Rows of an engine without snapshots are of the moment at which they are read.
         beside = None if found.info.transactional else another()
         try:
             high = span.high
-            for images in reader.select(sql, leaving):
+            for images in reader.select(sql, shaped):
                 if beside is not None:
                     high = beside.place()
                 yield Piece(chunk, images, high)

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from include.clock import ManualClock
 from include.log.memory import MemoryLog, MemoryRegistry
 from include.log.requests import Answer, Request, RequestKind
@@ -9,6 +11,15 @@ from include.source.direct_log import ensure_topics, memory_log
 from include.source.state import Aside, CaptureState, Job
 
 TABLES = {"shop.orders": 1, "shop.users": 2}
+
+
+def columns(table: str) -> Callable[[str], str]:
+    def column(name: str) -> str:
+        if (table, name) not in {("shop.orders", "id"), ("shop.orders", "state"), ("shop.users", "id")}:
+            raise LookupError(f"{table} has no such column")
+        return name
+
+    return column
 
 
 def asked(*records: tuple[bytes, bytes | None], answered: tuple[Answer, ...] = ()) -> Desk:
@@ -24,35 +35,35 @@ def asked(*records: tuple[bytes, bytes | None], answered: tuple[Answer, ...] = (
     return Desk(memory_log("s", log, MemoryRegistry(), ManualClock()), ManualClock())
 
 
-def request(id_: str, *tables: str, kind: RequestKind = "snapshot") -> tuple[bytes, bytes]:
-    made = Request(id_, kind, "somebody", 0, tables)
+def request(id_: str, *tables: str, kind: RequestKind = "snapshot", where: str = "") -> tuple[bytes, bytes]:
+    made = Request(id_, kind, "somebody", 0, tables, where=where)
     return made.key(), made.value()
 
 
 def test_a_request_becomes_a_job_and_is_accepted() -> None:
-    taken = asked(request("r1", "orders")).take(CaptureState(), TABLES)
+    taken = asked(request("r1", "orders")).take(CaptureState(), TABLES, columns)
     assert taken is not None
     assert taken.state.jobs == (Job("r1", ("shop.orders",), gap=False, asked=True),)
     assert [(a.id, a.state) for a in taken.answers] == [("r1", "accepted")]
 
 
 def test_without_tables_all_are_meant() -> None:
-    taken = asked(request("r1")).take(CaptureState(), TABLES)
+    taken = asked(request("r1")).take(CaptureState(), TABLES, columns)
     assert taken is not None
     assert taken.state.jobs[0].tables == ("shop.orders", "shop.users")
 
 
 def test_an_id_is_taken_up_once() -> None:
     desk = asked(request("r1"), request("r1"), request("r2"), answered=(Answer("r2", "done", 0),))
-    taken = desk.take(CaptureState(), TABLES)
+    taken = desk.take(CaptureState(), TABLES, columns)
     assert taken is not None
     assert [job.id for job in taken.state.jobs] == ["r1"]
-    assert desk.take(taken.state, TABLES) is None
+    assert desk.take(taken.state, TABLES, columns) is None
 
 
 def test_what_capture_does_not_do_is_refused_with_a_note() -> None:
     taken = asked(request("a", kind="reread"), request("b", "nope"), (b"c", b"{"), (b"d", None)).take(
-        CaptureState(), TABLES
+        CaptureState(), TABLES, columns
     )
     assert taken is not None
     assert taken.state.jobs == ()
@@ -65,7 +76,9 @@ def test_what_capture_does_not_do_is_refused_with_a_note() -> None:
 def test_a_table_set_aside_is_read_again_over_the_gap() -> None:
     why = Aside("0-1-7", "bin.000001:9", "a row cannot be read", 1)
     state = CaptureState(aside={"shop.users": why})
-    taken = asked(request("a", kind="resume_table"), request("b", "orders", kind="resume_table")).take(state, TABLES)
+    taken = asked(request("a", kind="resume_table"), request("b", "orders", kind="resume_table")).take(
+        state, TABLES, columns
+    )
     assert taken is not None
     assert taken.state.jobs == (Job("a", ("shop.users",), gap=True, asked=True),)
     assert taken.state.aside == {}
@@ -78,7 +91,21 @@ def test_a_table_that_lacks_changes_by_cascade_is_read_again_when_asked_for() ->
     state = CaptureState(orphans={"shop.users": Aside("0-1-7", "bin.000001:9", "a cascade", 1)})
     assert state.uncovered == ("shop.users",)
     assert CaptureState.from_json(state.to_json()) == state
-    taken = asked(request("a", "users", kind="resume_table")).take(state, TABLES)
+    taken = asked(request("a", "users", kind="resume_table")).take(state, TABLES, columns)
     assert taken is not None
     assert taken.state.jobs == (Job("a", ("shop.users",), gap=True, asked=True),)
     assert (taken.state.orphans, taken.state.uncovered) == ({}, ("shop.users",))
+
+
+def test_a_condition_that_does_not_fit_each_of_its_tables_refuses_the_request_and_says_where() -> None:
+    taken = asked(
+        request("a", "orders", where="state = 'new'"),
+        request("b", where="id = 1 AND state = 'new'"),
+        request("c", "orders", where="id = 1) UNION SELECT 1 -- "),
+    ).take(CaptureState(), TABLES, columns)
+    assert taken is not None
+    assert [job.id for job in taken.state.jobs] == ["a"]
+    assert [(a.id, a.state) for a in taken.answers] == [("a", "accepted"), ("b", "refused"), ("c", "refused")]
+    assert "shop.users has no such column" in taken.answers[1].note
+    assert "position=12" in taken.answers[1].note
+    assert "position=7" in taken.answers[2].note
