@@ -94,13 +94,15 @@ class CrashWorld:
         asker.commit()
         self._asked += len(requests) + 1
 
-    def session(self, at: int = 0, how: How = "kill") -> bool:
-        """One session, which step `at` ends; True when it came to its end."""
+    def session(self, at: int = 0, how: How = "kill", until: int | None = None) -> bool:
+        """One session up to transaction `until`, which step `at` ends; True when it came to its end."""
         self.steps.arm(at, how)
         if self.crashes:
             # Whoever asked has not heard yet.
             self._ask(("r1", "snapshot"))
-        last = position(len(self.story.transactions))
+        if until is not None:
+            self._upstream.until = until
+        last = position(self._upstream.until)
         session: Session | None = None
         log = DirectLog("s", self._ports(), self.clock)
         try:

@@ -10,7 +10,9 @@ import random
 import sqlite3
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from itertools import compress
 from typing import Any, Literal
 
 from include.clock import Clock, ManualClock
@@ -190,17 +192,20 @@ class MadeUpstream:
         self.info = TableInfo("shop", "t")
         self.info.columns, self.info.key = list(SCHEMA.columns), SCHEMA.key
         self._steps, self._chance = steps, chance
+        # Writers pause after so many.
+        self.until = len(story.transactions)
+        self.captures: Callable[[str, str], bool] = lambda _database, _table: True
 
     def tables(self) -> Mapping[tuple[str, str], TableInfo]:
         self._steps.step("tables")
-        return {("shop", "t"): self.info}
+        return {("shop", "t"): self.info} if self.captures("shop", "t") else {}
 
     def check(self) -> None:
         pass
 
     def names(self) -> list[tuple[str, str]]:
         self._steps.step("names")
-        return [("shop", "t")]
+        return [("shop", "t")] if self.captures("shop", "t") else []
 
     def table(self, _database: str, _table: str) -> TableInfo | None:
         self._steps.step("table")
@@ -235,16 +240,22 @@ class _Flow:
         self._upstream, self._next, self._clock, self._steps, self._chance = upstream, done, clock, steps, chance
 
     def next(self, _timeout_s: float) -> SourceTransaction | Idle | None:
-        story, upstream = self._upstream.story.transactions, self._upstream
+        upstream = self._upstream
+        story = upstream.story.transactions[: upstream.until]
         self._clock.advance(self._chance.choice((0.02, 0.05, 0.3)))
         # What was committed may be shown by a snapshot before it comes here.
         upstream.committed = min(len(story), max(upstream.committed, self._next + self._chance.randint(0, 3)))
         if self._next < upstream.committed:
             self._steps.step("next")
             self._next += 1
-            return story[self._next - 1]
+            return self._passing(story[self._next - 1])
         time.sleep(0.0003)
         return Idle(position(self._next).binlog, self._next * 1_000_000) if self._next == len(story) else None
+
+    def _passing(self, transaction: SourceTransaction) -> SourceTransaction:
+        steps = transaction.steps
+        passes = [not isinstance(s, Rows) or self._upstream.captures(s.table.database, s.table.table) for s in steps]
+        return replace(transaction, steps=tuple(compress(steps, passes)))
 
     def waiting(self, known: tuple[Any, ...], _position: SourcePosition) -> tuple[Any, ...]:
         return known

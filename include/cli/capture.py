@@ -15,7 +15,7 @@ import orjson
 
 from include.cli.capture_options import json_option, source_option, tables_option
 from include.cli.capture_policy import show_policy
-from include.cli.capture_requests import request_snapshot, resume_table, take_snapshot
+from include.cli.capture_requests import request_snapshot, reread_tables, resume_table, take_snapshot
 from include.cli.capture_status import show_status
 from include.clock import SystemClock
 from include.errors import Fenced, LyrebirdError, Restart, SettingsError, Terminal
@@ -36,7 +36,7 @@ def command() -> None:
     """Group of capture's commands."""
 
 
-for _each in (take_snapshot, request_snapshot, resume_table, show_status, show_policy):
+for _each in (take_snapshot, request_snapshot, reread_tables, resume_table, show_status, show_policy):
     command.add_command(_each)
 
 

@@ -1,4 +1,4 @@
-"""`lyrebird capture snapshot` and `resume-table`: requests that the running capture carries out."""
+"""`lyrebird capture snapshot`, `reread` and `resume-table`: requests that the running capture carries out."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from include.clock import SystemClock
 from include.errors import Terminal
 from include.log.requests import Answer, RequestKind
 
-__all__ = ["request_snapshot", "resume_table", "take_snapshot"]
+__all__ = ["request_snapshot", "reread_tables", "resume_table", "take_snapshot"]
 
 _ANSWER_EVERY_S = 0.5
 
@@ -82,6 +82,22 @@ def resume_table(name: str, tables: tuple[str, ...], id_: str, wait: bool, timeo
     one whose key columns changed the topic is deleted and made again, and whoever reads it has to begin anew.
     """
     _ask(name, "resume_table", tables, id_, timeout if wait else 0.0, as_json)
+
+
+@click.command(name="reread")
+@source_option
+@click.argument("tables", metavar="TABLE...", nargs=-1, required=True)
+@_id_option
+@_wait_option
+@_timeout_option
+@json_option
+def reread_tables(name: str, tables: tuple[str, ...], id_: str, wait: bool, timeout: float, as_json: bool) -> None:
+    """Ask the running capture to replace all that the log has of tables by what they are now.
+
+    For a TABLE (`orders` or `shop.orders`) whose ignored columns or masks were changed: rows of before stand in its
+    topic as the older policy made them. It is not covered until all its rows are read; the older ones are gone then.
+    """
+    _ask(name, "reread", tables, id_, timeout if wait else 0.0, as_json)
 
 
 def _ask(

@@ -14,13 +14,14 @@ from include.errors import InvalidRecord
 
 __all__ = ["Control", "ControlKind"]
 
-ControlKind = Literal["truncate", "drop", "gap", "schema"]
-"""truncate, drop: the statement; gap: a snapshot over a gap has ended; schema: columns changed (removes nothing)."""
+ControlKind = Literal["truncate", "drop", "gap", "schema", "left_out"]
+"""truncate, drop: the statement; gap: a snapshot over a gap has ended; schema: columns changed (removes nothing);
+left_out: the source's policy drops the table from here on, so that it is not covered (removes nothing)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Control:
-    """One control record about `database`.`table`; `floor` is a version (0 for schema), `gtid` names its cause."""
+    """One control record about `database`.`table`; `floor` is a version, 0: none; `gtid` names its cause."""
 
     kind: ControlKind
     database: str

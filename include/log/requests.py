@@ -15,8 +15,9 @@ from include.errors import InvalidRecord
 __all__ = ["Answer", "Request", "RequestKind"]
 
 RequestKind = Literal["snapshot", "reread", "resume_table", "rebuild", "repair"]
-"""snapshot: read tables anew; reread: some keys of a table; resume_table: take up a table that was set aside;
-rebuild: write every key of an output topic anew; repair: some keys of it."""
+"""snapshot: read tables anew; reread: tables whole, in the place of what the log has of them, or some of their keys;
+resume_table: take up a table that was set aside; rebuild: write every key of an output topic anew; repair: some keys
+of it."""
 
 State = Literal["accepted", "running", "done", "refused"]
 

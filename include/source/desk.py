@@ -77,18 +77,21 @@ class Desk:
             return self._refuse(id_, f"not a request: {error.details.get('reason')} at offset {record.offset}"), None
         if request.id in self._closed or request.id in {job.id for job in state.jobs}:
             return None, None
-        if request.kind not in ("snapshot", "resume_table"):
-            return self._refuse(request.id, f"capture does not carry out requests of kind {request.kind}"), None
-        gap = request.kind == "resume_table"
-        # What a table set aside missed is known to nobody: its rows are read over the gap, and a floor ends it.
-        wanted, unknown = full_names(request.tables, {**state.aside, **state.orphans} if gap else tables)
+        if request.kind not in ("snapshot", "resume_table", "reread") or request.keys:
+            what = f"requests of kind {request.kind}" + (" for single keys" if request.keys else "")
+            return self._refuse(request.id, f"capture does not carry out {what}"), None
+        resumed = request.kind == "resume_table"
+        # What a table set aside missed is known to nobody, nor what another policy made of rows that are in the log:
+        # all are read over the gap, and a floor ends it.
+        gap = request.kind != "snapshot"
+        wanted, unknown = full_names(request.tables, {**state.aside, **state.orphans} if resumed else tables)
         if unknown:
-            what = "tables set aside or in want of rows" if gap else "captured tables"
+            what = "tables set aside or in want of rows" if resumed else "captured tables"
             return self._refuse(request.id, f"no {what}: {', '.join(unknown)}"), None
         if not wanted:
             return self._refuse(request.id, "no table is set aside or in want of rows"), None
         if request.where and gap:
-            return self._refuse(request.id, "a table that was set aside is read whole: no condition"), None
+            return self._refuse(request.id, "a table is read whole over a gap: no condition"), None
         try:
             condition = Condition.parse(request.where)
             if condition.text:

@@ -11,6 +11,7 @@ An error in 3–5 ends the session; the next one begins at 1 and re-reads what w
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
 from typing import Final
@@ -32,9 +33,11 @@ from include.source.rows.encode import Encoders
 from include.source.snapshot.condition import leaving
 from include.source.snapshot.copying import Copying
 from include.source.snapshot.job import FIRST, Job
-from include.source.state import CaptureState
+from include.source.state import Aside, CaptureState
 
 __all__ = ["Session"]
+
+log = logging.getLogger(__name__)
 
 _IDLE_COMMIT_S: Final = 0.8
 _POLL_S: Final = 0.25
@@ -140,10 +143,10 @@ class Session:
         `extra` is one more job.
         """
         core = self._replicator or self._go_on()
+        self._keep_to_policy(core)
         self._renew(core)
-        self._take_up_new_tables(core)
         if extra is not None and core.state.job(extra.id) is None and not self._desk.closed(extra.id):
-            tables = tuple(_chosen(extra.tables, core.state.tables))
+            tables = tuple(_chosen(extra.tables, core.state.captured))
             core.state = replace(core.state, jobs=(*core.state.jobs, replace(extra, tables=tables)))
         self._inflow = self._upstream.flow(core.position, core.state.waiting, self._survives_rollback, self._clock)
         while not self._watcher.stop_requested():
@@ -191,13 +194,32 @@ class Session:
         info = self._catalog.table((database, table))
         return info is not None and not info.transactional
 
-    def _take_up_new_tables(self, core: Replicator) -> None:
-        """Tables that the source names only since now are owed a snapshot; all get their topics at once."""
-        known = core.state.tables
-        new = {table: name for name in self._upstream.names() if (table := ".".join(name)) not in known}
+    def _keep_to_policy(self, core: Replicator) -> None:
+        """What the policy drops since now is covered no more; what passes only since now, or again, is owed a snapshot.
+
+        Committed before the first event is taken: no resolved record covers a table whose changes are passed over.
+        """
+        names = {".".join(name): name for name in self._upstream.names()}
+        state = core.state
+        passing = {table for table in state.tables if self._source.captures(*table.split(".", 1))}
+        for table in sorted({*state.tables} - passing - {*state.left_out}):
+            log.warning("table %s is left out by the policy from %s on: it is not covered", table, core.position.binlog)
+            core.on_control("left_out", table, floor=0)
+            since = Aside("", str(core.position.binlog), "the source's policy drops it", self._clock.now_us())
+            core.state = core.state.with_left_out(table, since)
+        back = passing.intersection(state.left_out)
+        for table in sorted(back - {*names}):
+            # Its drop went by while nobody listened to it.
+            core.on_control("drop", table)
+            core.state = core.state.without_table(table)
+        if back := back.intersection(names):
+            core.state = core.state.with_back(f"gap:back:{core.floor}", sorted(back))
+        new = {table: name for table, name in names.items() if table not in core.state.tables}
         if new:
             self._encoders.prepare(new.values())
             core.state = core.state.with_tables(new).with_gap(f"gap:new:{core.floor}", new)
+        if core.state is not state:
+            self._commit()
 
     def _step(self, core: Replicator, inflow: Flow) -> None:
         """Take at most one event, and commit when it is time."""
@@ -256,7 +278,7 @@ class Session:
         if now_s - self._asked_s < _REQUESTS_EVERY_S:
             return
         self._asked_s = now_s
-        taken = self._desk.take(core.state, core.state.tables, self._columns)
+        taken = self._desk.take(core.state, core.state.captured, self._columns)
         if taken is not None:
             core.state = taken.state
             for answer in taken.answers:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
@@ -41,9 +41,10 @@ class CaptureState:
     `version` is the last number given out; `tables` the captured tables with the schema id of their key (0: none yet);
     `jobs` snapshots owed, oldest first; `requests_next` the next offset of the request topic; `aside` the tables whose
     rows are passed over until somebody asks for them again; `orphans` those that may lack changes made by cascade, with
-    the first transaction that showed it, until somebody asks for them again; `waiting` prepared XA transactions, the
-    oldest first; `nameless` tables whose maps name no columns, with the server's time (µs) until which it described
-    them as rows were read since their last ALTER.
+    the first transaction that showed it, until somebody asks for them again; `left_out` those that the policy does not
+    let pass any more, from which position on; `waiting` prepared XA transactions, the oldest first; `nameless` tables
+    whose maps name no columns, with the server's time (µs) until which it described them as rows were read since their
+    last ALTER.
     """
 
     version: int = 0
@@ -53,6 +54,7 @@ class CaptureState:
     requests_next: int = 0
     aside: Mapping[str, Aside] = field(default_factory=dict)
     orphans: Mapping[str, Aside] = field(default_factory=dict)
+    left_out: Mapping[str, Aside] = field(default_factory=dict)
     waiting: tuple[Waiting, ...] = ()
     nameless: Mapping[str, int] = field(default_factory=dict)
 
@@ -66,6 +68,7 @@ class CaptureState:
             "requests_next": self.requests_next,
             "aside": {table: asdict(aside) for table, aside in self.aside.items()},
             "orphans": {table: asdict(aside) for table, aside in self.orphans.items()},
+            "left_out": {table: asdict(aside) for table, aside in self.left_out.items()},
             "waiting": [{"xid": w.xid, "gtid": w.gtid, "after": w.after.to_json()} for w in self.waiting],
             "nameless": self.nameless,
         }
@@ -82,6 +85,7 @@ class CaptureState:
                 value["requests_next"],
                 {table: Aside(**aside) for table, aside in value.get("aside", {}).items()},
                 {table: Aside(**orphan) for table, orphan in value.get("orphans", {}).items()},
+                {table: Aside(**since) for table, since in value.get("left_out", {}).items()},
                 tuple(
                     Waiting(each["xid"], each["gtid"], SourcePosition.from_json(each["after"]))
                     for each in value.get("waiting", ())
@@ -97,9 +101,14 @@ class CaptureState:
 
     @property
     def uncovered(self) -> tuple[str, ...]:
-        """Tables that wait for the end of a first snapshot or one over a gap, those set aside or in want of rows."""
+        """Tables that wait for the end of a first snapshot or one over a gap; set aside, in want of rows, left out."""
         owed = (table for job in self.jobs if job.incomplete for table in job.tables)
-        return tuple(sorted({*self.aside, *self.orphans, *owed}))
+        return tuple(sorted({*self.aside, *self.orphans, *self.left_out, *owed}))
+
+    @property
+    def captured(self) -> Mapping[str, int]:
+        """`tables` without those left out: what can be asked for."""
+        return {table: key for table, key in self.tables.items() if table not in self.left_out}
 
     def with_table(self, table: str, key_id: int) -> CaptureState:
         """With the table known by that key schema."""
@@ -117,7 +126,21 @@ class CaptureState:
             jobs=tuple(job.without(table) for job in self.jobs),
             aside={name: why for name, why in self.aside.items() if name != table},
             orphans={name: why for name, why in self.orphans.items() if name != table},
+            left_out={name: why for name, why in self.left_out.items() if name != table},
         )
+
+    def with_left_out(self, table: str, since: Aside) -> CaptureState:
+        """With the table left out by the policy; nothing is owed for it, and its key's schema stays known."""
+        return replace(
+            self.without_aside([table]),
+            jobs=tuple(job.without(table) for job in self.jobs),
+            left_out={**self.left_out, table: since},
+        )
+
+    def with_back(self, id_: str, tables: Collection[str]) -> CaptureState:
+        """With tables that the policy lets pass again: what changed meanwhile is owed, as a snapshot over the gap."""
+        kept = {name: why for name, why in self.left_out.items() if name not in tables}
+        return replace(self, left_out=kept).with_gap(id_, tables)
 
     def with_nameless(self, table: str, until_us: int) -> CaptureState:
         """With rows read as the server described the table at that time."""

@@ -88,6 +88,7 @@ def status_of(
         "past": int(progress.get("past") or 0),
         "aside": _tables(state.aside),
         "orphans": _tables(state.orphans),
+        "left_out": _tables(state.left_out),
         "uncovered": [] if last is None else list(last.uncovered),
         "owed": [
             {"id": job.id, "tables": list(job.tables), "gap": job.gap, "done": job.done, "total": job.total}
@@ -148,6 +149,9 @@ def lines_of(found: Mapping[str, Any]) -> list[str]:
             f"{each['cause']}\n{'':10} `lyrebird capture resume-table --source {name} {each['table']}`"
             for each in tables
         ]
+    lines += [
+        f"left out   {each['table']} since {iso(each['since_us'])}: {each['cause']}" for each in found["left_out"]
+    ]
     lines.append(f"uncovered  {', '.join(found['uncovered']) or 'nothing'}")
     lines += [f"owed       snapshot of {', '.join(job['tables'])} ({job['id']})" for job in found["owed"]]
     if found["reading"]:

@@ -59,6 +59,7 @@ def test_a_condition_shows_no_masked_column_and_no_other_table(
         world.run("run", "--snapshot")
         capture = world.start("run")
         for where in (
+            f"1=0) UNION ALL SELECT id, part, email, n, at, 1 FROM {n}.users WHERE (1=1",
             f"1=0)) UNION ALL SELECT id, part, email, n, at, 1 FROM {n}.users -- ",
             "1=0) UNION ALL SELECT id, part, secret, n, at, 1 FROM a WHERE (1=1",
             "id = (SELECT MAX(id) FROM users)",

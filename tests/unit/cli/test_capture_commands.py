@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from include.cli import capture_status
 from include.cli.capture import command
 
-NAMES = ["check", "policy", "resume-table", "run", "snapshot", "status"]
+NAMES = ["check", "policy", "reread", "resume-table", "run", "snapshot", "status"]
 
 
 def test_each_command_is_listed_and_takes_json() -> None:

@@ -62,13 +62,13 @@ def test_an_id_is_taken_up_once() -> None:
 
 
 def test_what_capture_does_not_do_is_refused_with_a_note() -> None:
-    taken = asked(request("a", kind="reread"), request("b", "nope"), (b"c", b"{"), (b"d", None)).take(
+    taken = asked(request("a", kind="rebuild"), request("b", "nope"), (b"c", b"{"), (b"d", None)).take(
         CaptureState(), TABLES, columns
     )
     assert taken is not None
     assert taken.state.jobs == ()
     assert [(a.id, a.state) for a in taken.answers] == [("a", "refused"), ("b", "refused"), ("c", "refused")]
-    assert "reread" in taken.answers[0].note
+    assert "rebuild" in taken.answers[0].note
     assert "nope" in taken.answers[1].note
     assert "not a request" in taken.answers[2].note
 
@@ -109,3 +109,27 @@ def test_a_condition_that_does_not_fit_each_of_its_tables_refuses_the_request_an
     assert "shop.users has no such column" in taken.answers[1].note
     assert "position=12" in taken.answers[1].note
     assert "position=7" in taken.answers[2].note
+
+
+def test_tables_are_reread_over_all_that_the_log_has_of_them_and_not_covered_meanwhile() -> None:
+    made = Request("k", "reread", "somebody", 0, ("orders",), keys=("7",))
+    taken = asked(request("a", "orders", kind="reread"), (made.key(), made.value())).take(
+        CaptureState(), TABLES, columns
+    )
+    assert taken is not None
+    assert taken.state.jobs == (Job("a", ("shop.orders",), gap=True, asked=True),)
+    assert taken.state.uncovered == ("shop.orders",)
+    assert [(a.id, a.state) for a in taken.answers] == [("a", "accepted"), ("k", "refused")]
+    assert "single keys" in taken.answers[1].note
+
+
+def test_a_table_that_the_policy_left_out_is_not_covered_until_it_was_read_over_the_gap() -> None:
+    state = CaptureState(tables={"shop.orders": 1}, jobs=(Job("old", ("shop.orders", "shop.users"), gap=True),))
+    out = state.with_left_out("shop.orders", Aside("", "bin.000001:9", "the policy", 1))
+    assert CaptureState.from_json(out.to_json()) == out
+    assert (out.captured, out.jobs[0].tables) == ({}, ("shop.users",))
+    assert "shop.orders" in out.uncovered
+    back = out.with_back("gap:back", ["shop.orders"])
+    assert back.jobs[1] == Job("gap:back", ("shop.orders",), gap=True)
+    assert (back.left_out, back.captured) == ({}, {"shop.orders": 1})
+    assert "shop.orders" in back.uncovered

@@ -1,0 +1,105 @@
+"""A table that the policy drops, and lets pass again: what changed meanwhile is named as missing, then read."""
+
+from __future__ import annotations
+
+from itertools import count
+from typing import Any
+
+import pytest
+
+from include.log.resolved import ResolvedView
+from include.log.topics import control, source_resolved
+from include.record.codec import Decoder
+from include.record.version import from_headers
+from include.source.definition import SourceDefinition
+from tests.crash_world import TOPIC, CrashWorld
+
+PASSES: dict[str, Any] = {}
+DROPPED: dict[str, Any] = {"t": {"policy": "drop"}}
+PHASES: tuple[tuple[dict[str, Any], int], ...] = ((PASSES, 6), (DROPPED, 12), (PASSES, 24))
+
+
+class PolicyWorld(CrashWorld):
+    """The story in three parts, each captured under another policy."""
+
+    def __init__(self, seed: int) -> None:
+        super().__init__(seed)
+        self.left = list(PHASES)
+
+    def go_on(self, at: int = 0) -> bool:
+        """One session of the present part, which step `at` ends; True when the part came to its end."""
+        policy, until = self.left[0]
+        values = self.source.model_dump() | {"filter": policy}
+        self.source = SourceDefinition(**values)
+        self._upstream.captures = self.source.captures
+        if not self.session(at, until=until):
+            return False
+        self.left.pop(0)
+        return True
+
+    def copies(self) -> list[tuple[int, bool, Any]]:
+        """Of each resolved record: the transactions that it covers, whether it covers the table, and the copy there."""
+        decode, view, found = Decoder(self.registry.schema), ResolvedView(), []
+        rows = [(record, from_headers(record.headers)) for record in self._records(TOPIC)]
+        floors = [
+            (r.offset, raw["floor"]) for r, raw in zip(self._records(control("s")), self._controls(), strict=True)
+        ]
+        for record in self._records(source_resolved("s")):
+            resolved, ends = view.on_record(record.value), view.ends()
+            if resolved is None or ends is None:
+                continue
+            floor = max((f for offset, f in floors if offset < ends.get((control("s"), 0), 0)), default=0)
+            newest: dict[Any, Any] = {}
+            for row, version in rows:
+                if row.offset < ends.get((TOPIC, row.partition), 0):
+                    newest[row.key] = version, row.value
+            alive = [decode(value)["after"] for version, value in newest.values() if value and version >= floor]
+            copy = {row["id"]: (row["id"], row["part"], row["v"]) for row in alive}
+            found.append((resolved.position.binlog.pos // 100, not resolved.uncovered, copy))
+        return found
+
+    def is_honest(self) -> None:
+        """Wherever a resolved record says that it covers the table, the copy is the table."""
+        self._versions_are_dense()
+        for number, covered, copy in self.copies():
+            assert not covered or copy == self.story.states[number], number
+        number, covered, copy = self.copies()[-1]
+        assert (number, covered, copy) == (24, True, self.story.states[-1])
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_what_changed_while_the_policy_dropped_a_table_is_read_when_it_passes_again(seed: int) -> None:
+    world = PolicyWorld(seed)
+    for _ in PHASES:
+        assert world.go_on()
+    world.is_honest()
+    kinds = [raw["kind"] for raw in world._controls()]
+    assert kinds.count("left_out") == 1
+    assert kinds.index("left_out") < len(kinds) - 1 - kinds[::-1].index("gap")
+    # While it was dropped nothing of it was said to be covered.
+    out = [covered for number, covered, _ in world.copies() if 6 < number <= 12]
+    assert out
+    assert not any(out)
+
+
+def test_a_kill_at_any_step_leaves_every_resolved_record_true() -> None:
+    for at in count(1, 3):
+        world, killed = PolicyWorld(at), False
+        assert world.go_on()
+        while world.left:
+            killed |= not world.go_on(0 if killed else at)
+        world.is_honest()
+        if not killed:
+            break
+    assert at > 30
+
+
+def test_a_table_that_is_gone_when_it_would_pass_again_is_dropped_from_copies() -> None:
+    world = PolicyWorld(1)
+    assert world.go_on()
+    assert world.go_on()
+    world._upstream.names = list  # type: ignore[method-assign]
+    world.left = [(PASSES, 12)]
+    assert world.go_on()
+    assert world._controls()[-1]["kind"] == "drop"
+    assert world.copies()[-1][1:] == (True, {})
