@@ -51,11 +51,13 @@ def read_cuts(
         if pointer.generation_of(partition, cut.first) == generation
     )
     end = min((start for entry in pointer.entries if (start := entry.start(partition)) is not None), default=0)
+    end = max(end, pointer.floor(partition))
     for cut, generation in found:
         key = ChainKey(listing.topic, generation, partition)
         if cut.first > end:
             sent_to = pointer.generation_of(partition, end) or generation
-            _hole(ChainKey(listing.topic, sent_to, partition), end, cut.first, chains, findings)
+            oldest = cut is found[0][0]
+            _hole(ChainKey(listing.topic, sent_to, partition), end, cut.first, chains, findings, oldest=oldest)
         elif cut.first < end and not _known((each.overlaps for each in chains.values()), cut.first, end):
             findings.add(
                 "read twice",
@@ -81,13 +83,24 @@ def _needed(pointer: Pointer, partition: int) -> tuple[int, int]:
     return max(ends)
 
 
-def _hole(key: ChainKey, first: int, until: int, chains: Mapping[int, WalkedChain], findings: Findings) -> None:
+def _hole(
+    key: ChainKey,
+    first: int,
+    until: int,
+    chains: Mapping[int, WalkedChain],
+    findings: Findings,
+    *,
+    oldest: bool = False,
+) -> None:
     if _known((each.holes for each in chains.values()), first, until):
         return
     findings.add(
         "hole",
         key,
-        "the pointer sends readers where no commit has these offsets",
+        "the pointer sends readers where no commit has these offsets"
+        + (
+            "; the oldest are gone: did a lifecycle rule take them? `lyrebird lake forget` accepts it" if oldest else ""
+        ),
         first=first,
         until=until,
         key=key.of.pointer,

@@ -8,7 +8,9 @@ from typing import Any, Final, Literal
 
 from include.lake.chain_key import ChainKey, TopicKey
 
-__all__ = ["Fault", "Finding", "Findings", "counted"]
+__all__ = ["RULE_TOOK", "Fault", "Finding", "Findings", "counted"]
+
+RULE_TOOK: Final = "if a lifecycle rule of the bucket took it, `lyrebird lake forget` accepts that"
 
 Fault = Literal[
     "chain unreadable",

@@ -11,7 +11,7 @@ from include.audit.chain_compare import Segment, segments_of
 from include.audit.chain_coverage import check_pointer, read_cuts
 from include.audit.chain_deep import read_objects
 from include.audit.chain_finding import Findings
-from include.audit.chain_listing import ChainFolder, LifeListing, Progress, Silent, list_life
+from include.audit.chain_listing import ChainFolder, LifeListing, Progress, Silent, kept_of, list_life
 from include.audit.chain_objects import LifeChains, ObjectCheck, check_objects, labels_differ
 from include.audit.chain_report import GroupFigures
 from include.audit.chain_walk import WalkedChain, walk
@@ -23,7 +23,7 @@ from include.lake.cut import Commit
 from include.lake.definition import LakeGroup
 from include.lake.generations import lives
 from include.lake.object_key import ObjectKey
-from include.lake.pointer import Pointer, read_pointer
+from include.lake.pointer import Entry, Pointer, read_pointer
 from include.store.object_store import ObjectStore
 
 __all__ = ["GroupAudit", "Place"]
@@ -91,7 +91,7 @@ class GroupAudit:
 
     def _walked(self, folder: ChainFolder, pointer: Pointer, now_us: int, stale_s: int) -> WalkedChain:
         generation, partition = folder.key.generation, folder.key.partition
-        self._folders[folder.key] = folder
+        folder = self._folders[folder.key] = kept_of(folder, pointer.floor(partition))
         entry = next((each for each in pointer.entries if each.generation == generation and each.others), None)
         reader = CommitReader(
             self._store, folder, self.findings, self._progress, summed=entry is not None, eraser=self._eraser
@@ -100,7 +100,7 @@ class GroupAudit:
             folder,
             reader.read(),
             self.findings,
-            start=(entry.start(partition) or 0) if entry else None,
+            start=_begins(folder, pointer, entry) if entry else None,
             again=partial(self._commit, folder.key),
             reads=partial(_reads, pointer, folder.key),
             now_us=now_us,
@@ -126,7 +126,7 @@ class GroupAudit:
             mine = {generation: chain for (generation, p), chain in chains.items() if p == partition}
             cuts = read_cuts(listing, pointer, partition, mine, self.findings)
             segments = self.segments[listing.topic.topic_id, partition] = segments_of(cuts)
-            heads[partition] = segments[-1].next if segments else 0
+            heads[partition] = segments[-1].next if segments else pointer.floor(partition)
             self.figures.records += sum(cut.records or 0 for cut in cuts)
             self.figures.filtered += sum(cut.filtered for cut in cuts)
             self.figures.quarantined += sum(cut.quarantined for cut in cuts)
@@ -224,6 +224,12 @@ class GroupAudit:
         """All that can be read, again; what is wrong with them was noted before."""
         reader = CommitReader(self._store, self._folders[chain], Findings(self.name), Silent(), summed=False)
         return (each for each in reader.read() if not isinstance(each, Unreadable))
+
+
+def _begins(folder: ChainFolder, pointer: Pointer, entry: Entry) -> int:
+    """Where a live chain begins: where its entry does; of one that has forgotten, with its first commit up to there."""
+    start = pointer.start(entry, folder.key.partition)
+    return min([start, *folder.commits]) if pointer.floor(folder.key.partition) else start
 
 
 def _reads(pointer: Pointer, chain: ChainKey, first: int) -> bool:

@@ -9,7 +9,7 @@ from typing import Final, Protocol
 from include.lake.chain_key import ChainKey, TopicKey
 from include.store.object_store import ObjectInfo, ObjectStore
 
-__all__ = ["ChainFolder", "LifeListing", "Progress", "Silent", "list_life"]
+__all__ = ["ChainFolder", "LifeListing", "Progress", "Silent", "kept_of", "list_life"]
 
 _NUMBER: Final = re.compile(r"0|[1-9][0-9]{0,9}", re.ASCII)
 _TICK: Final = 1000
@@ -61,6 +61,18 @@ class LifeListing:
         if found is None:
             found = self.chains[generation, partition] = ChainFolder(ChainKey(self.topic, generation, partition))
         return found
+
+
+def kept_of(folder: ChainFolder, floor: int) -> ChainFolder:
+    """The chain without what is forgotten: summaries stand for whole thousands, so it begins with one of these."""
+    border = max((first for first in folder.summaries if first <= floor), default=0)
+    return ChainFolder(
+        folder.key,
+        {first: info for first, info in folder.commits.items() if first >= border},
+        {first: info for first, info in folder.intents.items() if first >= border},
+        {first: info for first, info in folder.summaries.items() if first >= border},
+        folder.strangers,
+    )
 
 
 def list_life(store: ObjectStore, topic: TopicKey, progress: Progress) -> LifeListing:

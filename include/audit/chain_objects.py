@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import cache, partial
 from typing import Final
 
-from include.audit.chain_finding import Findings
+from include.audit.chain_finding import RULE_TOOK, Findings
 from include.audit.chain_listing import Progress
 from include.audit.chain_walk import WalkedChain
 from include.errors import Terminal
@@ -152,7 +152,7 @@ def _missing(
     findings.add(
         "object missing",
         ChainKey(life.topic, name.generation, name.partition),
-        "is not there, and a commit lists it: its records are in no other object of the group",
+        f"is not there, and a commit lists it: its records are in no other object of the group; {RULE_TOOK}",
         first=name.first,
         key=key,
     )

@@ -21,6 +21,7 @@ COMMANDS: Final[dict[str, Entry]] = {
     "promote": Entry("lake_promote", "Compare a backfill, and let readers follow it."),
     "finalise": Entry("lake_finalise", "Mark dates that are over, and those that got records afterwards."),
     "expire": Entry("lake_expire", "Remove objects that no reader reads any more."),
+    "forget": Entry("lake_forget", "Forget what is older than a day, and remove it."),
     "restore": Entry("lake_restore", "Write a topic to Kafka again, from its backup."),
 }
 

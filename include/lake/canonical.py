@@ -22,8 +22,11 @@ def dump(value: Mapping[str, Any]) -> bytes:
     return orjson.dumps({**value, "v": VERSION}, option=orjson.OPT_SORT_KEYS)
 
 
-def load(body: bytes, key: str, names: frozenset[str]) -> dict[str, Any]:
-    """What `dump` was given; `Terminal` naming the object for other fields, another form or another version."""
+def load(body: bytes, key: str, names: frozenset[str], more: frozenset[str] = frozenset()) -> dict[str, Any]:
+    """What `dump` was given; `Terminal` naming the object for other fields, another form or another version.
+
+    `more` are fields that may be left out.
+    """
     try:
         found = orjson.loads(body)
     except orjson.JSONDecodeError as error:
@@ -33,8 +36,8 @@ def load(body: bytes, key: str, names: frozenset[str]) -> dict[str, Any]:
     version = found.pop("v", None)
     if version != VERSION:
         raise unreadable(key, f"version {version!r}, this release reads {VERSION}")
-    if found.keys() != names:
-        raise unreadable(key, f"fields {sorted(found.keys() ^ names)} too few or too many")
+    if found.keys() - more != names:
+        raise unreadable(key, f"fields {sorted((found.keys() - more) ^ names)} too few or too many")
     if dump(found) != body:
         raise unreadable(key, "it is not in canonical form")
     return found

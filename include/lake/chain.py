@@ -70,8 +70,9 @@ class Chain:
 
     def advance(self, plan: Plan, reader: CutReader, on_commit: OnCommit) -> Head:
         """Carry it to `plan.until`; tells of each cut that is whole. Nothing when its head is beyond."""
-        known = self._hint() if self._last is None else self._last
-        head = self._runner.run(advance(self.key, self.start, known, plan), reader, on_commit)
+        hint = self._hint() if self._last is None else self._last
+        steps = advance(self.key, self.start, hint, plan, known=self._last is not None)
+        head = self._runner.run(steps, reader, on_commit)
         self._last = head.last
         return head
 

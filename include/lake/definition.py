@@ -117,6 +117,9 @@ class LakeGroup(Strict):
     schedule: Annotated[str, AfterValidator(_cron)] = Field(
         default=HOURLY, description="of a group with run: schedule: cron (UTC) of when it is stored"
     )
+    keep_days: int | None = Field(
+        default=None, ge=1, description="older cuts are forgotten by the DAG lake_forget; None: all is kept"
+    )
     policy: UploadPolicies = Field(default_factory=UploadPolicies)
     finalise: Finalising = Field(default_factory=Finalising, description="partition groups only: when a date is over")
     rules: tuple[Rule, ...] = Field(min_length=1)

@@ -5,6 +5,7 @@ All that it knows is forgotten with it. Two drivers of one group do no harm, the
 
 from __future__ import annotations
 
+import datetime as dt
 import logging
 from collections.abc import Iterable
 from typing import Final, Protocol
@@ -15,7 +16,7 @@ from include.lake.agreement import agreed_until
 from include.lake.chain import Chain
 from include.lake.chain_key import ChainKey, TopicKey
 from include.lake.definition import LakeGroup
-from include.lake.generations import Live, require_current, take_over
+from include.lake.generations import Live, note_heads, require_current, take_over
 from include.lake.planner import SHRUNK_MS, Planner, Remade, Spot
 from include.lake.protocol import Head
 from include.lake.standing import check_log
@@ -106,6 +107,7 @@ class Driver:
         self._partitions: dict[str, int] = {}
         self._looked_s = self._asked_s = -1e9
         self._turn = 0
+        self._noted: dict[TopicKey, str] = {}
         self._frozen = False
         # Not zero: the last look was in vain.
         self._away_until_s = 0.0
@@ -193,13 +195,23 @@ class Driver:
         self._live = {place: live for place, live in self._live.items() if place in there}
         if self._live:
             self._turn += 1
-            require_current(self._store, list(self._live.values())[self._turn % len(self._live)])
+            live = list(self._live.values())[self._turn % len(self._live)]
+            day = dt.datetime.fromtimestamp(self._clock.now_us() // 1_000_000, dt.UTC).date().isoformat()
+            require_current(self._store, live)
+            if self._noted.get(live.topic) != day:
+                note_heads(self._store, live, self._heads(live.topic), day)
+                self._noted[live.topic] = day
+
+    def _heads(self, topic: TopicKey) -> dict[int, int]:
+        mine = (spot for spot in self.planner.spots if (spot.topic, spot.topic_id) == (topic.topic, topic.topic_id))
+        return {spot.partition: self.planner.head(spot) for spot in mine}
 
     def _look_up(self, spot: Spot) -> None:
         """Where its chain ends. What is damaged there stops this partition, and no other."""
         try:
             live = self._taken_over(spot)
             head = self._look_along(live.chain(spot.partition), live.start(spot.partition))
+            live.check_head(spot.partition, head.next)
         except Terminal as error:
             if isinstance(error, Fenced) or _from_outside(error):
                 raise

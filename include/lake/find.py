@@ -20,7 +20,9 @@ from include.store.object_store import ObjectStore, StoredObject
 
 __all__ = ["Ask", "Found", "State", "find_record", "refusal"]
 
-State = Literal["stored", "refused", "filtered", "no record", "not told", "gap", "under way", "not yet", "missing"]
+State = Literal[
+    "stored", "refused", "filtered", "no record", "not told", "gap", "under way", "not yet", "missing", "forgotten"
+]
 """stored: in an object, at `index` of it where that can be told; refused: in the quarantine object; filtered: dropped
 by the group's rules; no record: the log had none at this offset (compaction, a marker, an aborted transaction); not
 told: in no object that keeps offsets, and nothing tells more; gap: the log had lost it before the cut was read; under
@@ -59,6 +61,8 @@ def find_record(
     `ask` is asked where objects do not tell. Raises the store's errors, and `Terminal` for an object that is damaged.
     """
     pointer = read_pointer(store, topic)
+    if offset < (kept_from := pointer.floor(partition)):
+        return Found(topic, partition, offset, "forgotten", f"the lake keeps offsets from {kept_from} on")
     for generation in sorted({entry.generation for entry in pointer.entries}, reverse=True):
         chain = ChainKey(topic, generation, partition)
         cut = cut_at(store, chain, offset)
@@ -86,7 +90,7 @@ def _outside(store: ObjectStore, topic: TopicKey, pointer: Pointer, partition: i
     if live is None:
         return Found(topic, partition, offset, "not yet", "the group has nothing of this topic")
     chain = ChainKey(topic, live.generation, partition)
-    start = live.start(partition) or 0
+    start = pointer.start(live, partition)
     head = chain_head(store, chain, start, near=offset)
     if offset < head.next:
         text = f"no cut has it, though the chain goes on to {head.next}: run `lyrebird lake audit {topic.topic}`"

@@ -13,17 +13,17 @@ Topics of one name share folders, so a topic made anew takes numbers that none o
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
-from include.errors import Fenced
+from include.errors import Fenced, Terminal
 from include.lake.chain_key import ChainKey, TopicKey
 from include.lake.pointer import Entry, Pointer, Purpose, change_pointer, read_pointer
 from include.store.object_store import ObjectStore
 
-__all__ = ["HeadOf", "Live", "least_generation", "lives", "require_current", "take_over"]
+__all__ = ["HeadOf", "Live", "least_generation", "lives", "note_heads", "require_current", "take_over"]
 
 HeadOf = Callable[[ChainKey, int], int]
 """(chain, where it begins) → its head."""
@@ -37,7 +37,13 @@ class Live:
 
     topic: TopicKey
     generation: int
-    entry: Entry
+    pointer: Pointer
+    """As it was when it was taken over."""
+
+    @property
+    def entry(self) -> Entry:
+        """That of the generation."""
+        return next(each for each in self.pointer.entries if each.generation == self.generation)
 
     def chain(self, partition: int) -> ChainKey:
         """The chain of a partition."""
@@ -45,7 +51,21 @@ class Live:
 
     def start(self, partition: int) -> int:
         """Where it begins."""
-        return self.entry.start(partition) or 0
+        return self.pointer.start(self.entry, partition)
+
+    def check_head(self, partition: int, head: int) -> None:
+        """Raise `Terminal` when the chain ends before the place that it had reached: its commits were taken away."""
+        reached = self.pointer.heads.get(partition, 0)
+        if head < reached:
+            raise Terminal(
+                "the chain ends before what was stored of it: commits are gone",
+                topic=self.topic.topic,
+                partition=partition,
+                head=head,
+                reached=reached,
+                fix="Did a lifecycle rule of the bucket take them? Let none touch `_chain/`. Put them back from older "
+                "versions of the bucket; or raise the group's `revision`: it goes on with what Kafka has.",
+            )
 
 
 def take_over(store: ObjectStore, topic: TopicKey, revision: int, partitions: int, head_of: HeadOf) -> Live:
@@ -61,18 +81,31 @@ def take_over(store: ObjectStore, topic: TopicKey, revision: int, partitions: in
         generation = next(each.generation for each in pointer.reserved if each.by == by)
         entry = next((each for each in pointer.entries if each.generation == generation), None)
         if entry is not None:
-            return Live(topic, generation, entry)
+            return Live(topic, generation, pointer)
         # 2. Where the one before stands.
         before = pointer.live
-        heads = _heads(topic, before, partitions, head_of)
+        heads = _heads(topic, pointer, partitions, head_of)
         # 3. From now on readers follow this one.
         change_pointer(store, topic, partial(_upgraded, generation=generation, before=before, heads=heads))
 
 
 def require_current(store: ObjectStore, live: Live) -> None:
-    """Raise `Fenced` when a newer revision has taken the topic over since: nobody reads what this one writes."""
+    """Returns where this generation is live still.
+
+    Raises:
+        Fenced: a newer revision has taken the topic over since: nobody reads what this one writes.
+        Terminal: the pointer is gone.
+    """
     now = read_pointer(store, live.topic).live
-    if now is not None and now.generation != live.generation:
+    if now is None:
+        raise Terminal(
+            "the readers' pointer is gone",
+            system="s3",
+            key=live.topic.pointer,
+            fix="Did a lifecycle rule of the bucket take it? Let none touch `_chain/`, and put the pointer back from "
+            "an older version of the bucket.",
+        )
+    if now.generation != live.generation:
         raise Fenced(
             "a newer revision of the group writes this topic",
             topic=live.topic.topic,
@@ -82,10 +115,17 @@ def require_current(store: ObjectStore, live: Live) -> None:
         )
 
 
-def _heads(topic: TopicKey, live: Entry | None, partitions: int, head_of: HeadOf) -> dict[int, int]:
+def _heads(topic: TopicKey, pointer: Pointer, partitions: int, head_of: HeadOf) -> dict[int, int]:
+    live = pointer.live
     if live is None:
         return {}
-    return {p: head_of(ChainKey(topic, live.generation, p), live.start(p) or 0) for p in range(partitions)}
+    # Where the chain of one was taken away, the next one begins at the floor: nothing is read twice.
+    return {p: head_of(ChainKey(topic, live.generation, p), pointer.start(live, p)) for p in range(partitions)}
+
+
+def note_heads(store: ObjectStore, live: Live, heads: Mapping[int, int], day: str) -> None:
+    """Note in the pointer how far this generation has come, once a day: so it is never old either."""
+    change_pointer(store, live.topic, lambda now: now.note(live.generation, heads, day))
 
 
 def _upgraded(now: Pointer, generation: int, before: Entry | None, heads: dict[int, int]) -> Pointer:

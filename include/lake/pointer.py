@@ -10,13 +10,16 @@ alone. A data object is read when the newest entry that holds its `first` names 
 All entries hold whole cuts: a backfill keeps to those of the live generation, and an upgrade begins where one ends.
 So an object is read or not by its name alone, and late data or a record that another parser puts elsewhere are in one
 place. A generation's number is reserved here before anything is written under it.
+
+What is forgotten lies below a floor in each partition, the border of a cut: no reader reads below it, whatever stands
+there. `heads` are how far live had come at least when that was noted: a chain that ends before was taken away.
 """
 
 from __future__ import annotations
 
 import bisect
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal, get_args
 
 from include.errors import BackPressure, Terminal, Transient
@@ -37,6 +40,7 @@ Purpose = Literal["live", "backfill"]
 
 _PURPOSES: Final[tuple[Purpose, ...]] = get_args(Purpose)
 _FIELDS: Final = frozenset({"entries", "reserved"})
+_LATER: Final = ("floors", "swept", "heads", "noted")
 _ENTRY: Final = frozenset({"generation", "cuts", "others"})
 _RESERVED: Final = frozenset({"generation", "by", "purpose"})
 _TRIES: Final = 100
@@ -92,9 +96,39 @@ class Pointer:
 
     entries: tuple[Entry, ...] = ()
     reserved: tuple[Reservation, ...] = ()
+    floors: Mapping[int, int] = field(default_factory=dict)
+    """By partition: cuts that begin below it are forgotten."""
+    swept: Mapping[int, int] = field(default_factory=dict)
+    """By partition: below it the data of forgotten cuts are removed."""
+    heads: Mapping[int, int] = field(default_factory=dict)
+    """By partition: how far the live generation had come at least, when it was noted."""
+    noted: str = ""
+    """The day (ISO) of `heads`."""
+
+    def floor(self, partition: int) -> int:
+        """Where what readers find of a partition begins; 0 while nothing is forgotten."""
+        return self.floors.get(partition, 0)
+
+    def start(self, entry: Entry, partition: int) -> int:
+        """Where the chain of an entry begins when it has no commit: never below the floor."""
+        return max(entry.start(partition) or 0, self.floor(partition))
+
+    def require_kept(self, topic: TopicKey, partition: int, first: int) -> None:
+        """Raise `Terminal` when what begins at `first` is forgotten."""
+        if first < self.floor(partition):
+            raise Terminal(
+                "these offsets are forgotten",
+                topic=topic.topic,
+                partition=partition,
+                first=first,
+                kept_from=self.floor(partition),
+                fix="Ask for what is kept. `lyrebird lake forget` or `keep_days` removed what was before.",
+            )
 
     def generation_of(self, partition: int, first: int) -> int | None:
-        """The generation in which the cut at `first` is read; None when no entry holds it."""
+        """The generation in which the cut at `first` is read; None when no entry holds it, or it is forgotten."""
+        if first < self.floor(partition):
+            return None
         return next((each.generation for each in reversed(self.entries) if each.holds(partition, first)), None)
 
     @property
@@ -139,7 +173,8 @@ class Pointer:
         if any(each.generation == generation for each in self.entries):
             return self
         cuts: Cuts = {partition: ((head, None),) for partition, head in heads.items()} if self.live else {}
-        return self._append(Entry(generation, cuts, others=True))
+        # What was noted is of the one before, which may have come further.
+        return replace(self._append(Entry(generation, cuts, others=True)), heads={}, noted="")
 
     def promote(self, generation: int, cuts: Cuts, *, replaces: int) -> Pointer:
         """Let readers read a backfill's `cuts`, which are whole ones of the live generation `replaces`.
@@ -164,6 +199,20 @@ class Pointer:
                     )
         return self._append(entry)
 
+    def forget(self, floors: Mapping[int, int]) -> Pointer:
+        """Raise the floors of these partitions; a floor never goes down."""
+        return replace(self, floors=_raised(self.floors, floors))
+
+    def sweep(self, floors: Mapping[int, int]) -> Pointer:
+        """Note that the data below these floors are removed."""
+        return replace(self, swept=_raised(self.swept, floors))
+
+    def note(self, generation: int, heads: Mapping[int, int], day: str) -> Pointer:
+        """Note how far the live generation has come, once a day; nothing where another one is live."""
+        if self.noted == day or self.live is None or self.live.generation != generation:
+            return self
+        return replace(self, heads=_raised(self.heads, heads), noted=day)
+
     def _live_of(self, partition: int, first: int) -> int | None:
         """The live generation whose cuts these are, backfills aside."""
         held = (each.generation for each in reversed(self.entries) if each.others and each.holds(partition, first))
@@ -180,14 +229,24 @@ class Pointer:
             for entry in self.entries
         ]
         reserved = [{name: getattr(each, name) for name in _RESERVED} for each in self.reserved]
-        return dump({"entries": entries, "reserved": reserved})
+        later = {name: value for name in _LATER if (value := getattr(self, name))}
+        for name, value in later.items():
+            if name != "noted":
+                later[name] = {str(partition): at for partition, at in value.items()}
+        return dump({"entries": entries, "reserved": reserved, **later})
 
     @classmethod
     def parse(cls, body: bytes, topic: TopicKey) -> Pointer:
         """Inverse of `to_bytes`; `Terminal` naming the object for anything else."""
-        found = load(body, topic.pointer, _FIELDS)
+        found = load(body, topic.pointer, _FIELDS, frozenset(_LATER))
         try:
-            return cls(tuple(map(_entry, found["entries"])), tuple(map(_reservation, found["reserved"])))
+            maps = {
+                name: {_number(partition): offset(at) for partition, at in found.get(name, {}).items()}
+                for name in _LATER
+                if name != "noted"
+            }
+            entries, reserved = map(_entry, found["entries"]), map(_reservation, found["reserved"])
+            return cls(tuple(entries), tuple(reserved), **maps, noted=text(found.get("noted", "")))
         except (AttributeError, TypeError, ValueError) as error:
             raise unreadable(topic.pointer, repr(error)) from error
 
@@ -217,6 +276,8 @@ def change_pointer(store: ObjectStore, topic: TopicKey, change: Callable[[Pointe
     """
     for _ in range(_TRIES):
         found = store.get(topic.pointer)
+        if found is None and _begun(store, topic):
+            continue
         before = Pointer.parse(found.body, topic) if found else Pointer()
         after = change(before)
         if found is not None and after == before:
@@ -235,6 +296,27 @@ def change_pointer(store: ObjectStore, topic: TopicKey, change: Callable[[Pointe
         if written is not None:
             return after
     raise Terminal("the readers' pointer changes all the time", key=topic.pointer, fix="Who else writes it?")
+
+
+def _begun(store: ObjectStore, topic: TopicKey) -> bool:
+    """Whether somebody wrote the pointer just now; `Terminal` where the topic has chains and no pointer."""
+    listed = next(iter(store.list(f"{topic}/")), None)
+    if listed is None:
+        return False
+    if store.head(topic.pointer) is not None:
+        return True
+    raise Terminal(
+        "the readers' pointer is gone, though the topic has chains",
+        key=topic.pointer,
+        there=listed.key,
+        fix="Did a lifecycle rule of the bucket take it? Let none touch `_chain/`. Put the pointer back from an older "
+        "version of the bucket; or give the group another `prefix`: it stores all that Kafka has, anew.",
+    )
+
+
+def _raised(before: Mapping[int, int], to: Mapping[int, int]) -> dict[int, int]:
+    """The greater of both for each partition."""
+    return {p: max(before.get(p, 0), to.get(p, 0)) for p in sorted({*before, *to}) if before.get(p) or to.get(p)}
 
 
 def _entry(value: Any) -> Entry:

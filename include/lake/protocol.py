@@ -22,6 +22,7 @@ Nothing here does I/O or knows the time: `chain` carries the steps out, a model 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 from include.errors import Terminal
 from include.lake.adoption import (
@@ -57,6 +58,11 @@ from include.lake.steps import (
 
 __all__ = ["Head", "Plan", "advance", "find_head", "write_cut"]
 
+_FIX: Final = (
+    "Let no lifecycle rule of the bucket touch `_chain/`. Put the commits back from older versions of the bucket; or "
+    "raise the group's `revision`: it goes on with what Kafka has."
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Plan:
@@ -87,13 +93,15 @@ class Head:
     epoch: int | None = None
 
 
-def advance(chain: ChainKey, start: int, hint: int | None, plan: Plan) -> Steps[Head]:
+def advance(chain: ChainKey, start: int, hint: int | None, plan: Plan, *, known: bool = False) -> Steps[Head]:
     """Carry the chain to `plan.until` at least, from wherever its head is; nothing when it is beyond.
 
     `start` is where a chain of this generation begins (its entry's range in the pointer), `hint` the `first` of any
-    commit, which saves listing those before it.
+    commit, which saves listing those before it; `known`: that commit stood there, so `Terminal` where it is gone.
     """
     head = yield from find_head(chain, start, hint)
+    if known and hint is not None and (head.last is None or head.last < hint):
+        raise stopped("a commit that stood there is gone: did a lifecycle rule take it?", chain.commit(hint), _FIX)
     while head.next < plan.until:
         commit = yield from write_cut(chain, head.next, plan, begun=head.unfinished, epoch=head.epoch)
         yield Committed(commit)

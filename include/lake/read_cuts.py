@@ -31,20 +31,23 @@ def read_partitions(store: ObjectStore, topic: TopicKey, pointer: Pointer) -> li
 
 
 def read_cuts(
-    store: ObjectStore, topic: TopicKey, pointer: Pointer, partition: int, since: int = 0
+    store: ObjectStore, topic: TopicKey, pointer: Pointer, partition: int, since: int = 0, *, oldest_gone: bool = False
 ) -> Iterator[ReadCut]:
-    """The cuts that end after `since`, by `first`, each beginning where the one before it ends.
+    """The cuts that end after `since`, by `first`, each beginning where the one before it ends; none that is forgotten.
+
+    `oldest_gone`: it may begin later than `since`.
 
     Raises:
         Terminal: there is a hole, which readers must not pass over; or an object of the chain cannot be read.
     """
+    since = max(since, pointer.floor(partition))
     generations = sorted({entry.generation for entry in pointer.entries})
     chains = [ChainKey(topic, generation, partition) for generation in generations]
     end: int | None = None
     for cut in heapq.merge(
         *(_of(store, chain, pointer, since) for chain in chains), key=lambda each: each.commit.first
     ):
-        hole = cut.commit.first > since if end is None else cut.commit.first != end
+        hole = (cut.commit.first > since and not oldest_gone) if end is None else cut.commit.first != end
         if hole:
             raise Terminal(
                 "cuts that readers should find are missing",
@@ -52,7 +55,8 @@ def read_cuts(
                 partition=partition,
                 after=since if end is None else end,
                 before=cut.commit.first,
-                fix=f"Run `lyrebird lake audit {topic.topic}`.",
+                fix=f"Run `lyrebird lake audit {topic.topic}`."
+                + (" If a lifecycle rule of the bucket took them: `lyrebird lake forget`." if end is None else ""),
             )
         end = cut.commit.next
         yield cut

@@ -184,12 +184,12 @@ class _Look:
         """Generation, head and last commit of the live chain, or what keeps them from being told."""
         pointer = self._pointers.get(self._topic(spot))
         live = pointer.live if pointer else None
-        if live is None:
+        if pointer is None or live is None:
             return None, None, None, None
         chain = ChainKey(self._topic(spot), live.generation, spot.partition)
         try:
             near = self._edges[spot][1] if spot in self._edges else None
-            head = chain_head(self._store, chain, live.start(spot.partition) or 0, near=near)
+            head = chain_head(self._store, chain, pointer.start(live, spot.partition), near=near)
             last = None if head.last is None else self._last(chain, head.last)
         except LyrebirdError as error:
             return live.generation, None, None, diagnose(error)

@@ -1,11 +1,18 @@
-"""The names that a section declares, for whoever offers them as a choice without knowing their models."""
+"""Names that somebody chooses from: those that a section declares, and the nearest ones to a name that is wrong."""
 
 from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from typing import Any, Final
 
 from include.errors import SettingsError
 from include.settings.deployment import Deployment
 
-__all__ = ["declared"]
+__all__ = ["declared", "nearest", "require_known", "unknown"]
+
+_SHOWN: Final = 5
+_ALIKE: Final = 0.5
 
 
 def declared(deployment: Deployment, section: str) -> list[str]:
@@ -20,3 +27,31 @@ def declared(deployment: Deployment, section: str) -> list[str]:
             "nothing is declared", file=str(deployment.folder), path=section, fix=f"Add an entry under `{section}:`."
         )
     return names
+
+
+def nearest(got: str, known: Iterable[str]) -> list[str]:
+    """The known names that `got` may have meant, nearest first: few; some of all where none is alike."""
+    names = sorted(set(known))
+    folded: dict[str, str] = {}
+    for name in names:
+        # The last part of a topic's or table's name is what people type.
+        folded.setdefault(name.rpartition(".")[2].lower(), name)
+    alike = difflib.get_close_matches(got, names, _SHOWN, _ALIKE)
+    last = difflib.get_close_matches(got.rpartition(".")[2].lower(), list(folded), _SHOWN, _ALIKE)
+    return list(dict.fromkeys([*alike, *(folded[each] for each in last)]))[:_SHOWN] or names[:_SHOWN]
+
+
+def unknown(got: str, known: Iterable[str], message: str, **details: Any) -> SettingsError:
+    """The error for a name that is none of `known`, with the nearest ones that are."""
+    names = sorted(set(known))
+    if not names:
+        return SettingsError(message, got=got, fix="There is none yet.", **details)
+    found = nearest(got, names)
+    return SettingsError(message, got=got, nearest=found, names=len(names), fix=f"Did you mean {found[0]}?", **details)
+
+
+def require_known(got: str, known: Iterable[str], message: str, **details: Any) -> None:
+    """Raise the error of `unknown` unless `got` is one of `known`."""
+    names = set(known)
+    if got not in names:
+        raise unknown(got, names, message, **details)

@@ -19,6 +19,7 @@ EXPECTED = {
     "index_rebuild.py": {"index_rebuild"},
     "lake_backfill.py": {"lake_backfill"},
     "lake_finalise.py": {"lake_finalise"},
+    "lake_forget.py": {"lake_forget"},
     "lake_upload.py": {"lake_upload"},
     "source_replicate.py": {"source_replicate"},
     "source_snapshot.py": {"source_snapshot"},

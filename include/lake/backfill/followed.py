@@ -28,10 +28,13 @@ class Followed(NamedTuple):
 def live_cuts(
     store: ObjectStore, topic: TopicKey, pointer: Pointer, partition: int, since: int = 0, pause: Pause = give_up
 ) -> Iterator[Followed]:
-    """The cuts that were written live and end after `since`, one behind the other; `Terminal` at a hole.
+    """The cuts that were written live and end after `since`, one behind the other, none that is forgotten.
+
+    `Terminal` at a hole.
 
     What an older revision wrote behind the place where a newer one took over is no part of them.
     """
+    since = max(since, pointer.floor(partition))
     starts = [(each.generation, each.start(partition)) for each in pointer.entries if each.others]
     for number, (generation, start) in enumerate(starts):
         later = [begin for _, begin in starts[number + 1 :] if begin is not None]

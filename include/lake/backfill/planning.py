@@ -109,6 +109,7 @@ def _chosen(
                     found.append((partition, live, read))
         return found
     for partition, (first, until) in sorted(asked.offsets.items()):
+        pointer.require_kept(topic, partition, first)
         for live, read in _both(bucket, topic, pointer, partition, first):
             if live.commit.first >= until:
                 break

@@ -111,7 +111,8 @@ class _Part:
 
 
 def _partition(store: ObjectStore, topic: TopicKey, pointer: Pointer, partition: int) -> _Part:
-    part = _Part()
+    # Where all is forgotten, everything below the floor was committed.
+    part = _Part(head=pointer.floor(partition) or None)
     for cut in read_cuts(store, topic, pointer, partition):
         part.head = cut.commit.next
         dated = list(_dated(cut.chain, cut.commit))
@@ -135,7 +136,7 @@ def _replaced(store: ObjectStore, topic: TopicKey, pointer: Pointer, partition: 
     """Folders of cuts that readers read in another generation: one may have nothing left."""
     for generation in sorted({entry.generation for entry in pointer.entries}):
         chain = ChainKey(topic, generation, partition)
-        for commit in Chain(store, chain).commits(contiguous=False):
+        for commit in Chain(store, chain).commits(pointer.floor(partition), contiguous=False):
             if pointer.generation_of(partition, commit.first) != generation:
                 for _, key in _dated(chain, commit):
                     yield from _folders(key.names)

@@ -65,7 +65,8 @@ def make_plan(
 
 def _cuts(bucket: Bucket, source: TopicKey, pointer: Pointer, partition: int, asked: RestoreAsked) -> list[Commit]:
     """The cuts from the first to the last one that may have something of it."""
-    first, until = asked.offsets.get(partition, (0, None))
+    first, until = asked.offsets.get(partition, (pointer.floor(partition), None))
+    pointer.require_kept(source, partition, first)
     found: list[Commit] = []
     for _, commit in read_cuts(bucket.store, source, pointer, partition, first):
         if until is not None and commit.first >= until:

@@ -1,0 +1,43 @@
+"""### Forget old days of the lake.
+
+**Purpose.** Of each group that declares `keep_days`, lets all topics forget the cuts whose records are all older: the
+readers' pointer moves up first, then data and old commits are removed, by the credentials of the section `expiry`.
+
+**When it runs.** At 03:40 UTC every day where a group has `keep_days`, before the nightly audit, and whenever a person
+starts it.
+
+**Must not run beside.** A backfill of days that are about to be forgotten: its promotion would find them gone. Writers,
+readers of kept days and audits may go on. One run at a time.
+
+**When it fails.** The last lines of the task's log name topic, partition and next step. Nothing is half forgotten: the
+next run goes on where this one ended.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from airflow.sdk import DAG, CronTriggerTimetable
+
+from include.settings.applications import Alerts
+from include.settings.deployment import Deployment
+from supervision.alerts import default_args
+from supervision.command import LyrebirdOperator
+
+deployment = Deployment.load()
+ALERTS = deployment.one("alerts", Alerts)
+DUE = any(group.get("keep_days") for group in (deployment.values.get("lake") or {}).values())
+
+with DAG(
+    dag_id="lake_forget",
+    schedule=CronTriggerTimetable("40 3 * * *", timezone="UTC", run_immediately=False) if DUE else None,
+    catchup=False,
+    max_active_runs=1,
+    is_paused_upon_creation=False,
+    tags=["lake"],
+    doc_md=__doc__,
+    default_args=default_args(ALERTS, run_next="lyrebird lake forget --due --dry-run"),
+):
+    LyrebirdOperator(
+        task_id="forget", arguments=["lake", "forget", "--due", "--yes"], execution_timeout=timedelta(hours=12)
+    )
