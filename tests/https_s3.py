@@ -19,6 +19,7 @@ from include.local.recipes import recipe
 from include.local.services import service
 from include.local.site import Site
 from tests.certificates import certificate
+from tests.servers.reaper import leashed
 
 __all__ = ["SecureBucket", "https_s3"]
 
@@ -44,17 +45,18 @@ def https_s3(folder: Path) -> Iterator[SecureBucket]:
     program, *words = launch.argv
     tls = ("--cert", str(folder / "server.pem"), "--key", str(folder / "server.key"))
     running = process.start(replace(launch, argv=(program, *tls, *words)))
-    try:
-        until_s = time.monotonic() + 30
-        while not _shakes_hands(site.ports["s3"], trusted):
-            assert running.poll() is None, process.tail(Path(launch.log))
-            assert time.monotonic() < until_s, "the S3 server did not come up"
-            time.sleep(0.05)
-        keys = launch.env["ROOT_ACCESS_KEY"], launch.env["ROOT_SECRET_KEY"]
-        yield SecureBucket(f"https://127.0.0.1:{site.ports['s3']}", *keys, str(trusted))
-    finally:
-        running.terminate()
-        running.wait()
+    with leashed(running):
+        try:
+            until_s = time.monotonic() + 30
+            while not _shakes_hands(site.ports["s3"], trusted):
+                assert running.poll() is None, process.tail(Path(launch.log))
+                assert time.monotonic() < until_s, "the S3 server did not come up"
+                time.sleep(0.05)
+            keys = launch.env["ROOT_ACCESS_KEY"], launch.env["ROOT_SECRET_KEY"]
+            yield SecureBucket(f"https://127.0.0.1:{site.ports['s3']}", *keys, str(trusted))
+        finally:
+            running.terminate()
+            running.wait()
 
 
 def _shakes_hands(port: int, trusted: Path) -> bool:

@@ -164,6 +164,10 @@ class Records:
         """Say who holds the supervisor's lock."""
         write_private(self.supervisor / "pid.json", json.dumps(asdict(running)))
 
+    def forget_supervisor(self) -> None:
+        """Remove what says who holds the supervisor's lock."""
+        (self.supervisor / "pid.json").unlink(missing_ok=True)
+
     def stack(self) -> dict[str, Any]:
         """Content of stack.json; empty when there is none."""
         return self._read(self.state / "stack.json") or {}

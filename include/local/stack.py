@@ -8,6 +8,7 @@ and however that process ended.
 from __future__ import annotations
 
 import contextlib
+import os
 import shutil
 import subprocess
 import sys
@@ -52,7 +53,10 @@ class Stack:
         clock: Clock | None = None,
         say: Say = lambda _line: None,
     ) -> None:
-        """`free_ports`: any free ports instead of the table's, and `down` discards the data too (for tests)."""
+        """`free_ports`: a stack for tests, on any free ports instead of the table's.
+
+        `down` discards its data too, and its servers end with the process that made it.
+        """
         self._state = state.absolute()
         self._free_ports = free_ports
         self._clock = clock or SystemClock()
@@ -201,9 +205,11 @@ class Stack:
         self._records.stop_file.unlink(missing_ok=True)
         log = self._records.log("supervisor")
         log.parent.mkdir(parents=True, exist_ok=True)
+        owner = process.identify(os.getpid()) if self._free_ports else None
+        owned = [str(owner.pid), repr(owner.started)] if owner else []
         with log.open("ab") as output:
             made = subprocess.run(  # noqa: S603 - our own words
-                [sys.executable, "-m", "include.local.supervisor", str(self._state)],
+                [sys.executable, "-m", "include.local.supervisor", str(self._state), *owned],
                 cwd=site.project,
                 env=site.python_environment(),
                 stdin=subprocess.DEVNULL,

@@ -5,6 +5,9 @@ several deaths in a row: the state file, `lyrebird status` and its log say so. I
 to end and then stops the servers itself from the same records, so that there is one way down, whether a supervisor
 lives or not. After kill -9 the servers run on, and the next supervisor adopts them by pid and start time.
 
+The servers of a test run must not outlive it, also when it is killed: such a stack has an owner, and its supervisor
+takes the stack down when the owner is gone.
+
 Why parts of it are plain polling: adopted servers are not its children, so the kernel tells it nothing.
 """
 
@@ -44,15 +47,22 @@ class _Ward:
 class Supervisor:
     """Reconciles servers with their specs, one `step` at a time."""
 
-    def __init__(self, records: Records, clock: Clock) -> None:
+    def __init__(self, records: Records, clock: Clock, owner: process.Running | None = None) -> None:
+        """`owner`: the process that the servers must not outlive."""
         self._records = records
         self._clock = clock
+        self._owner = owner
         self._wards: dict[str, _Ward] = {}
         self.ended = False
 
+    @property
+    def orphaned(self) -> bool:
+        """Whether there is an owner and it is gone."""
+        return self._owner is not None and not process.alive(self._owner)
+
     def run(self) -> None:
-        """Step until the stop file appears or SIGTERM comes."""
-        while not self.ended and not self._records.stop_file.exists():
+        """Step until the stop file appears, SIGTERM comes or the owner is gone."""
+        while not self.ended and not self._records.stop_file.exists() and not self.orphaned:
             try:
                 self.step()
             except OSError as error:
@@ -139,8 +149,11 @@ class Supervisor:
         sys.stdout.flush()
 
 
-def main(state: Path, clock: Clock) -> int:
-    """Run as a daemon for `state`; the first process returns as soon as the daemon holds the lock (0) or not (1)."""
+def main(state: Path, clock: Clock, owner: process.Running | None = None) -> int:
+    """Run as a daemon for `state`; the first process returns as soon as the daemon holds the lock (0) or not (1).
+
+    A stack whose owner is gone is taken down before the daemon ends.
+    """
     ready, tell = os.pipe()
     if os.fork() > 0:
         os.close(tell)
@@ -153,7 +166,7 @@ def main(state: Path, clock: Clock) -> int:
             return 1
         me = process.identify(os.getpid())
         records.write_supervisor(me or process.Running(os.getpid(), psutil.boot_time()))
-        supervisor = Supervisor(records, clock)
+        supervisor = Supervisor(records, clock, owner)
 
         def end(_signal: int, _frame: object) -> None:
             supervisor.ended = True
@@ -164,8 +177,20 @@ def main(state: Path, clock: Clock) -> int:
         os.write(tell, b"+")
         os.close(tell)
         supervisor.run()
+        if supervisor.orphaned:
+            # `down` ends whoever stands there.
+            records.forget_supervisor()
+    if supervisor.orphaned:
+        # Imported here as `stack` is what starts this module.
+        from include.local.stack import Stack
+
+        Stack(state, free_ports=True, clock=clock).down()
     return 0
 
 
+def _owner(words: list[str]) -> process.Running | None:
+    return process.Running(int(words[0]), float(words[1])) if words else None
+
+
 if __name__ == "__main__":
-    sys.exit(main(Path(sys.argv[1]), SystemClock()))
+    sys.exit(main(Path(sys.argv[1]), SystemClock(), _owner(sys.argv[2:])))

@@ -7,7 +7,6 @@ from typing import Any, Final
 
 from confluent_kafka import (
     Consumer,
-    ConsumerGroupTopicPartitions,
     IsolationLevel,
     KafkaError,
     KafkaException,
@@ -99,21 +98,25 @@ class KafkaReader:
                 consumer.close()
 
     def committed(self, group: str, topic: str) -> dict[int, int]:
-        """See `LogReader`; waits for a transaction that is being committed, and a broker that loads the group."""
-        asked = ConsumerGroupTopicPartitions(group, [TopicPartition(topic, p) for p in self._partitions(topic)])
+        """See `LogReader`; waits for a transaction that is being committed, and a broker that loads the group.
+
+        Why a consumer: the admin client's call for a group's offsets ends the process when the group's coordinator
+        moves or loads (docs/adr/0001-offsets-of-a-group.md).
+        """
+        asked = [TopicPartition(topic, partition) for partition in self._partitions(topic)]
         until_s = self._clock.monotonic_s() + self._timeout_s
-        while True:
-            with self._connection.asking("read committed offsets", group=group, topic=topic):
-                futures = self._client().list_consumer_group_offsets(
-                    [asked], require_stable=True, request_timeout=self._timeout_s
-                )
-                found, refused = _group_offsets(futures[group], self._timeout_s + 1)
-            if refused is None:
-                return {each.partition: each.offset for each in found if each.offset >= 0}
-            waits = refused.retriable() or refused.code() in _PASSING
-            if not waits or self._clock.monotonic_s() > until_s:
-                raise self._connection.error(refused, "read committed offsets", group=group, topic=topic)
-            self._clock.sleep(0.02)
+        consumer = self._of_group(group)
+        try:
+            while True:
+                found, refused = self._asked_offsets(consumer, asked)
+                if refused is None:
+                    return {each.partition: each.offset for each in found if each.offset >= 0}
+                waits = refused.retriable() or refused.code() in _PASSING
+                if not waits or self._clock.monotonic_s() > until_s:
+                    raise self._connection.error(refused, "read committed offsets", group=group, topic=topic)
+                self._clock.sleep(0.02)
+        finally:
+            consumer.close()
 
     def close(self) -> None:
         """See `LogReader`."""
@@ -137,6 +140,22 @@ class KafkaReader:
                 queued_max_messages_kbytes=16384,
             )
         )
+
+    def _of_group(self, group: str) -> Any:
+        # It never joins the group. With this isolation level offsets of a transaction under way are waited for.
+        return Consumer(
+            self._connection.configuration(
+                group_id=group, isolation_level="read_committed", enable_auto_commit=False, auto_offset_reset="error"
+            )
+        )
+
+    def _asked_offsets(self, consumer: Any, asked: list[Any]) -> tuple[list[Any], KafkaError | None]:
+        """A group's committed offsets, and what stands against them."""
+        try:
+            found = consumer.committed(asked, timeout=self._timeout_s)
+        except KafkaException as failed:
+            return [], failed.args[0]
+        return found, next((each.error for each in found if each.error is not None), None)
 
     def _client(self) -> Any:
         if self._admin is None:
@@ -224,17 +243,6 @@ class KafkaReader:
         if isinstance(ours, Terminal):
             raise ours
         return -1
-
-
-def _group_offsets(asked: Any, within_s: float) -> tuple[list[Any], Any]:
-    """A group's committed offsets, and what stands against them for a while; raises `KafkaException` for the rest."""
-    try:
-        found = asked.result(within_s).topic_partitions
-    except KafkaException as failed:
-        if failed.args[0].code() not in _PASSING:
-            raise
-        return [], failed.args[0]
-    return found, next((each.error for each in found if each.error is not None), None)
 
 
 def record_of(message: Any) -> Record:

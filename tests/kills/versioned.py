@@ -17,6 +17,7 @@ from include.local import process, resolve
 from include.local.recipes import recipe
 from include.local.services import service
 from include.local.site import Site
+from tests.servers.reaper import leashed
 
 __all__ = ["BUCKET", "Versioned", "versioned"]
 
@@ -54,19 +55,20 @@ def versioned(folder: Path) -> Iterator[Versioned]:
     versions.mkdir()
     *before, objects = launch.argv
     running = process.start(replace(launch, argv=(*before, "--versioning-dir", str(versions), objects)))
-    try:
-        until_s = time.monotonic() + 30
-        while not recipe(row).ready(site, row):
-            assert running.poll() is None, process.tail(Path(launch.log))
-            assert time.monotonic() < until_s, "the S3 server did not come up"
-            time.sleep(0.05)
-        keys = launch.env["ROOT_ACCESS_KEY"], launch.env["ROOT_SECRET_KEY"]
-        server = Versioned(f"http://127.0.0.1:{site.ports['s3']}", *keys)
-        client = server.client()
-        client.create_bucket(Bucket=BUCKET)
-        client.put_bucket_versioning(Bucket=BUCKET, VersioningConfiguration={"Status": "Enabled"})
-        client.close()
-        yield server
-    finally:
-        running.terminate()
-        running.wait()
+    with leashed(running):
+        try:
+            until_s = time.monotonic() + 30
+            while not recipe(row).ready(site, row):
+                assert running.poll() is None, process.tail(Path(launch.log))
+                assert time.monotonic() < until_s, "the S3 server did not come up"
+                time.sleep(0.05)
+            keys = launch.env["ROOT_ACCESS_KEY"], launch.env["ROOT_SECRET_KEY"]
+            server = Versioned(f"http://127.0.0.1:{site.ports['s3']}", *keys)
+            client = server.client()
+            client.create_bucket(Bucket=BUCKET)
+            client.put_bucket_versioning(Bucket=BUCKET, VersioningConfiguration={"Status": "Enabled"})
+            client.close()
+            yield server
+        finally:
+            running.terminate()
+            running.wait()

@@ -7,6 +7,7 @@ maven       archives of a Maven repository
 fetch       brings a server into the cache, once per machine
 program     how the program of a fetched server is called
 running     start and stop
+reaper      ends a server whose test run was killed
 fixture     the pytest fixture `server`
 ```
 `python -m tests.servers list` tells what is here; `python -m tests.servers fetch NAME…` fetches.

@@ -20,6 +20,7 @@ from include.local.ports import free_port
 from tests.servers.catalogue import Flavour, Known, known
 from tests.servers.fetch import fetch
 from tests.servers.program import Program, program
+from tests.servers.reaper import leashed
 from tests.servers.system_tables import create
 
 __all__ = ["Server", "running"]
@@ -114,15 +115,13 @@ def running(
         log=str(log),
     )
     started = process.start(launch)
-    identity = process.identify(started.pid)
-    if identity is None:
-        raise _silent(name, log)
-    try:
-        version = _ready(row, port, password, started.poll, log, clock)
-        yield Server(name, row.flavour, version, "127.0.0.1", port, password, data, identity)
-    finally:
-        process.stop([(identity, 20.0)], clock)
-        started.wait()
+    with leashed(started) as identity:
+        try:
+            version = _ready(row, port, password, started.poll, log, clock)
+            yield Server(name, row.flavour, version, "127.0.0.1", port, password, data, identity)
+        finally:
+            process.stop([(identity, 20.0)], clock)
+            started.wait()
 
 
 def _base_options(row: Known, called: Program, data: Path) -> tuple[str, ...]:

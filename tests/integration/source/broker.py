@@ -7,7 +7,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from include.clock import SystemClock
@@ -15,6 +15,7 @@ from include.local import process, resolve
 from include.local.recipes import recipe
 from include.local.services import service
 from include.local.site import Site
+from tests.servers.reaper import leashed
 
 __all__ = ["Broker", "broker"]
 
@@ -28,11 +29,13 @@ class Broker:
         resolve.ensure([self._row], self._site.cache, SystemClock())
         self.address = f"127.0.0.1:{self._site.ports['kafka']}"
         self._running: subprocess.Popen[bytes] | None = None
+        self._leash = ExitStack()
 
     def start(self) -> None:
         """Returns when it answers."""
         (launch,) = recipe(self._row).prepare(self._site, self._row)
         self._running = process.start(launch)
+        self._leash.enter_context(leashed(self._running))
         until_s = time.monotonic() + 90
         while not recipe(self._row).ready(self._site, self._row):
             assert self._running.poll() is None, process.tail(Path(launch.log))
@@ -45,6 +48,7 @@ class Broker:
             os.kill(self._running.pid, signal.SIGKILL)
             self._running.wait()
             self._running = None
+            self._leash.close()
 
 
 @contextmanager

@@ -1,0 +1,104 @@
+"""Clients outlive a broker that is killed and started again: librdkafka's own faults end a process, not a test.
+
+docs/adr/0001-offsets-of-a-group.md has the reason.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from include.log.kafka import KafkaAdmin, KafkaWriter
+from include.log.ports import TopicSpec
+from tests.integration.source.broker import broker
+
+ROOT = Path(__file__).parents[2]
+RESTARTS = 5
+CLIENTS = 3
+CALLS = {"describe", "settings", "ensure", "names", "ends", "begins", "unended", "read", "survey", "commit"}
+
+
+class Client:
+    """A process that calls in a loop."""
+
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        self.process = process
+        self.told: dict[str, dict[str, int]] = {}
+        threading.Thread(target=self._hear, daemon=True).start()
+
+    def _hear(self) -> None:
+        for line in self.process.stdout or ():
+            self.told = json.loads(line)
+
+    def answers(self) -> int:
+        return sum(each["answered"] for each in self.told.values())
+
+
+@contextmanager
+def client(address: str, topic: str, group: str, log: Path) -> Iterator[Client]:
+    words = [sys.executable, "-X", "faulthandler", "-m", "tests.kafka_calls", address, topic, group]
+    pipe = subprocess.PIPE
+    with (
+        log.open("w") as said,
+        subprocess.Popen(words, cwd=ROOT, stdin=pipe, stdout=pipe, stderr=said, text=True) as process,
+    ):
+        try:
+            yield Client(process)
+        finally:
+            if process.poll() is None:
+                process.kill()
+
+
+def eventually(check: Callable[[], Any]) -> None:
+    until_s = time.monotonic() + 60
+    while not check():
+        assert time.monotonic() < until_s
+        time.sleep(0.1)
+
+
+@pytest.mark.timeout(400)
+def test_every_call_of_the_product_outlives_a_broker_that_is_killed_five_times(tmp_path: Path, unique: str) -> None:
+    with broker(tmp_path / "kafka") as kafka, ExitStack() as stack:
+        topic, group = f"{unique}.orders", f"{unique}-group"
+        KafkaAdmin(kafka.address).ensure(TopicSpec(topic, 1))
+        writer = KafkaWriter(kafka.address, unique)
+        writer.begin()
+        writer.append(topic, b"k", b"v")
+        writer.commit(group, {(topic, 0): 1})
+        writer.close()
+        logs = [tmp_path / f"client-{number}.log" for number in range(CLIENTS)]
+        clients = [
+            stack.enter_context(client(kafka.address, topic, f"{group}-{number}", log))
+            for number, log in enumerate(logs)
+        ]
+
+        def lives() -> None:
+            for each, log in zip(clients, logs, strict=True):
+                assert each.process.poll() is None, f"ended with {each.process.returncode}: {log.read_text()[-2000:]}"
+
+        def answered_anew(before: list[int]) -> bool:
+            lives()
+            return all(each.answers() > was for each, was in zip(clients, before, strict=True))
+
+        for _ in range(RESTARTS):
+            before = [each.answers() for each in clients]
+            eventually(lambda before=before: answered_anew(before))
+            kafka.kill()
+            kafka.start()
+            lives()
+        before = [each.answers() for each in clients]
+        eventually(lambda: answered_anew(before))
+        for each in clients:
+            assert {*CALLS, "committed"} <= {name for name, told in each.told.items() if told["answered"]}
+            assert each.process.stdin
+            each.process.stdin.close()
+            assert each.process.wait(60) == 0

@@ -1,0 +1,40 @@
+"""Calls that no source file makes, each with its reason. Linters see names that are imported, not methods."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+FOLDERS = ("include", "plugins", "dags", "spark_apps", "tests")
+# They end the process when a group's coordinator moves or loads, or go the same way to the coordinator and are not
+# needed: docs/adr/0001-offsets-of-a-group.md.
+OF_GROUPS = {
+    "alter_consumer_group_offsets",
+    "delete_consumer_group_offsets",
+    "delete_consumer_groups",
+    "describe_consumer_groups",
+    "list_consumer_group_offsets",
+}
+
+
+def calls(source: str) -> set[str]:
+    """Attributes that are read from anything, and names that are given to getattr."""
+    tree = ast.walk(ast.parse(source))
+    return {node.attr for node in tree if isinstance(node, ast.Attribute)}
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_offsets_of_a_group_are_asked_of_no_admin_client(folder: str) -> None:
+    found = [
+        str(path.relative_to(ROOT))
+        for path in sorted((ROOT / folder).rglob("*.py"))
+        if OF_GROUPS & calls(path.read_text(encoding="utf-8"))
+    ]
+    assert found == [], "ask a consumer of the group: KafkaReader.committed"
+
+
+def test_such_a_call_is_seen() -> None:
+    assert OF_GROUPS & calls("client.list_consumer_group_offsets([asked])")
