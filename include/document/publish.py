@@ -116,10 +116,9 @@ class Publisher:
 
     def _own_topics(self) -> list[str]:
         """Topics that this application alone writes to."""
-        dead = f".{self.application}.dead"
-        mine = {self.topic, topics.resolved(self.topic), topics.answers(self.topic)}
-        inputs = {topics.dead(name, self.application) for name in (*self._inputs, self.topic)}
-        return [name for name in self._admin.names() if name in mine or (name.endswith(dead) and name in inputs)]
+        dead = {topics.dead(name, self.application) for name in (*self._inputs, self.topic)}
+        mine = {self.topic, topics.resolved(self.topic), topics.answers(self.topic)} | dead
+        return [name for name in self._admin.names() if name in mine]
 
     def _read_committed(self) -> dict[Partition, int]:
         there = {name for name in self._inputs if self._admin.describe(name) is not None}

@@ -9,7 +9,7 @@ from include.errors import Terminal
 from include.index.definition import IndexTopic
 from include.index.eras import known_numbers
 from include.index.progress import PartitionNumber, Progress, Vector
-from include.log.topics import resolved, source_resolved
+from include.log.topics import resolved_of
 
 __all__ = [
     "advanced",
@@ -17,7 +17,6 @@ __all__ = [
     "greatest",
     "grown",
     "of_cluster",
-    "resolved_of",
     "resumed",
     "seen_by_searches",
     "start_of",
@@ -116,12 +115,6 @@ def grown(progress: Progress, partitions: int, ends: Vector) -> Progress:
     return replace(
         progress, partitions=(*known[:-1], PartitionNumber(known[-1].number, until), PartitionNumber(partitions))
     )
-
-
-def resolved_of(topic: str) -> str:
-    """The resolved topic that speaks of `topic`: its own, or its source's for a change topic."""
-    parts = topic.split(".")
-    return source_resolved(parts[1]) if parts[0] == "cdc" and len(parts) == 4 else resolved(topic)
 
 
 def start_of(progress: Mapping[str, Progress]) -> dict[str, Vector]:

@@ -28,17 +28,11 @@ from include.log import topics
 from include.log.control import Control
 from include.log.ports import LogReader
 
-__all__ = ["Floors", "source_of"]
+__all__ = ["Floors"]
 
 _PAGE: Final = 5000
 _BULK_BYTES: Final = 5_000_000
 _PATIENCE_S: Final = 60.0
-
-
-def source_of(topic: str) -> str | None:
-    """The source of a change topic; None for other topics, whose floors are theirs to write as tombstones."""
-    parts = topic.split(".")
-    return parts[1] if parts[0] == "cdc" and len(parts) == 4 else None
 
 
 class Floors:
@@ -55,10 +49,11 @@ class Floors:
 
     def look(self, progress: Progress, feed: Callable[[Progress], Feed]) -> Progress:
         """Steps 1 and 2; gives the progress to keep in step 3. Raises `Transient`, `BackPressure`, `Terminal`."""
-        source = source_of(progress.topic)
-        if source is None:
+        name = topics.TopicName.parse(progress.topic)
+        if name.kind != "change" or name.source is None:
+            # Floors of other topics are theirs to write, as tombstones.
             return progress
-        control = topics.control(source)
+        control = topics.control(name.source)
         begins, ends = self._bounds(control)
         if all(progress.control_acked.get(p, 0) >= end for p, end in ends.items()):
             return progress
@@ -69,7 +64,7 @@ class Floors:
                 if record.value is None:
                     continue
                 said = _parsed(record.value, str(record.at))
-                if topics.change(source, said.database, said.table) == progress.topic:
+                if topics.change(name.source, said.database, said.table) == progress.topic:
                     table = f"{said.database}.{said.table}"
                     floors[table] = max(floors.get(table, 0), said.floor)
         moved = replace(progress, floors={t: floor for t, floor in floors.items() if floor}, control_acked=ends)

@@ -11,18 +11,17 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from include.errors import SettingsError, Terminal
 from include.log.resolved import Resolved
+from include.log.topics import TopicName
 from include.record.position import SourcePosition
 
 __all__ = ["BatchPlan", "Cut", "Limits", "Partition", "StreamOffset", "StreamSpec", "batch_plan", "governed", "step"]
 
 Partition = tuple[str, int]
 """(topic, Kafka partition)."""
-
-_NOT_CAPTURED: Final = ("requests", "answers")
 
 
 @dataclass(frozen=True)
@@ -178,12 +177,9 @@ class StreamSpec:
 def governed(topic: str, cut_at: str) -> bool:
     """Whether the records of the resolved topic `cut_at` speak for `topic`.
 
-    `cdc.<source>.resolved` speaks for all that capture writes (not for requests, which others write);
-    `<topic>.resolved` speaks for `<topic>`.
+    `cdc.<source>.resolved` speaks for the source's tables and its control topic, `<topic>.resolved` for `<topic>`.
     """
-    stem = cut_at.removesuffix(".resolved")
-    within = topic.startswith(f"{stem}.") and topic.rpartition(".")[2] not in _NOT_CAPTURED
-    return topic == stem or within
+    return TopicName.parse(topic).resolved == TopicName.parse(cut_at)
 
 
 def step(

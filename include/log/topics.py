@@ -1,9 +1,10 @@
-"""The one place where names of topics are made (design.md §4), with the policy that each kind is created with."""
+"""The one place where names of topics are made and read, with the policy that each kind is created with."""
 
 from __future__ import annotations
 
 import re
-from typing import Final
+from dataclasses import dataclass
+from typing import Final, Literal, cast, get_args
 
 from include.errors import SettingsError
 from include.log.ports import TopicSpec
@@ -12,6 +13,8 @@ __all__ = [
     "LARGEST_RECORD",
     "LARGEST_STORED",
     "RECORD_HEADS",
+    "TopicKind",
+    "TopicName",
     "answers",
     "change",
     "control",
@@ -22,14 +25,21 @@ __all__ = [
     "readable",
     "requests",
     "resolved",
+    "resolved_of",
     "source_answers",
     "source_requests",
     "source_resolved",
 ]
 
+TopicKind = Literal["plain", "change", "control", "resolved", "requests", "answers", "idle", "late", "dead"]
+"""plain: as somebody declared it, or not of ours; change: a captured table's; the others end in that word."""
+
 _LONGEST: Final = 249
 _WORD: Final = re.compile(r"[A-Za-z0-9-]+")
-_RESERVED: Final = ("resolved", "idle", "requests", "answers", "late", "dead", "control")
+_RESERVED: Final = tuple(kind for kind in get_args(TopicKind) if kind not in ("plain", "change"))
+_OF_APPLICATIONS: Final = ("idle", "late", "dead")
+_CDC: Final = "cdc"
+_CHANGE_PARTS: Final = 4
 _DAY_MS: Final = 86_400_000
 _WEEK_MS: Final = str(7 * _DAY_MS)
 _MONTH_MS: Final = str(30 * _DAY_MS)
@@ -41,34 +51,89 @@ LARGEST_STORED: Final = str(LARGEST_RECORD + (1 << 16))
 """`max.message.bytes` of such topics: the largest record with the head of its batch."""
 
 
+@dataclass(frozen=True)
+class TopicName:
+    """A topic's name, read. `parse` takes any text, and `str` gives that text again.
+
+    Attributes:
+        kind: what the topic holds.
+        subject: the topic that it belongs to, or `cdc.<source>`; the whole name where the kind is "plain" or "change".
+        application: the one that writes it, where the name says so.
+    """
+
+    kind: TopicKind
+    subject: str
+    application: str | None = None
+
+    @classmethod
+    def parse(cls, name: str) -> TopicName:
+        """Read a name. The parts are counted first: a captured table may be called like any of the kinds."""
+        parts = name.split(".")
+        *before, last = parts
+        if not all(parts):
+            return cls("plain", name)
+        if parts[0] == _CDC and len(parts) == _CHANGE_PARTS:
+            return cls("change", name)
+        if last in _OF_APPLICATIONS and len(before) > 1:
+            *subject, application = before
+            return cls(cast(TopicKind, last), ".".join(subject), application)
+        if last in _RESERVED and last not in _OF_APPLICATIONS and before:
+            return cls(cast(TopicKind, last), ".".join(before))
+        return cls("plain", name)
+
+    def __str__(self) -> str:
+        """The name."""
+        word = None if self.kind in ("plain", "change") else self.kind
+        return ".".join(part for part in (self.subject, self.application, word) if part is not None)
+
+    @property
+    def source(self) -> str | None:
+        """The source that the topic is one of: a table's, or its control, resolved, requests or answers."""
+        cdc, *rest = self.subject.split(".")
+        of_source = len(rest) == 1 and self.application is None and self.kind != "plain"
+        return rest[0] if cdc == _CDC and (self.kind == "change" or of_source) else None
+
+    @property
+    def resolved(self) -> TopicName:
+        """The resolved topic that speaks for this one: its own, or the source's for what capture copies."""
+        if self.source is not None and self.kind in ("change", "control"):
+            return TopicName("resolved", f"{_CDC}.{self.source}")
+        return TopicName("resolved", str(self))
+
+
 def change(source: str, database: str, table: str) -> str:
     """`cdc.<source>.<database>.<table>`; in the database's name `_` is escaped too, as Kafka takes it for a dot."""
-    return _name("cdc", _word(source), _escape(database, "A-Za-z0-9"), _escape(table, "A-Za-z0-9_"))
+    return _name(_CDC, _word(source), _escape(database, "A-Za-z0-9"), _escape(table, "A-Za-z0-9_"))
 
 
 def control(source: str) -> str:
     """`cdc.<source>.control`."""
-    return _name("cdc", _word(source), "control")
+    return _name(_CDC, _word(source), "control")
 
 
 def source_resolved(source: str) -> str:
     """`cdc.<source>.resolved`."""
-    return _name("cdc", _word(source), "resolved")
+    return _name(_CDC, _word(source), "resolved")
 
 
 def source_requests(source: str) -> str:
     """`cdc.<source>.requests`."""
-    return _name("cdc", _word(source), "requests")
+    return _name(_CDC, _word(source), "requests")
 
 
 def source_answers(source: str) -> str:
     """`cdc.<source>.answers`."""
-    return _name("cdc", _word(source), "answers")
+    return _name(_CDC, _word(source), "answers")
 
 
 def resolved(topic: str) -> str:
     """`<topic>.resolved`: what the application that writes `topic` is complete to."""
     return _name(topic, "resolved")
+
+
+def resolved_of(topic: str) -> str:
+    """The resolved topic that speaks for `topic`: its own, or its source's for a change or control topic."""
+    return _name(str(TopicName.parse(topic).resolved))
 
 
 def requests(topic: str) -> str:
@@ -93,25 +158,22 @@ def declared(name: str) -> str:
         raise SettingsError("not a topic name", topic=name, allowed="letters, digits, '_', '-', '.' between parts")
     if parts[-1] in _RESERVED:
         raise SettingsError("a declared topic may not end in this word", topic=name, allowed=f"not {_RESERVED}")
-    if parts[0] == "cdc":
+    if parts[0] == _CDC:
         raise SettingsError("`cdc.` belongs to capture", topic=name, fix="Choose another first part.")
     return _name(name)
 
 
 def readable(name: str) -> str:
     """A topic that a deployment file names as an input: declared, or a change topic; raises `SettingsError`."""
-    parts = name.split(".")
-    return _name(name) if parts[0] == "cdc" and len(parts) == 4 and all(parts) else declared(name)
+    return _name(name) if TopicName.parse(name).kind == "change" else declared(name)
 
 
 def policy(name: str) -> dict[str, str]:
     """The configuration that a topic of this name is created with."""
-    parts = name.split(".")
-    # Of a change topic the last part is a table's name, whatever word that is.
-    last = "" if parts[0] == "cdc" and len(parts) == 4 else parts[-1]
-    if last in ("requests", "answers"):
+    kind = TopicName.parse(name).kind
+    if kind in ("requests", "answers"):
         return {"cleanup.policy": "compact,delete", "retention.ms": _MONTH_MS}
-    if last in ("dead", "late"):
+    if kind in ("dead", "late"):
         return {
             "cleanup.policy": "delete",
             "retention.ms": str(365 * _DAY_MS),

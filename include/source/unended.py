@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Mapping
 from include.clock import Clock
 from include.log.ports import LogReader, LogWriter, TopicAdmin
 from include.log.resolved import Ends
-from include.log.topics import source_requests, source_resolved
+from include.log.topics import TopicName, source_resolved
 from include.log.unended import Place, open_ended
 from include.source.checkpoint import Checkpoint, read_checkpoint
 from include.source.log_ports import LogPorts
@@ -50,10 +50,8 @@ def open_writer(name: str, ports: LogPorts, clock: Clock) -> tuple[LogWriter, Ch
 
 
 def own_topics(name: str, admin: TopicAdmin) -> list[str]:
-    """All topics that capture of that source alone writes to."""
-    resolved, asked = source_resolved(name), source_requests(name)
-    stem = resolved.removesuffix("resolved")
-    return [topic for topic in admin.names() if topic.startswith(stem) and topic != asked]
+    """All topics that capture of that source alone writes to: not requests, nor what others set aside of its tables."""
+    return [topic for topic in admin.names() if _is_own(TopicName.parse(topic), name)]
 
 
 def was_committed(
@@ -73,6 +71,10 @@ def was_committed(
     if any(ends.get(place, 0) > offset for place, offset in left.items()):
         return True
     return any(is_read(*place, ends.get(place, 0), offset) for place, offset in stable.items())
+
+
+def _is_own(topic: TopicName, name: str) -> bool:
+    return topic.source == name and topic.kind != "requests"
 
 
 def _was_committed(left: Mapping[Place, int], ends: Ends, topics: Collection[str], reader: LogReader) -> bool:

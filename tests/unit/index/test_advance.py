@@ -3,12 +3,13 @@ from __future__ import annotations
 import pytest
 
 from include.errors import Terminal
-from include.index.advance import grown, of_cluster, resolved_of, resumed, start_of
+from include.index.advance import grown, of_cluster, resumed, start_of
 from include.index.definition import IndexDefinition
 from include.index.growth import Growth
 from include.index.progress import PartitionNumber, Progress
 from include.log.memory import MemoryLog
 from include.log.ports import TopicSpec
+from include.log.topics import resolved_of
 
 
 def test_a_topic_that_was_made_anew_is_refused_until_its_generation_is_raised_and_then_read_from_the_beginning() -> (

@@ -11,7 +11,7 @@ from include.clock import ManualClock
 from include.errors import Terminal
 from include.index.definition import IndexDefinition
 from include.index.delivery import Delivery
-from include.index.floors import Floors, source_of
+from include.index.floors import Floors
 from include.index.memory import MemoryIndex
 from include.index.outcome import TaskOutcome
 from include.index.progress import Progress
@@ -185,8 +185,6 @@ def test_a_writer_behind_our_back_is_found_out_and_not_fought_for_ever() -> None
 
 
 def test_only_change_topics_have_floors() -> None:
-    assert source_of(TOPIC) == "shop"
-    assert source_of("assembled_order") is None
     world = World()
     floors = Floors(world.index, NAME, MemoryLog().reader(), ManualClock(), world.removed.append)
     assert floors.look(Progress("docs"), world.feed) == Progress("docs")

@@ -86,6 +86,17 @@ def test_a_resolved_topic_speaks_for_what_capture_writes_and_for_nothing_else() 
     assert governed("assembled_order", "assembled_order.resolved")
 
 
+@pytest.mark.parametrize("table", ["requests", "answers", "resolved", "control", "dead", "late", "idle"])
+def test_a_resolved_record_speaks_for_a_table_whatever_its_name_is(table: str) -> None:
+    assert governed(f"cdc.shop.shop.{table}", "cdc.shop.resolved")
+
+
+def test_a_resolved_record_does_not_speak_for_what_others_write_beside_a_source() -> None:
+    assert not governed("cdc.shop.shop.orders.assemble_orders.dead", "cdc.shop.resolved")
+    assert not governed("cdc.shop.answers", "cdc.shop.resolved")
+    assert not governed("cdc.shop.db.orders", "cdc.shop.db.resolved")
+
+
 def test_an_offset_comes_back_from_its_text_and_equal_ones_have_equal_texts() -> None:
     one = StreamOffset({("b", 1): 1, ("a", 0): 2}, {("b", 1): 3, ("a", 0): 4}, {"b": "2", "a": "1"}, cut(8))
     other = StreamOffset({("a", 0): 2, ("b", 1): 1}, {("a", 0): 4, ("b", 1): 3}, {"a": "1", "b": "2"}, cut(8))

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from include.errors import SettingsError
 from include.log import topics
+from include.log.topics import TopicName
 
 parts = st.text("abZ09_.-ä/ ", min_size=1, max_size=6)
 
@@ -83,6 +84,54 @@ def test_requests_and_dead_letters_go_in_the_end() -> None:
 @pytest.mark.parametrize("table", ["requests", "answers", "dead", "late", "control"])
 def test_a_table_with_the_name_of_another_kind_keeps_its_rows(table: str) -> None:
     assert topics.policy(topics.change("s", "d", table))["cleanup.policy"] == "compact"
+
+
+words = st.from_regex(r"[A-Za-z0-9-]{1,8}", fullmatch=True)
+declared_names = st.sampled_from(["assembled_order", "shop.orders-2", "a", "t.x.y"])
+table_names = st.one_of(parts, st.sampled_from(["requests", "answers", "resolved", "control", "dead", "late", "idle"]))
+changes = st.builds(topics.change, words, table_names, table_names)
+written = st.one_of(changes, declared_names, st.builds(topics.control, words))
+
+
+@given(
+    st.one_of(
+        written,
+        st.builds(topics.source_resolved, words),
+        st.builds(topics.source_requests, words),
+        st.builds(topics.source_answers, words),
+        st.builds(topics.resolved, st.one_of(changes, declared_names)),
+        st.builds(topics.requests, declared_names),
+        st.builds(topics.answers, declared_names),
+        st.builds(topics.dead, written, parts),
+        st.text("acd.-_ ", max_size=12),
+    )
+)
+def test_a_name_that_is_read_is_written_as_it_was(name: str) -> None:
+    assert str(TopicName.parse(name)) == name
+    assert TopicName.parse(str(TopicName.parse(name))) == TopicName.parse(name)
+
+
+@given(words, table_names, table_names)
+def test_a_table_is_a_table_whatever_its_name_is(source: str, database: str, table: str) -> None:
+    read = TopicName.parse(topics.change(source, database, table))
+    assert (read.kind, read.source, read.application) == ("change", source, None)
+
+
+@given(written, parts)
+def test_a_dead_letters_topic_names_its_topic_and_no_source(topic: str, application: str) -> None:
+    read = TopicName.parse(topics.dead(topic, application))
+    assert (read.kind, read.subject, read.source) == ("dead", topic, None)
+
+
+@pytest.mark.parametrize("kind", ["control", "resolved", "requests", "answers"])
+def test_the_topics_of_a_source_name_it(kind: str) -> None:
+    read = TopicName.parse(f"cdc.shop.{kind}")
+    assert (read.kind, read.subject, read.source) == (kind, "cdc.shop", "shop")
+
+
+@pytest.mark.parametrize("name", ["", "a", "resolved", "a.dead", "cdc.shop", "cdc.shop.orders", "cdc..a.b", "x.", "_a"])
+def test_other_names_are_plain_topics(name: str) -> None:
+    assert TopicName.parse(name) == TopicName("plain", name)
 
 
 def test_a_document_topic_is_compacted() -> None:

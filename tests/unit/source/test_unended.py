@@ -10,6 +10,7 @@ import pytest
 from include.clock import ManualClock
 from include.errors import Restart, Terminal
 from include.log.memory import MemoryLog, MemoryRegistry
+from include.log.ports import TopicSpec
 from include.log.topics import change, document_spec, source_resolved
 from include.log.transaction_end import security
 from include.record.gtid import MariadbGtidSet
@@ -17,7 +18,7 @@ from include.record.position import BinlogPosition, SourcePosition
 from include.source.direct_log import DirectLog, memory_log, transactional_id
 from include.source.group import Group, Output
 from include.source.state import CaptureState
-from include.source.unended import was_committed
+from include.source.unended import own_topics, was_committed
 
 A, B, C = ("t", 0), ("t", 1), ("u", 0)
 TOPIC = change("s", "shop", "t")
@@ -46,18 +47,30 @@ def test_where_nobody_saw_a_part_of_it_it_counts_as_aborted() -> None:
 
 
 class Slow:
-    """A writer whose commit takes two seconds, as when its broker starts again."""
+    """A writer that takes two seconds for one of its steps, as when its broker starts again."""
 
-    def __init__(self, inner: Any, clock: ManualClock, before_commit: Any) -> None:
-        self._inner, self._clock, self._before_commit = inner, clock, before_commit
+    def __init__(self, inner: Any, clock: ManualClock, before_commit: Any, *, step: str = "commit") -> None:
+        self._inner, self._clock, self._before_commit, self._step = inner, clock, before_commit, step
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._inner, name)
 
+    def next_offsets(self) -> Any:
+        self._take("next_offsets")
+        return self._inner.next_offsets()
+
     def commit(self) -> None:
         self._before_commit()
         self._inner.commit()
-        self._clock.advance(2_000_000)
+        self._take("commit")
+
+    def append(self, *args: Any, **kwargs: Any) -> None:
+        self._take("append")
+        self._inner.append(*args, **kwargs)
+
+    def _take(self, step: str) -> None:
+        if step == self._step:
+            self._clock.advance(2_000_000)
 
 
 def group(number: int, *outputs: Output) -> Group:
@@ -66,17 +79,26 @@ def group(number: int, *outputs: Output) -> Group:
     return Group(outputs, position, state, number, (), len(outputs), 1)
 
 
-def test_after_a_slow_commit_capture_begins_anew_where_a_partition_did_not_hear_of_it() -> None:
+@pytest.mark.parametrize("step", ["append", "next_offsets", "commit"])
+@pytest.mark.parametrize("parts", [False, True])
+def test_after_a_slow_step_capture_begins_anew_where_a_partition_did_not_hear_of_the_end(
+    step: str, parts: bool
+) -> None:
     log, clock = MemoryLog(), ManualClock()
     capture = memory_log("s", log, MemoryRegistry(), clock)
     log.admin().ensure(document_spec(TOPIC, 2))
     ports = capture._ports  # type: ignore[attr-defined]
     slow = DirectLog(
-        "s", replace(ports, writer=lambda: Slow(ports.writer(), clock, lambda: log.forget((TOPIC, 1)))), clock
+        "s",
+        replace(ports, writer=lambda: Slow(ports.writer(), clock, lambda: log.forget((TOPIC, 1)), step=step)),
+        clock,
     )
     slow.open()
+    outputs = (Output(TOPIC, b"a", b"1", 1, 0), Output(TOPIC, b"b", b"2", 2, 1))
+    if parts:
+        slow.write(outputs[:1])
     with pytest.raises(Restart, match="Kafka left a transaction open") as caught:
-        slow.commit(group(2, Output(TOPIC, b"a", b"1", 1, 0), Output(TOPIC, b"b", b"2", 2, 1)))
+        slow.commit(group(2, *outputs[parts:]))
     assert (caught.value.details["topic"], caught.value.details["partition"]) == (TOPIC, 1)
     point = capture.open()
     assert point is not None
@@ -94,6 +116,19 @@ def test_a_slow_commit_that_all_heard_of_is_like_any_other() -> None:
     slow.commit(group(1, Output(TOPIC, b"a", b"1", 1, 0)))
     assert log.reader().end_offsets(source_resolved("s")) == {0: 2}
     assert transactional_id("s") == "lyrebird.capture.s"
+
+
+@pytest.mark.parametrize("other", ["dead", "late"])
+def test_what_an_application_leaves_open_beside_a_sources_tables_does_not_stop_capture(other: str) -> None:
+    log, clock = MemoryLog(), ManualClock()
+    capture = memory_log("s", log, MemoryRegistry(), clock)
+    aside = f"{TOPIC}.assemble_orders.{other}"
+    log.admin().ensure(TopicSpec(aside, 1))
+    writer = log.writer("lyrebird.assemble_orders")
+    writer.begin()
+    writer.append(aside, b"k", b"v")
+    assert capture.open() is None
+    assert own_topics("s", log.admin()) == [f"cdc.s.{kind}" for kind in ("answers", "control", "resolved")]
 
 
 def test_options_of_security_are_those_of_the_other_client() -> None:
