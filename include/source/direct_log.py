@@ -137,8 +137,9 @@ class DirectLog:
     def _append(self, outputs: Iterable[Output]) -> None:
         writer, _ = self._opened()
         if not self._begun:
+            self._begun_s = self._clock.monotonic_s()
             writer.begin()
-            self._begun, self._begun_s = True, self._clock.monotonic_s()
+            self._begun = True
         append = writer.append
         for topic, key, value, version, partition in outputs:
             self._appended = True
@@ -165,15 +166,15 @@ class DirectLog:
         headers = (to_header(group.version),)
         for key, value in appended:
             writer.append(self._topic, key, value, headers=headers)
-        begun_s = self._clock.monotonic_s()
         writer.commit()
         self._begun = self._appended = False
         self._remade = {}
-        if self._clock.monotonic_s() - begun_s >= _SLOW_S:
+        # From its begin on: the first step that has to reach the coordinator may be the flush, or an append.
+        if self._age_s() >= _SLOW_S:
             self._require_ended()
 
     def _require_ended(self) -> None:
-        """After a commit that took as long as a broker's start takes: the one before may have been forgotten there."""
+        """After a transaction as long as a broker's start takes: the one before may have been forgotten there."""
         left = unended(self._ports.reader, own_topics(self._name, self._ports.admin), self._clock, _SETTLES_S)
         if left:
             (topic, partition), offset = min(left.items())
