@@ -26,9 +26,10 @@ from include.audit.chain_listing import Progress, Silent
 from include.audit.chain_report import ChainReport
 from include.audit.chain_versus import versus
 from include.clock import iso
-from include.errors import SettingsError
 from include.lake.backfill.expiry import Eraser
 from include.lake.definition import LakeGroup
+from include.lake.stored import stored_topics
+from include.settings.names import unknown
 from include.store.object_store import ObjectStore
 
 __all__ = ["Depth", "Options", "audit_chain"]
@@ -80,12 +81,8 @@ def audit_chain(
     ]
     found = [audit for audit in audits if audit.walk(now_us, asked.stale_s)]
     if not found:
-        raise SettingsError(
-            "no group of the lake has anything of this topic",
-            topic=topic,
-            groups=sorted(groups),
-            fix="Name a topic that is stored, see `lyrebird lake status`.",
-        )
+        known = {life.topic for group in groups.values() for life in stored_topics(store, group.prefix)}
+        raise unknown(topic, known, "no group of the lake has anything of this topic", groups=sorted(groups))
     for audit in found:
         audit.check_objects(labels=asked.depth == "labels")
     if asked.depth == "bytes":

@@ -23,12 +23,16 @@ def command(kind: str, audit: str | None, run_id: str | None, runs: int, as_json
     from include.audit.history_rows import rows_of
     from include.cli.table import table
     from include.errors import Terminal
+    from include.settings.names import unknown
 
     known = next(each for each in KINDS if each == kind)
     kept = [each for each in History.of(known).runs() if run_id in (None, each.run_id)]
     if run_id is not None and not kept:
         raise Terminal("nothing of this run is kept", run=run_id, fix=f"`lyrebird audit history {kind}` lists runs.")
-    rows = [row for each in kept[:runs] for row in rows_of(known, each) if audit is None or _is(row.what, audit)]
+    every = [row for each in kept[:runs] for row in rows_of(known, each)]
+    rows = [row for row in every if audit is None or _is(row.what, audit)]
+    if audit is not None and every and not rows:
+        raise unknown(audit, {_name(row.what) for row in every}, "no run that is shown has this audit", runs=len(kept))
     if as_json:
         click.echo(json.dumps({"kind": kind, "rows": [row.to_json() for row in rows]}))
         return
@@ -48,5 +52,9 @@ def command(kind: str, audit: str | None, run_id: str | None, runs: int, as_json
 
 def _is(what: str, audit: str) -> bool:
     """Whether a row is of that audit: `<audit>`, `<audit>/<topic>`, with its mode or its expectations behind."""
-    name = what.partition(" ")[0].removesuffix(":")
+    name = _name(what)
     return name == audit or name.startswith(f"{audit}/")
+
+
+def _name(what: str) -> str:
+    return what.partition(" ")[0].removesuffix(":")

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import uuid
+from typing import TYPE_CHECKING
 
 import click
 import orjson
 
 from include.cli.capture_options import json_option, source_option, tables_option
-from include.cli.capture_snapshot import require_condition, show_plan, waiting
+from include.cli.capture_snapshot import refuse_unknown, require_condition, require_tables, show_plan, waiting
 from include.clock import SystemClock
 from include.errors import Terminal
 from include.log.requests import Answer, RequestKind
+
+if TYPE_CHECKING:
+    from include.log.ports import LogReader
 
 __all__ = ["request_snapshot", "reread_tables", "resume_table", "take_snapshot"]
 
@@ -124,6 +128,8 @@ def _ask(
     deployment = Deployment.load()
     source = load_source(deployment, name)
     require_condition(source, where, tables)
+    if kind != "resume_table":
+        require_tables(source, tables)
     kafka, clock, id_ = deployment.one("kafka", Kafka), SystemClock(), id_ or str(uuid.uuid4())
     command = f"lyrebird capture {kind.replace('_', '-')}"
     reader = KafkaReader(kafka.bootstrap, kafka.options)
@@ -131,6 +137,8 @@ def _ask(
         ensure_topics(name, KafkaAdmin(kafka.bootstrap, kafka.options))
         answer = answers_by_id(reader, name).get(id_)
         if answer is None:
+            if kind == "resume_table":
+                refuse_unknown(tables, _wanting(reader, name), "no tables set aside or in want of rows have this name")
             request = Request(id_, kind, command, clock.now_us(), tables, where=where, rows_per_s=rows_per_s)
             writer = KafkaWriter(kafka.bootstrap, f"lyrebird.ask.{name}.{id_}", kafka.options)
             try:
@@ -150,6 +158,17 @@ def _ask(
     finally:
         reader.close()
     _show(name, id_, answer, as_json)
+
+
+def _wanting(reader: LogReader, name: str) -> set[str]:
+    """The tables that capture set aside, or that want rows, by its newest resolved record."""
+    from include.log.topics import source_resolved
+    from include.source.checkpoint import newest
+    from include.source.state import CaptureState
+
+    last = newest(reader, source_resolved(name))
+    state = CaptureState() if last is None else CaptureState.from_json(last.state)
+    return {*state.aside, *state.orphans}
 
 
 def _late(name: str, id_: str, answer: Answer | None) -> Terminal:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -12,14 +12,14 @@ import orjson
 
 from include.cli.table import duration, size, table
 from include.clock import Clock, SystemClock
-from include.errors import SettingsError
+from include.errors import LyrebirdError
 
 if TYPE_CHECKING:
     from include.log.requests import Answer
     from include.source.definition import SourceDefinition
     from include.source.snapshot.plan import Plan
 
-__all__ = ["require_condition", "show_plan", "waiting"]
+__all__ = ["refuse_unknown", "require_condition", "require_tables", "show_plan", "waiting"]
 
 _LINE_EVERY_S = 10.0
 
@@ -34,15 +34,42 @@ def require_condition(source: SourceDefinition, where: str, tables: tuple[str, .
     require_policy(Condition.parse(where), [source.policy.of(*table.split(".", 1)) for table in named])
 
 
+def require_tables(source: SourceDefinition, tables: tuple[str, ...]) -> None:
+    """Raise `SettingsError` for a table that the source's server does not have, or that is not captured.
+
+    Where the server does not let itself be asked from here, says so: capture judges the names then.
+    """
+    from include.source.snapshot.plan import captured_tables
+
+    if not tables:
+        return
+    try:
+        known = captured_tables(source, SystemClock())
+    except LyrebirdError as error:
+        click.echo(f"the names of tables were not checked: {error}", err=True)
+        return
+    refuse_unknown(tables, known, "there are no captured tables of this name")
+
+
+def refuse_unknown(tables: tuple[str, ...], known: Collection[str], message: str) -> None:
+    """Raise `SettingsError` for the first that is none of `known`, by its full name or the table's alone."""
+    from include.settings.names import unknown
+    from include.source.desk import full_names
+
+    _, wrong = full_names(tables, known)
+    if wrong:
+        raise unknown(wrong[0], known, message, tables=wrong)
+
+
 def show_plan(name: str, tables: tuple[str, ...], where: str, rows_per_s: int | None, as_json: bool) -> None:
     """Print what a snapshot of these tables would read; raises for names that are not captured, and bad conditions."""
     from include.settings.deployment import Deployment
     from include.source.definition import load_source
     from include.source.snapshot.plan import read_plan
 
-    plan = read_plan(name, load_source(Deployment.load(), name), tables, where, rows_per_s, SystemClock())
-    if plan.unknown:
-        raise SettingsError("no such table is captured", tables=list(plan.unknown), fix="Correct --tables.")
+    source = load_source(Deployment.load(), name)
+    require_tables(source, tables)
+    plan = read_plan(name, source, tables, where, rows_per_s, SystemClock())
     click.echo(orjson.dumps(plan.to_json()).decode() if as_json else _plan(plan, where))
 
 

@@ -47,14 +47,24 @@ def show_status(name: str, as_json: bool) -> None:
     clock, unread = SystemClock(), ""
     last: Resolved | None = None
     requests: list[str] = []
+    refused: list[dict[str, Any]] = []
     try:
-        last, requests = _log(deployment.one("kafka", Kafka), name)
+        last, requests, refused = _log(deployment.one("kafka", Kafka), name)
     except Transient as error:
         unread = str(error)
     progress, gave_up, running = _progress(state_folder(), f"capture-{name}")
     server = _look(_read_from(source, progress.get("server")), _position(last, progress if unread else {}), clock)
     found = status_of(
-        name, last, requests, progress, server, clock.now_us(), running=running, gave_up=gave_up, unread=unread
+        name,
+        last,
+        requests,
+        progress,
+        server,
+        clock.now_us(),
+        running=running,
+        gave_up=gave_up,
+        unread=unread,
+        refused=refused,
     )
     click.echo(orjson.dumps(found).decode() if as_json else "\n".join(lines_of(found)))
 
@@ -66,19 +76,19 @@ def _read_from(source: SourceDefinition, place: object) -> SourceDefinition:
     return next((each for each in places(source) if each.place == place), source)
 
 
-def _log(kafka: Kafka, name: str) -> tuple[Resolved | None, list[str]]:
-    """The newest resolved record, and the requests that are open."""
+def _log(kafka: Kafka, name: str) -> tuple[Resolved | None, list[str], list[dict[str, Any]]]:
+    """The newest resolved record, the requests that are open, and those that were refused lately."""
     from include.log.kafka import KafkaAdmin, KafkaReader
     from include.log.topics import source_resolved
     from include.source.checkpoint import newest
-    from include.source.status import open_requests
+    from include.source.status import open_requests, refused_requests
 
     topic = source_resolved(name)
     if topic not in set(KafkaAdmin(kafka.bootstrap, kafka.options, timeout_s=_PATIENCE_S).names()):
-        return None, []
+        return None, [], []
     reader = KafkaReader(kafka.bootstrap, kafka.options, timeout_s=_PATIENCE_S)
     try:
-        return newest(reader, topic), open_requests(reader, name)
+        return newest(reader, topic), open_requests(reader, name), refused_requests(reader, name)
     finally:
         reader.close()
 

@@ -58,6 +58,7 @@ def command(
     group that parses the topic is meant.
     """
     from include.lake.listing import Dates
+    from include.lake.stored import require_stored
     from include.settings.connections import ObjectStore
     from include.settings.deployment import Deployment
 
@@ -65,7 +66,9 @@ def command(
     name, group = _group(deployment, group_name, topic)
     dates = Dates(since.date(), (until or since).date(), zone)
     bucket = deployment.one("store", ObjectStore).bucket
-    found = _listed(open_store(deployment), group, topic, dates, refused=refused)
+    store = open_store(deployment)
+    require_stored(store, [group.prefix], topic)
+    found = _listed(store, group, topic, dates, refused=refused)
     if as_json:
         value = {
             "group": name,

@@ -30,6 +30,7 @@ def command(topic: str, run: str, group: str, topic_id: str, accept_differences:
     from include.settings.deployment import Deployment
 
     deployed = Deployed.of(Deployment.load())
+    deployed.require_stored(topic)
     name = group_of(deployed.groups, topic, "partition", group, "--group")
     begun = deployed.run_named(name, topic, run, topic_id)
     found = promote(deployed.bucket.store, begun, accept=accept_differences, pause=deployed.bucket.pause)

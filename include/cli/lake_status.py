@@ -41,9 +41,11 @@ def command(group_name: str | None, topic: str | None, with_gone: bool, as_json:
     from include.lake.kafka_group import KafkaGroupLog
     from include.lake.run_params import UPLOADS
     from include.lake.status import group_status
+    from include.lake.stored import stored_topics
     from include.settings.connections import Kafka
     from include.settings.deployment import Deployment
     from include.settings.environment import state_folder
+    from include.settings.names import require_known
 
     deployment = Deployment.load()
     groups = groups_meant(deployment, group_name, topic)
@@ -61,6 +63,10 @@ def command(group_name: str | None, topic: str | None, with_gone: bool, as_json:
                 if (with_gone or each.state != "gone") and (topic is None or each.topic == topic)
             )
             found.append(dataclasses.replace(status, partitions=partitions))
+    if topic is not None and not any(each.partitions or each.troubles for each in found):
+        known = {info.name for info in KafkaGroupLog(kafka.bootstrap, kafka.options).topics()}
+        known |= {life.topic for group in groups.values() for life in stored_topics(store, group.prefix)}
+        require_known(topic, known, "no such topic is stored, and Kafka has none")
     if as_json:
         click.echo(orjson.dumps({"groups": [_json(each) for each in found]}).decode())
     else:

@@ -35,6 +35,7 @@ def command(topic: str, partition: int, offset: int, group_name: str | None, as_
     from include.lake.generations import lives
     from include.lake.logics import logics_of
     from include.lake.replay import Replay
+    from include.lake.stored import require_stored
     from include.settings.deployment import Deployment
 
     deployment = Deployment.load()
@@ -42,6 +43,7 @@ def command(topic: str, partition: int, offset: int, group_name: str | None, as_
     backups = (each.prefix for each in groups_meant(deployment, None, topic).values() if each.kind == "backup")
     backup = next(backups, None)
     store, means = open_store(deployment), means_of(deployment)
+    require_stored(store, [group.prefix for group in groups.values()], topic)
     found: list[tuple[str, Found]] = []
     for name, group in groups.items():
         rule = group.rule(topic)

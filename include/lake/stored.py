@@ -5,7 +5,7 @@ Looks and never writes, so that whoever may only read can ask. Calls block; the 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import Final, NamedTuple
 
@@ -17,9 +17,10 @@ from include.lake.chain_key import ChainKey, TopicKey, parse_cut_key
 from include.lake.object_key import digits
 from include.lake.protocol import Head, find_head
 from include.lake.runner import Runner
+from include.settings.names import require_known
 from include.store.object_store import ObjectStore
 
-__all__ = ["BegunCut", "chain_head", "cut_at", "stored_partitions", "stored_topics"]
+__all__ = ["BegunCut", "chain_head", "cut_at", "require_stored", "stored_partitions", "stored_topics"]
 
 _STEP: Final = 4096
 _WIDER: Final = 16
@@ -39,6 +40,14 @@ def stored_topics(store: ObjectStore, prefix: str) -> Iterator[TopicKey]:
     for folder in _folders(store, f"{prefix}/_chain/" if prefix else "_chain/"):
         topic, _, topic_id = folder.partition("~")
         yield TopicKey(prefix, topic, topic_id)
+
+
+def require_stored(store: ObjectStore, prefixes: Iterable[str], topic: str) -> None:
+    """Raise `SettingsError` when nothing of the topic is stored below any prefix, with the nearest names that are."""
+    folders = [(prefix, f"{prefix}/_chain/" if prefix else "_chain/") for prefix in prefixes]
+    if not any(next(iter(store.list(f"{folder}{topic}~")), None) for _, folder in folders):
+        known = {life.topic for prefix, _ in folders for life in stored_topics(store, prefix)}
+        require_known(topic, known, "nothing of this topic is stored", prefixes=sorted(prefix for prefix, _ in folders))
 
 
 def stored_partitions(store: ObjectStore, topic: TopicKey, generation: int) -> list[int]:

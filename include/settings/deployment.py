@@ -18,6 +18,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from include.errors import SettingsError
 from include.settings.environment import deployment_folder, environment
+from include.settings.nearest import nearest
 
 __all__ = ["Deployment", "Place", "Strict", "unknown_name"]
 
@@ -115,7 +116,8 @@ class Deployment:
 def unknown_name(deployment: Deployment, path: Path_, got: str, section: str) -> SettingsError:
     """A name that no entry of `section` has: the error with the names that there are."""
     allowed = sorted(deployment.values.get(section) or {})
-    fix = "Choose one of these, or declare it." if allowed else f"Declare it in the section `{section}`."
+    meant = f"Did you mean {nearest(str(got), map(str, allowed))[0]}? " if allowed else ""
+    fix = f"{meant}Choose one of these, or declare it." if allowed else f"Declare it in the section `{section}`."
     return deployment.error(path, "no such name", got=got, allowed=allowed, fix=fix)
 
 

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Any
 
 from include.errors import SettingsError
 from include.settings.deployment import Deployment
+from include.settings.nearest import nearest
 
-__all__ = ["declared", "nearest", "require_known", "unknown"]
-
-_SHOWN: Final = 5
-_ALIKE: Final = 0.5
+__all__ = ["declared", "require_known", "unknown"]
 
 
 def declared(deployment: Deployment, section: str) -> list[str]:
@@ -27,18 +24,6 @@ def declared(deployment: Deployment, section: str) -> list[str]:
             "nothing is declared", file=str(deployment.folder), path=section, fix=f"Add an entry under `{section}:`."
         )
     return names
-
-
-def nearest(got: str, known: Iterable[str]) -> list[str]:
-    """The known names that `got` may have meant, nearest first: few; some of all where none is alike."""
-    names = sorted(set(known))
-    folded: dict[str, str] = {}
-    for name in names:
-        # The last part of a topic's or table's name is what people type.
-        folded.setdefault(name.rpartition(".")[2].lower(), name)
-    alike = difflib.get_close_matches(got, names, _SHOWN, _ALIKE)
-    last = difflib.get_close_matches(got.rpartition(".")[2].lower(), list(folded), _SHOWN, _ALIKE)
-    return list(dict.fromkeys([*alike, *(folded[each] for each in last)]))[:_SHOWN] or names[:_SHOWN]
 
 
 def unknown(got: str, known: Iterable[str], message: str, **details: Any) -> SettingsError:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from include.clock import iso
@@ -15,7 +15,7 @@ from include.source.desk import answers_by_id
 from include.source.phase import phase_of
 from include.source.state import Aside, CaptureState
 
-__all__ = ["lines_of", "open_requests", "status_of"]
+__all__ = ["lines_of", "open_requests", "refused_requests", "status_of"]
 
 _OPS = {"c": "inserted", "u": "updated", "d": "deleted", "r": "read"}
 
@@ -32,6 +32,13 @@ def open_requests(reader: LogReader, name: str) -> list[str]:
     return [id_ for id_ in dict.fromkeys(asked) if id_ not in closed]
 
 
+def refused_requests(reader: LogReader, name: str, most: int = 5) -> list[dict[str, Any]]:
+    """The newest requests that were refused, and why; answers are kept for thirty days."""
+    refused = [answer for answer in answers_by_id(reader, name).values() if answer.state == "refused"]
+    newest = sorted(refused, key=lambda answer: answer.at_us)[-most:]
+    return [{"id": answer.id, "at_us": answer.at_us, "note": answer.note} for answer in newest]
+
+
 def status_of(
     name: str,
     last: Resolved | None,
@@ -43,6 +50,7 @@ def status_of(
     running: bool,
     gave_up: Mapping[str, Any] | None = None,
     unread: str = "",
+    refused: Sequence[Mapping[str, Any]] = (),
 ) -> dict[str, Any]:
     """Plain values.
 
@@ -57,6 +65,7 @@ def status_of(
         running: whether that capture runs now.
         gave_up: why it ended, where it said that a restart would meet the same.
         unread: why the log could not be read; then position, lag and snapshot are as capture reported them last.
+        refused: requests that capture refused lately.
     """
     look = server if isinstance(server, BinlogLook) else None
     state = CaptureState() if last is None else CaptureState.from_json(last.state)
@@ -96,6 +105,7 @@ def status_of(
         ],
         "reading": progress.get("reading") if running else None,
         "requests": requests,
+        "refused": list(refused),
         "prepared": [{"xid": xa.xid, "gtid": xa.gtid, "after": str(xa.after.binlog)} for xa in state.waiting],
         "waiting_for": progress.get("waiting_for") if running else None,
         "incidents": list(progress.get("incidents") or []),
@@ -157,6 +167,7 @@ def lines_of(found: Mapping[str, Any]) -> list[str]:
     if found["reading"]:
         lines.append(f"reading    {_reading(found['reading'])}")
     lines.append(f"requests   {', '.join(found['requests']) or 'none'} open")
+    lines += [f"refused    {each['id']} at {iso(each['at_us'])}: {each['note']}" for each in found["refused"]]
     lines += [f"prepared   {each['xid']} after {each['after']}" for each in found["prepared"]]
     return lines + _incidents(found)
 

@@ -25,6 +25,7 @@ from include.lake.definition import LakeGroup, declared_groups
 from include.lake.driver import Pool
 from include.lake.kafka_ranges import KafkaRanges
 from include.lake.parsing.definition import Means
+from include.lake.stored import require_stored
 from include.lake.task import Outcome, Task, patience
 from include.lake.worker import Place, store_of, work
 from include.log.registry import ConfluentRegistry
@@ -60,6 +61,7 @@ class Deployed:
 
     def plan(self, request: Request) -> BackfillPlan:
         """The plan of a request; raises what `make_plan` does."""
+        self.require_stored(request.topic)
         asked = request.asked(self.groups)
         group = self.groups[asked.group]
         means = Means(self.deployment.folder, ConfluentRegistry(self.registry.url) if self.registry else None)
@@ -71,6 +73,11 @@ class Deployed:
         """Where tasks find everything, with the parser that is asked for."""
         wanted = narrowed(self.groups[asked.group], asked)
         return Place.of(wanted, self.kafka, self.registry, self.settings, self.deployment.folder)
+
+    def require_stored(self, topic: str) -> None:
+        """Raise `SettingsError` for a topic of which no partition group has anything, with the nearest names."""
+        prefixes = [group.prefix for group in self.groups.values() if group.kind == "partition"]
+        require_stored(self.bucket.store, prefixes, topic)
 
     def run_named(self, group: str, topic: str, name: str, topic_id: str = "") -> Run:
         """A run that has begun, of a topic of a partition group."""

@@ -12,7 +12,7 @@ from include.lake.cut import Commit
 from include.lake.generations import lives
 from include.lake.pointer import Pointer
 from include.lake.runner import Pause
-from include.lake.stored import stored_partitions
+from include.lake.stored import require_stored, stored_partitions
 from include.store.object_store import ObjectStore
 
 __all__ = ["Followed", "live_cuts", "only_life", "partitions_of", "read_instead"]
@@ -72,16 +72,17 @@ def partitions_of(store: ObjectStore, topic: TopicKey, pointer: Pointer) -> list
 
 
 def only_life(store: ObjectStore, prefix: str, topic: str, topic_id: str = "") -> TopicKey:
-    """The topic of that name and, where it was made anew, of that id; `Terminal` with the ids that there are."""
+    """The topic of that name and, where it was made anew, of that id; `Terminal` with the names or ids there are."""
+    require_stored(store, [prefix], topic)
     found = list(lives(store, prefix, topic))
     chosen = [each for each in found if topic_id in ("", each.topic_id)]
     if len(chosen) == 1:
         return chosen[0]
     raise Terminal(
-        "which life of the topic? It was made anew" if chosen else "nothing of this topic is stored",
+        "which life of the topic? It was made anew" if chosen else "no life of the topic has this id",
         prefix=prefix,
         topic=topic,
         topic_id=topic_id or None,
         allowed=[each.topic_id for each in found],
-        fix="Name one by --topic-id." if found else "Does the group that writes it run? See `lyrebird status`.",
+        fix="Name one by --topic-id.",
     )

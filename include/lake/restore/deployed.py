@@ -19,6 +19,7 @@ from include.lake.restore.plan import RestoreAsked, RestorePlan
 from include.lake.restore.planning import make_plan
 from include.lake.restore.restored import Restored
 from include.lake.runner import Runner
+from include.lake.stored import require_stored
 from include.lake.task import patience
 from include.lake.worker import store_of
 from include.log.kafka import KafkaAdmin, KafkaReader, KafkaWriter
@@ -95,6 +96,8 @@ class Deployed:
         """What would be done; writes nothing. Raises what `make_plan`, `check_target` and `committed_of` do."""
         groups = declared_groups(self.deployment)
         asked = request.asked()
+        prefixes = [group.prefix for group in groups.values() if group.kind == "backup"]
+        require_stored(self.bucket.store, prefixes, asked.topic)
         backup = groups[group_of(groups, asked.topic, "backup", request.group, "--group")]
         rule = backup.rule(asked.topic)
         sequence = rule.format.sequence if rule else None

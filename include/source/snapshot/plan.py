@@ -14,7 +14,7 @@ from include.source.snapshot.condition import Condition, leaving
 from include.source.snapshot.key_range import KeyOrder, quoted
 from include.source.snapshot.reader import Measure, SnapshotReader
 
-__all__ = ["Plan", "TablePlan", "chunk_rows", "planned", "read_plan"]
+__all__ = ["Plan", "TablePlan", "captured_tables", "chunk_rows", "planned", "read_plan"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +79,15 @@ def planned(info: TableInfo, measure: Measure, source: SourceDefinition) -> Tabl
 def chunk_rows(most_rows: int, most_bytes: int, measure: Measure) -> int:
     """Rows of a chunk that is to hold neither more rows nor, by the server's estimate, more bytes; 100 at least."""
     return max(min(most_rows, most_bytes // measure.row_bytes), min(most_rows, 100))
+
+
+def captured_tables(source: SourceDefinition, clock: Clock) -> list[str]:
+    """Full names of the tables that the server has now and capture copies; raises as `connect` does."""
+    reader = SnapshotReader(source, clock)
+    try:
+        return sorted(map(".".join, load_tables(reader.ask, source.databases, source.captures)))
+    finally:
+        reader.close()
 
 
 def read_plan(

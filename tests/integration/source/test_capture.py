@@ -14,7 +14,9 @@ from typing import Any
 import pytest
 
 from include.cli.main import EXIT_TRANSIENT
-from include.log.topics import change
+from include.log.kafka_writer import KafkaWriter
+from include.log.requests import Request
+from include.log.topics import change, source_requests
 from tests.integration.source.queries import texts_leave_only_when_asked_for
 from tests.integration.source.world import World, opened
 from tests.integration.source.writers import Writers
@@ -26,7 +28,7 @@ def world(unique: str, tmp_path: Path, mariadb: Any, kafka: str, registry_url: s
         yield made
 
 
-def test_kills_while_rows_are_written_lose_and_double_nothing(world: World) -> None:
+def test_kills_while_rows_are_written_lose_and_double_nothing(world: World, kafka: str) -> None:
     chance = random.Random(5)
     with Writers(world):
         time.sleep(0.5)
@@ -47,7 +49,21 @@ def test_kills_while_rows_are_written_lose_and_double_nothing(world: World) -> N
     newest = {(r.topic, r.partition): r.next_offset for r in world.records(change(world.name, world.name, "a"))}
     assert {place: end for place, end in ends.items() if place in newest} == newest
     assert json.loads(world.run("request-snapshot", "--id", "r1", "--wait", "--json")[0])["state"] == "done"
-    assert "no captured tables" in world.run("request-snapshot", "--tables", "nope", "--wait", code=1)[1]
+    # At once, with the nearest names: it never reaches the log.
+    said = world.run("snapshot", "--tables", "aa", code=1)[1]
+    assert "no captured tables of this name" in said
+    assert f"Did you mean {world.name}.a?" in said
+    assert "no tables set aside" in world.run("resume-table", "a", code=1)[1]
+    assert world.status()["refused"] == []
+    refused = Request("strange", "repair", "stranger", 0)
+    writer = KafkaWriter(kafka, f"stranger.{world.name}")
+    writer.begin()
+    writer.append(source_requests(world.name), refused.key(), refused.value())
+    writer.commit()
+    writer.close()
+    world.wait(lambda: bool(world.status()["refused"]))
+    assert "kind repair" in world.status()["refused"][0]["note"]
+    assert "refused    strange at " in world.run("status")[0]
     status = world.status()
     assert (status["snapshot"], status["uncovered"], status["requests"]) == ("done", [], [])
     capture.send_signal(signal.SIGTERM)

@@ -99,7 +99,8 @@ def test_the_command_can_be_asked_for_one_audit_or_one_run(kept: History) -> Non
 
     assert asked("--runs", "1") == ["second", "second"]
     assert asked("--run", "first", "--audit", "orders") == ["first"]
-    assert asked("--audit", "order") == []
+    wrong = CliRunner().invoke(command, ["--audit", "order"])
+    assert "Did you mean orders?" in str(wrong.exception)
     failed = CliRunner().invoke(command, ["--run", "third"])
     assert "nothing of this run is kept" in str(failed.exception)
     assert "no run of the DAG audit_chain is kept" in CliRunner().invoke(command, ["chain"]).output

@@ -129,7 +129,7 @@ def test_a_backfill_is_made_promoted_and_its_old_objects_expire(shell: Shell) ->
         (("backfill", "events", "--to", "2024-05-01"), "without a first one"),
         (("backfill", "events", "--from", "tomorrow"), "not a day"),
         (("backfill", "events", "--from", "2024-05-02", "--to", "2024-05-01"), "before the first"),
-        (("backfill", "other", *DAYS), "no partition group has this topic (topic='other', groups=['by_date'])"),
+        (("backfill", "other", *DAYS), "nothing of this topic is stored (got='other', nearest=['events']"),
         (("backfill", "events", *DAYS, "--group", "raw"), "no such partition group"),
         (("backfill", "events", *DAYS, "--version", "9"), "no such version"),
         (("backfill", "events", *DAYS, "--version", "1", "--as-of", "2026-01-01T00:00Z"), "one version of the parser"),

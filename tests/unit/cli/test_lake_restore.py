@@ -115,7 +115,7 @@ def test_days_are_those_of_the_records(shell: Shell) -> None:
     [
         (("events", "--to", "copy"), "which backup group"),
         (("events", "--to", "copy", "--group", "thin"), "does not keep all of a record"),
-        (("other", "--to", "copy"), "no backup group has this topic"),
+        (("other", "--to", "copy"), "Did you mean events?"),
         (("e1", "--to", "copy", "--group", "raw"), "nothing of this topic is stored"),
         (("events", "--to", "cdc.shop.copy", "--group", "raw"), "belongs to capture"),
         ((*ASKED, "--until", "2024-05-01"), "without a first one"),
@@ -127,7 +127,7 @@ def test_days_are_those_of_the_records(shell: Shell) -> None:
         ((*ASKED, "--offsets", "0:5-5"), "no range of offsets"),
         ((*ASKED, "--partitions", "9"), "another number of partitions"),
         ((*ASKED, "--groups", "typo"), "without committed offsets"),
-        ((*ASKED, "--topic-id", "nobody"), "nothing of this topic is stored"),
+        ((*ASKED, "--topic-id", "nobody"), "no life of the topic has this id"),
     ],
 )
 def test_what_cannot_be_done_is_refused_with_the_next_step(shell: Shell, arguments: tuple[str, ...], says: str) -> None:

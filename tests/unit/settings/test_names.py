@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from include.errors import SettingsError
-from include.settings.names import nearest, require_known, unknown
+from include.settings.names import require_known, unknown
+from include.settings.nearest import nearest
 
 TOPICS = ["cdc.shop.shop.orders", "cdc.shop.shop.order_lines", "cdc.shop.shop.users", "assembled_order"]
 

@@ -14,7 +14,7 @@ from include.source.database.binlog_files import BinlogLook
 from include.source.database.purge import Horizon
 from include.source.direct_log import ensure_topics
 from include.source.state import Aside, CaptureState, Job, Waiting
-from include.source.status import lines_of, open_requests, status_of
+from include.source.status import lines_of, open_requests, refused_requests, status_of
 
 NOW_US = 1_000_000_000
 AT = SourcePosition("mariadb", MariadbGtidSet.parse("0-1-5"), BinlogPosition("bin.000001", 700), NOW_US - 2_500_000)
@@ -151,6 +151,14 @@ def test_requests_are_open_until_they_are_done_or_refused() -> None:
         writer.append(source_answers("s"), answer.key(), answer.value())
     writer.commit()
     assert open_requests(log.reader(), "s") == ["b", "d"]
+    assert refused_requests(log.reader(), "s") == [{"id": "c", "at_us": 0, "note": ""}]
+
+
+def test_refused_requests_are_told_with_their_reason() -> None:
+    refused = [{"id": "r7", "at_us": NOW_US, "note": "no captured tables: nosuch"}]
+    found = status_of("shop", None, [], {}, "no answer", NOW_US, running=False, refused=refused)
+    assert found["refused"] == refused
+    assert any(line.startswith("refused    r7 at ") and "nosuch" in line for line in lines_of(found))
 
 
 def test_why_a_capture_ended_is_told_until_the_next_one_runs() -> None:
