@@ -12,7 +12,7 @@ from typing import Any, Final, Literal
 
 import boto3
 from botocore.client import Config
-from botocore.exceptions import BotoCoreError, ClientError
+from botocore.exceptions import BotoCoreError, ClientError, HTTPClientError, SSLError
 
 from include.errors import LyrebirdError, Terminal, Transient
 from include.settings.connections import Addressing, Checksums, Encryption
@@ -125,17 +125,13 @@ class S3Store:
 
     def put_if_absent(self, key: str, body: bytes, *, metadata: Mapping[str, str] | None = None) -> ObjectInfo | None:
         """See `ObjectStore`."""
-        with _refusal():
-            return self._put(self._once, key, body, metadata, IfNoneMatch="*")
-        return None
+        return self._put_if(key, body, metadata, None)
 
     def put_if_match(
         self, key: str, body: bytes, etag: str, *, metadata: Mapping[str, str] | None = None
     ) -> ObjectInfo | None:
         """See `ObjectStore`."""
-        with _refusal(absent=True):
-            return self._put(self._once, key, body, metadata, IfMatch=etag)
-        return None
+        return self._put_if(key, body, metadata, etag)
 
     def upload(
         self,
@@ -230,6 +226,26 @@ class S3Store:
                 raise Transient(
                     "the object store failed", fix="Remove it again.", **{**refused.details, "system": "s3"}
                 ) from refused
+
+    def _put_if(self, key: str, body: bytes, metadata: Mapping[str, str] | None, etag: str | None) -> ObjectInfo | None:
+        """Replace the object with this etag; None: write where there is none.
+
+        A server may refuse before it has read the body, and close. Over TLS the client then sees the end of the
+        connection alone, each time, so what lies there is looked at: it tells a refusal unless it may be our own.
+        """
+        condition = {"IfNoneMatch": "*"} if etag is None else {"IfMatch": etag}
+        try:
+            with _refusal(absent=etag is not None):
+                return self._put(self._once, key, body, metadata, **condition)
+        except Transient as lost:
+            if not isinstance(lost.__cause__, HTTPClientError | SSLError):
+                raise
+            found = self.get(key)
+            ours = found is not None and (found.body, found.info.metadata) == (body, dict(metadata or {}))
+            undone = (found.info.etag if found else None) == etag
+            if ours or undone:
+                raise
+        return None
 
     def _put(
         self, client: Any, key: str, body: bytes, metadata: Mapping[str, str] | None, **condition: str
