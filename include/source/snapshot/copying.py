@@ -55,7 +55,8 @@ class Copying:
         self._core, self._clock, self._watcher = core, clock, watcher
         self._held: list[Piece] = []
         self._moved = False
-        self._again: dict[str, int] = {}
+        # Table → how often, and the number of the stream's transaction at which that was counted last.
+        self._again: dict[str, tuple[int, int]] = {}
         self._rows: dict[str, int] = {}
         self._answered_s = clock.monotonic_s()
         self._seam = core.seam = Seam(job.tables)
@@ -109,7 +110,7 @@ class Copying:
         """Take in what the crew has, one piece at most. Call it between transactions."""
         core, job = self._core, self._core.state.job(self.id)
         self._crew.now = Now(self._seam.number, core.position)
-        self._seam.prune(self._crew.oldest())
+        self._seam.prune(self._crew.oldest(), core.position)
         if job is None:
             return
         self._leave_out_gone(job)
@@ -188,8 +189,12 @@ class Copying:
 
     def _read_again(self, chunk: Chunk) -> None:
         self._crew.again(chunk)
-        self._again[chunk.table] = self._again.get(chunk.table, 0) + 1
-        if self._again[chunk.table] > _MOST_AGAIN:
+        times, counted = self._again.get(chunk.table, (0, 0))
+        if chunk.since.number < counted:
+            # What made others of that time of no use makes this one so: that counts once.
+            return
+        self._again[chunk.table] = times + 1, self._seam.number
+        if times >= _MOST_AGAIN:
             self._on_failure(
                 Terminal(
                     "a table changes faster than a chunk of it can be read",

@@ -1,7 +1,8 @@
 """Threads that read a job's tables, chunk after chunk, each on a connection of its own.
 
-They hand pieces over through a queue of bounded length: when the stream's thread has no time for them, they wait, and
-with them the server. A chunk that is not finished, whatever happens to its thread, is read again.
+A chunk is read to its end, and its snapshot ended, before its pieces are handed over through a queue of bounded length:
+when the stream's thread has no time for them, the workers wait, and keep no lock meanwhile. A chunk that is not
+finished, whatever happens to its thread, is read again.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from include.source.database.tables import TableInfo
 from include.source.definition import SourceDefinition
 from include.source.rows.shape import Shape
 from include.source.snapshot.chunk import Chunk, Failed, Left, Piece
+from include.source.snapshot.held import Held
 from include.source.snapshot.reader import SnapshotReader
 from include.source.snapshot.seam import Now
 from include.source.snapshot.table_reading import TableReading
@@ -30,6 +32,8 @@ log = logging.getLogger(__name__)
 OpenReader = Callable[[SourceDefinition, Clock], SnapshotReader]
 
 _HANDED_OVER: Final = 4
+# The server only estimates its rows' size.
+_HELD_CHUNKS: Final = 4
 _WAIT_S: Final = 0.1
 _PAUSE_S: Final = 0.5
 _MOST_FAILURES: Final = 6
@@ -164,18 +168,21 @@ class Crew:
         if found is None:
             return False
         reading, chunk = found
-        whole = False
+        held = Held(_HELD_CHUNKS * self._source.snapshot_chunk_bytes, self._source.spill_folder)
         try:
-            for piece in reading.pieces(reader, chunk, self._shape, lambda: self._open(self._source, self._clock)):
+            whole = self._hold(reading, chunk, reader, held)
+            # The snapshot has ended: whoever waits from here on keeps no lock.
+            for piece in held:
                 if not self._hand_over(piece):
-                    raise _Unwanted("a chunk is not wanted any more", system="mysql", table=chunk.table)
-                whole = piece.last
-                self._throttle.take(len(piece.images), lambda: self._stopped.is_set() or chunk.given_up)
+                    return True
+                self._throttle.take(len(piece.images), lambda: self._unwanted(chunk))
         except Transient:
             self.again(chunk)
             raise
         except LyrebirdError as error:
             raise self._failed(error, chunk.table) from error
+        finally:
+            held.close()
         if not whole:
             with reading.cutting:
                 with self._lock:
@@ -186,6 +193,19 @@ class Crew:
                 if mine:
                     reading.recut(reader)
         return True
+
+    def _hold(self, reading: TableReading, chunk: Chunk, reader: SnapshotReader, held: Held) -> bool:
+        """Read a chunk to its end; whether the table's key is what it was cut by."""
+        whole = False
+        for piece in reading.pieces(reader, chunk, self._shape, lambda: self._open(self._source, self._clock)):
+            if self._unwanted(chunk):
+                raise _Unwanted("a chunk is not wanted any more", system="mysql", table=chunk.table)
+            held.append(piece)
+            whole = piece.last
+        return whole
+
+    def _unwanted(self, chunk: Chunk) -> bool:
+        return self._stopped.is_set() or chunk.given_up
 
     def _next(self, reader: SnapshotReader) -> tuple[TableReading, Chunk] | None:
         """A chunk of the first table that has one; a table that keeps another worker waiting comes last."""
@@ -234,7 +254,7 @@ class Crew:
 
     def _hand_over(self, item: Piece | Failed) -> bool:
         """Wait until there is room for it; False when nobody wants it any more."""
-        while not self._stopped.is_set() and not (isinstance(item, Piece) and item.chunk.given_up):
+        while not (self._unwanted(item.chunk) if isinstance(item, Piece) else self._stopped.is_set()):
             try:
                 self._pieces.put(item, timeout=_WAIT_S)
             except queue.Full:

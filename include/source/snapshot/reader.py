@@ -41,7 +41,8 @@ _MOST_TRIES: Final = 1000
 # A range is read without a pause but for the reader's own; a whole table without a key may be sorted first.
 _READ_TIMEOUT_S: Final = 600.0
 # Zero and impossible dates may bound a range, and CHAR must not be padded.
-_SQL_MODE: Final = "SET SESSION sql_mode = 'ALLOW_INVALID_DATES'"
+# A disk that holds rows back for a while ends no SELECT, nor does a limit of rows a second end the connection.
+_SESSION: Final = "SET SESSION sql_mode = 'ALLOW_INVALID_DATES', net_write_timeout = 3600, wait_timeout = 28800"
 
 
 _NO_TABLE: Final = (1146, 1049)
@@ -82,7 +83,7 @@ class SnapshotReader:
         self._connection: Connection[Cursor] = connect(source, _READ_TIMEOUT_S)
         try:
             self.ask("SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ")
-            self.ask(_SQL_MODE)
+            self.ask(_SESSION)
             self.server: Server = read_server(self.ask)
         except BaseException:
             self.close()

@@ -23,7 +23,7 @@ class Throttle:
 
     def take(self, units: int, stopped: Callable[[], bool]) -> None:
         """Account for `units`, and wait until they are paid for or `stopped` says so."""
-        if not self._per_second:
+        if not self._per_second or not units:
             return
         with self._lock:
             self._free_s = max(self._free_s, self._clock.monotonic_s()) + units / self._per_second

@@ -96,3 +96,33 @@ def test_the_plan_says_what_a_snapshot_would_read_and_reads_nothing(world: World
     assert "loose" in said
     assert "whole" in said
     assert world.sequence() == 0
+
+
+def test_an_alter_passes_while_the_snapshot_is_throttled(world: World) -> None:
+    n = world.name
+    # Ten rows a second: a chunk takes minutes on its way, and is read at once all the same.
+    world.declare(snapshot_rows_per_s=10, snapshot_workers=2)
+    rows = ", ".join(f"({i}, {i % 5}, 'v', 1, NULL)" for i in range(1, 3001))
+    world.sql(
+        f"CREATE TABLE {n}.loose (id int, v varchar(40))",
+        f"INSERT INTO {n}.a VALUES {rows}",
+        f"INSERT INTO {n}.loose SELECT id, v FROM {n}.a",
+    )
+    capture = world.start("run", "--snapshot")
+    for table in ("a", "loose"):
+        world.wait(lambda of=table: world.rows_read(of) > 0)  # type: ignore[misc]
+    world.sql(
+        "SET SESSION lock_wait_timeout = 20",
+        f"ALTER TABLE {n}.a ADD more int NOT NULL DEFAULT 3",
+        f"ALTER TABLE {n}.loose ADD INDEX (id)",
+    )
+    world.kill(capture)
+    world.running.remove(capture)
+    world.declare(snapshot_rows_per_s=0)
+    world.run("run", "--snapshot")
+    capture = world.start("run")
+    world.sql(f"DELETE FROM {n}.a WHERE id < 9")
+    world.wait_until_complete()
+    assert world.copy("a") == world.truth("a")
+    assert world.copy("loose") == world.truth("loose")
+    world.stop(capture)

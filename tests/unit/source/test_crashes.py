@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
+
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from include.source.snapshot.seam import Seam
 from tests.crash_world import crashed
 from tests.made_server import How
 
@@ -20,3 +24,11 @@ def test_whatever_ends_sessions_each_change_is_in_the_log_once_and_in_order(
     seed: int, steps: list[int], how: How, group_bytes: int
 ) -> None:
     crashed(seed, lambda session: steps[session] if session < len(steps) else 0, how, group_bytes=group_bytes)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_a_snapshot_whose_notes_are_lost_again_and_again_ends_all_the_same(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("include.source.snapshot.copying.Seam", partial(Seam, most_bytes=300, most_transactions=2))
+    crashed(seed, lambda _session: 0, "kill", snapshot_chunk_rows=1, snapshot_workers=4)

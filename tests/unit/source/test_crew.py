@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
+import pytest
+
 from include.clock import SystemClock
+from include.errors import Transient
 from include.record.gtid import MariadbGtidSet
 from include.record.position import BinlogPosition, SourcePosition
 from include.record.schema import Column, TableSchema
 from include.source.database.tables import TableInfo
 from include.source.definition import SourceDefinition
 from include.source.rows.shape import Image, Shape
-from include.source.snapshot.chunk import Failed, Piece
+from include.source.snapshot.chunk import Chunk, Failed, Piece
 from include.source.snapshot.crew import Crew
+from include.source.snapshot.held import Held
 from include.source.snapshot.key_range import WHOLE
 from include.source.snapshot.reader import Described, Measure
 from include.source.snapshot.seam import Now, Span
@@ -32,6 +37,8 @@ class Server:
     def __init__(self) -> None:
         self.key = "id"
         self.readers = 0
+        # Lists of images that a SELECT gives.
+        self.lists = 1
         self.on_open: Callable[[int], None] = lambda _reader: None
         # The second: whether a snapshot is open.
         self.on_describe: Callable[[int, bool], None] = lambda _reader, _open: None
@@ -66,7 +73,8 @@ class Reader:
         return [(after + 10,)] if after + 10 < 40 else []
 
     def select(self, sql: str, _shape: Shape) -> Iterator[list[Image]]:
-        yield [Image(sql.encode(), b"", None)]
+        for _ in range(self.server.lists):
+            yield [Image(sql.encode(), b"", None)]
 
     def end(self) -> None:
         self.opened = False
@@ -159,3 +167,36 @@ def finished(made: Crew, read: list[str]) -> None:
                 read.append(rows[id(item.chunk)])
                 if not left.ranges:
                     return
+
+
+def test_no_snapshot_is_open_while_a_chunk_waits_for_the_stream() -> None:
+    ended, server = threading.Event(), Server()
+    # More than there is room for, and nobody takes any.
+    server.lists = 200
+    server.on_end = lambda _reader: ended.set()
+    made = crew(server, 1)
+    try:
+        assert ended.wait(PATIENCE_S)
+        assert isinstance(made.take(), Piece)
+    finally:
+        made.stop()
+
+
+def test_a_chunk_larger_than_memory_waits_on_disk_and_comes_out_whole(tmp_path: Path) -> None:
+    held = Held(1000, str(tmp_path))
+    chunk = Chunk("s.t", WHOLE, Now(0, AT))
+    pieces = [
+        Piece(chunk, [Image(b"%d" % n * 300, b"key%d" % n, None if n % 2 else b"")] * 2, AT) for n in range(9)
+    ] + [Piece(chunk, [], AT, last=True)]
+    for piece in pieces:
+        held.append(piece)
+    assert list(held) == pieces
+    assert sum(bool(piece.images) for piece in held._pieces) == 1
+    assert list(tmp_path.iterdir()) == []
+    held.close()
+
+
+def test_a_disk_that_cannot_hold_a_chunk_is_told_with_its_folder(tmp_path: Path) -> None:
+    held = Held(0, str(tmp_path / "missing"))
+    with pytest.raises(Transient, match="missing"):
+        held.append(Piece(Chunk("s.t", WHOLE, Now(0, AT)), [Image(b"row", b"key", None)], AT))

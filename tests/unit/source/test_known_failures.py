@@ -29,7 +29,7 @@ Incremental snapshots hang, or skip rows (dbz#2105 #2275 #2204; DBZ-8273 -9209 -
     test_crew.py::test_a_key_that_changes_under_several_readers_leaves_no_range_unread
     test_seam.py::test_a_chunk_of_before_an_alter_that_the_stream_has_passed_is_read_again
     tests/prove/test_known_failures.py::test_no_setting_of_the_server_cuts_pads_or_ends_what_is_selected
-    test_seam.py::test_more_changes_than_memory_should_hold_are_forgotten_and_their_chunks_read_again
+    test_seam.py::test_notes_of_more_changes_than_memory_should_hold_are_lost_and_chunks_of_before_read_again
 The seam of snapshot and stream (flink-cdc #784 #1414 #2794; DBZ-9006 -7716)
     test_seam.py::test_no_key_ever_steps_back_and_the_topic_ends_as_the_table
     tests/integration/source/test_snapshots.py::test_a_table_emptied_altered_or_swapped_while_it_is_read_ends_as_it_is
