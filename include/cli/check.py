@@ -36,10 +36,21 @@ SECTIONS = (
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def command(deployment: Path | None, as_json: bool) -> None:
     """Parse every section with the model of its stage, then follow the names from one to the other."""
-    found = check(Deployment.load(deployment))
+    from include.source.database.tls import unverified
+    from include.source.definition import declared_sources
+
+    loaded = Deployment.load(deployment)
+    found = check(loaded)
+    warnings = [
+        f"{each.place} {each.problem}. {each.fix}"
+        for source in declared_sources(loaded).values()
+        for each in unverified(source)
+    ]
     if as_json:
-        click.echo(json.dumps({"ok": True, "sections": found}))
+        click.echo(json.dumps({"ok": True, "sections": found, "warnings": warnings}))
         return
+    for line in warnings:
+        click.echo(f"warn: {line}")
     for section, names in found.items():
         click.echo(f"{section:14} {', '.join(names)}".rstrip())
     click.echo("all right")

@@ -13,6 +13,7 @@ from include.source.database.failover import chosen
 from include.source.database.preflight import first_look, refuse, second_look
 from include.source.database.server import Behind
 from include.source.database.takeover import taken_over
+from include.source.database.tls import unverified
 from include.source.database.upstream import LiveServer
 from include.source.definition import SourceDefinition
 from include.source.ports import CaptureLog
@@ -87,6 +88,8 @@ class Capture:
 
     def _sessions(self, mode: Mode, tables: tuple[str, ...], id_: str) -> str:
         log.info("capture of %s begins, %s", self._name, decoders_told())
+        for finding in unverified(self._source):
+            log.warning("%s %s. %s", finding.place, finding.problem, finding.fix)
         while True:
             commits = self._reporter.commits
             try:

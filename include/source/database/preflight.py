@@ -17,6 +17,7 @@ from include.source.database.gaps import gaps
 from include.source.database.purge import WARN_HOURS, Horizon
 from include.source.database.server import Ask, Server, read_server
 from include.source.database.tables import TableInfo, load_tables, shape_of, unlogged
+from include.source.database.tls import unverified
 from include.source.definition import SourceDefinition
 from include.source.policy.checks import TableColumns, findings
 
@@ -34,6 +35,7 @@ def first_look(source: SourceDefinition) -> list[Finding]:
     def found(ask: Ask) -> list[Finding]:
         server = read_server(ask)
         return [
+            *unverified(source),
             *_variables(ask, server),
             *gaps(ask, server, source),
             *account(ask, server, source),
@@ -57,6 +59,9 @@ def second_look(source: SourceDefinition) -> list[Finding]:
 
 def short_horizon(horizon: Horizon) -> list[Finding]:
     """A warning where the server keeps less binlog than a capture needs that is away for a day."""
+    if horizon.hours is None and "RDS" in horizon.basis:
+        problem = f"is kept for a time that is {horizon.basis}"
+        return [Finding("binlog", problem, "Let the account read it, and see that it says 24 or more.", "warn")]
     if not horizon.short:
         return []
     problem = f"purges what is written now after {horizon.hours:.1f} h, by {horizon.basis}"
