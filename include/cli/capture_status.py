@@ -40,6 +40,7 @@ def show_status(name: str, as_json: bool) -> None:
     from include.settings.deployment import Deployment
     from include.settings.environment import state_folder
     from include.source.definition import load_source
+    from include.source.state import CaptureState
     from include.source.status import lines_of, status_of
 
     deployment = Deployment.load()
@@ -53,7 +54,9 @@ def show_status(name: str, as_json: bool) -> None:
     except Transient as error:
         unread = str(error)
     progress, gave_up, running = _progress(state_folder(), f"capture-{name}")
-    server = _look(_read_from(source, progress.get("server")), _position(last, progress if unread else {}), clock)
+    position = _position(last, progress if unread else {})
+    needed = position if last is None else CaptureState.from_json(last.state).needed(last.position)
+    server = _look(_read_from(source, progress.get("server")), position, needed, clock)
     found = status_of(
         name,
         last,
@@ -102,13 +105,15 @@ def _position(last: Resolved | None, told: dict[str, Any]) -> BinlogPosition | N
     return BinlogPosition(file, int(pos)) if file and pos.isdigit() else None
 
 
-def _look(source: SourceDefinition, position: BinlogPosition | None, clock: SystemClock) -> BinlogLook | str:
+def _look(
+    source: SourceDefinition, position: BinlogPosition | None, needed: BinlogPosition | None, clock: SystemClock
+) -> BinlogLook | str:
     from include.source.database.binlog_files import BinlogFiles
 
     if position is None:
         return "nothing was captured yet"
     try:
-        return BinlogFiles(source, clock).look(position)
+        return BinlogFiles(source, clock).look(position, needed)
     except LyrebirdError as error:
         return str(error)
 

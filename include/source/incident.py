@@ -20,17 +20,18 @@ from include.source.state import Aside, CaptureState
 
 __all__ = ["Incident", "IncidentKind", "Incidents", "incidents_of", "next_command"]
 
-IncidentKind = Literal["aside", "orphans", "purge", "waiting", "fenced", "stopped"]
+IncidentKind = Literal["aside", "orphans", "purge", "prepared", "waiting", "fenced", "stopped"]
 """aside: a table's rows cannot be read; orphans: a table may lack changes by cascade; purge: the server soon purges
-what capture still needs; waiting: a server that capture needs has been away for five minutes; fenced: another capture
-of the source has taken over; stopped: capture has ended for a cause that a restart does not mend. The last two end the
-process."""
+what capture still needs; prepared: an XA transaction has been prepared for an hour, and its binlog is needed until it
+ends; waiting: a server that capture needs has been away for five minutes; fenced: another capture of the source has
+taken over; stopped: capture has ended for a cause that a restart does not mend. The last two end the process."""
 
 _KEPT: Final = "incidents.json"
 # Once told, the horizon must recover this far before the next time counts as another incident.
 _RECOVERED_HOURS: Final = 36.0
 _THEN: Final = " Then start capture again (under Airflow: clear its task)."
 _LONG_WAIT_US: Final = 300_000_000
+_LONG_PREPARED_US: Final = 3_600_000_000
 _COMMAND: Final = re.compile(r"`(lyrebird [^`]+)`")
 
 
@@ -144,10 +145,27 @@ class Incidents:
         if purge is not None:
             fix = f"lyrebird capture status --source {self._source}"
             found.append(Incident(f"purge:{purge['at_us']}", "purge", "", purge["text"], fix))
+        found += self._prepared()
         wait = self._kept.get("waiting")
         if wait is not None and self._clock.now_us() - wait["at_us"] >= _LONG_WAIT_US:
             found.append(Incident(f"waiting:{wait['at_us']}", "waiting", "", wait["text"], wait["fix"]))
         return found if self._end is None else [*found, self._end]
+
+    def _prepared(self) -> list[Incident]:
+        waiting = () if self._state is None else self._state.waiting
+        return [
+            Incident(
+                f"prepared:{each.xid}:{each.after.binlog}",
+                "prepared",
+                "",
+                f"XA transaction {each.xid} of {self._source} is prepared since {iso(each.after.commit_us)}: capture "
+                f"begins to read at {each.after.binlog} when it is started again, so that binlog must not be purged. "
+                "If nobody ends it any more: XA RECOVER, then XA COMMIT or XA ROLLBACK.",
+                f"lyrebird capture status --source {self._source}",
+            )
+            for each in waiting
+            if self._clock.now_us() - each.after.commit_us >= _LONG_PREPARED_US
+        ]
 
     def _keep(self, kind: str, value: dict[str, Any] | None) -> None:
         self._kept = {name: each for name, each in self._kept.items() if name != kind}

@@ -74,7 +74,7 @@ class Reporter(Watcher):
         self.metrics.set("lyrebird_up_seconds", self.clock.monotonic_s() - self._started_s)
         self.metrics.set("lyrebird_tables_set_aside", len({*group.state.aside, *group.state.orphans}))
         if self.purge is not None:
-            self.purge.see(group.position.binlog)
+            self.purge.see(group.state.needed(group.position))
         if self.incidents is not None:
             self.incidents.on_progress()
             self.incidents.on_state(group.state)

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
 from include.errors import Terminal
-from include.record.position import SourcePosition
+from include.record.position import BinlogPosition, SourcePosition
 from include.source.snapshot.job import Job
 
 __all__ = ["Aside", "CaptureState", "Job", "Waiting"]
@@ -104,6 +104,13 @@ class CaptureState:
         """Tables that wait for the end of a first snapshot or one over a gap; set aside, in want of rows, left out."""
         owed = (table for job in self.jobs if job.incomplete for table in job.tables)
         return tuple(sorted({*self.aside, *self.orphans, *self.left_out, *owed}))
+
+    def needed(self, position: SourcePosition) -> BinlogPosition:
+        """From where a capture that stands at `position` reads the binlog at its next start."""
+        oldest = self.waiting[0].after.binlog if self.waiting else position.binlog
+        # After a failover the place of a prepared transaction is one of another server's files.
+        same = oldest.file.rpartition(".")[0] == position.binlog.file.rpartition(".")[0]
+        return min(oldest, position.binlog) if same else position.binlog
 
     @property
     def captured(self) -> Mapping[str, int]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import pymysql
@@ -25,6 +25,15 @@ _NON_BLOCKING: Final = 1
 _NOBODY: Final = 0
 _ANSWER_WITHIN_S: Final = 5.0
 _DAY_S: Final = 86_400
+_RDS_FOLDER: Final = "/rdsdbbin"
+_RDS_HOURS: Final = "SELECT value FROM mysql.rds_configuration WHERE name = 'binlog retention hours'"
+_RDS_AT_ONCE: Final = (
+    "RDS purges at once, as `binlog retention hours` is not set: CALL mysql.rds_set_configuration"
+    "('binlog retention hours', 72)"
+)
+_RDS_UNKNOWN: Final = (
+    "unknown: on RDS its table mysql.rds_configuration rules, which the account may not read: GRANT SELECT on it"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +51,10 @@ def read_files(ask: Ask) -> tuple[BinlogFile, ...]:
 
 
 def read_retention(ask: Ask, server: Server) -> Retention:
-    """The limits at which the server purges by itself; each server has some of these variables."""
+    """The limits at which the server purges by itself; each server has some of these variables.
+
+    On Amazon's RDS they say nothing: there a table of its own rules, by which NULL is "at once".
+    """
 
     def of(name: str) -> float | None:
         value = server.variable(ask, name)
@@ -57,7 +69,23 @@ def read_retention(ask: Ask, server: Server) -> Retention:
         age_s = seconds
     if (server.variable(ask, "binlog_expire_logs_auto_purge") or "").upper() in ("OFF", "0"):
         age_s = 0.0
-    return Retention(age_s, int(of("max_binlog_total_size") or 0))
+    found = Retention(age_s, int(of("max_binlog_total_size") or 0), up_s=_up_s(ask))
+    if not (server.variable(ask, "basedir") or "").startswith(_RDS_FOLDER):
+        return found
+    try:
+        rows = ask(_RDS_HOURS)
+    except Terminal:
+        # Another account's table, or none: whatever the variables say does not hold here.
+        return replace(found, age_s=None, rule=_RDS_UNKNOWN)
+    hours = rows[0][0] if rows else None
+    if hours is None:
+        return replace(found, at_once=True, rule=_RDS_AT_ONCE)
+    return replace(found, age_s=float(hours) * 3600, rule="RDS's `binlog retention hours`")
+
+
+def _up_s(ask: Ask) -> float | None:
+    rows = ask("SHOW GLOBAL STATUS LIKE %s", "Uptime")
+    return float(rows[0][1]) if rows else None
 
 
 def _answers(ask: Ask) -> tuple[tuple[BinlogFile, ...], Retention]:
@@ -71,25 +99,31 @@ class BinlogFiles:
         self._source, self._clock = source, clock
         self._began: dict[str, int] = {}
 
-    def look(self, position: BinlogPosition) -> BinlogLook:
-        """Ask now. May block for seconds; raises `Transient`, `Terminal` as `connect` does."""
-        return self._look(*asked(self._source, _answers), position)
+    def look(self, position: BinlogPosition, needed: BinlogPosition | None = None) -> BinlogLook:
+        """Ask now; the horizon is that of `needed`, where that is older than `position`.
+
+        May block for seconds; raises `Transient`, `Terminal` as `connect` does.
+        """
+        return self._look(*asked(self._source, _answers), position, needed or position)
 
     def look_at_end(self) -> BinlogLook:
         """As for a capture that has all; raises as `look` does, and `Terminal` for a server without a binlog."""
         files, retention = asked(self._source, _answers)
         if not files:
             raise Terminal("the server has no binlog", server=self._source.place, fix="Start it with --log-bin.")
-        return self._look(files, retention, BinlogPosition(files[-1].name, files[-1].size_bytes))
+        end = BinlogPosition(files[-1].name, files[-1].size_bytes)
+        return self._look(files, retention, end, end)
 
-    def _look(self, files: tuple[BinlogFile, ...], retention: Retention, position: BinlogPosition) -> BinlogLook:
+    def _look(
+        self, files: tuple[BinlogFile, ...], retention: Retention, position: BinlogPosition, needed: BinlogPosition
+    ) -> BinlogLook:
         names = {file.name for file in files}
         self._began = {name: us for name, us in self._began.items() if name in names}
         now_us = self._clock.now_us()
         oldest_us = self.started(files[0].name) if files else None
         return BinlogLook(
             lag_bytes(files, position),
-            horizon(files, retention, position, self.started, now_us),
+            horizon(files, retention, needed, self.started, now_us),
             None if oldest_us is None else max(0.0, (now_us - oldest_us) / 3.6e9),
         )
 

@@ -8,7 +8,7 @@ capture may be away.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from include.record.position import BinlogPosition
 
@@ -17,6 +17,8 @@ __all__ = ["WARN_HOURS", "BinlogFile", "Horizon", "Retention", "Started", "horiz
 WARN_HOURS = 24.0
 """A horizon below asks for a person."""
 _HOUR_US = 3_600_000_000
+# An oldest file younger than this part of the limit was not purged by it.
+_MUCH = 2
 _MISSING = "the server has no file of that name; was another one put in its place?"
 
 
@@ -30,10 +32,21 @@ class BinlogFile:
 
 @dataclass(frozen=True, slots=True)
 class Retention:
-    """The server's own limits; 0: none, None: not known."""
+    """The server's own limits.
+
+    Attributes:
+        age_s: of time; 0: none, None: not known.
+        total_bytes: of bytes; 0: none.
+        rule: what the limit of time is called, or why it is not known; "": as servers have it.
+        at_once: files go as soon as no replica reads them.
+        up_s: for how long the server runs; None: not known.
+    """
 
     age_s: float | None
     total_bytes: int = 0
+    rule: str = ""
+    at_once: bool = False
+    up_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,12 +77,15 @@ def lag_bytes(files: Sequence[BinlogFile], position: BinlogPosition) -> int | No
 def horizon(
     files: Sequence[BinlogFile], retention: Retention, position: BinlogPosition, started: Started, now_us: int
 ) -> Horizon:
-    """How long until the position's file may be purged. `files`: the oldest first; asks `started` of two at most."""
+    """How long until the position's file may be purged. `files`: the oldest first; asks `started` of three at most."""
     at = _index(files, position.file)
     if at is None:
         if files and _older(position, files[0].name):
             return Horizon(0.0, "the server has purged the file")
         return Horizon(None, f"unknown: {_MISSING}")
+    if retention.at_once:
+        return Horizon(0.0, retention.rule)
+    retention = _believed(files, retention, started, now_us)
     limits = [
         limit
         for limit in (_by_age(files, at, retention, started, now_us), _by_size(files, at, retention, started, now_us))
@@ -81,22 +97,38 @@ def horizon(
     return limits[0] if limits else Horizon(None, "never: the server purges nothing by itself")
 
 
+def _believed(files: Sequence[BinlogFile], retention: Retention, started: Started, now_us: int) -> Retention:
+    """The limit of time, or the age of the oldest file, where files have gone long before that limit."""
+    limit_s, up_s = retention.age_s, retention.up_s
+    if limit_s is None or up_s is None or retention.total_bytes or _number(files[0].name) <= 1:
+        return retention
+    first_us = started(files[0].name)
+    age_s = None if first_us is None else max(0.0, (now_us - first_us) / 1e6)
+    if age_s is None or age_s * _MUCH >= min(limit_s or up_s, up_s):
+        return retention
+    return replace(retention, age_s=age_s, rule="the age of its oldest file, as somebody purges before its own limit")
+
+
+def _number(file: str) -> int:
+    number = file.rpartition(".")[2]
+    return int(number) if number.isdigit() else 0
+
+
 def _by_age(
     files: Sequence[BinlogFile], at: int, retention: Retention, started: Started, now_us: int
 ) -> Horizon | None:
     if retention.age_s is None:
-        return Horizon(None, "unknown: the server does not tell its limit of time")
+        return Horizon(None, retention.rule or "unknown: the server does not tell its limit of time")
     if retention.age_s <= 0:
         return None
+    rule = retention.rule or "its limit of time"
     if at == len(files) - 1:
-        return Horizon(retention.age_s / 3600, "its limit of time; the file is still being written")
+        return Horizon(retention.age_s / 3600, f"{rule}; the file is still being written")
     # The next file began when this one was written last.
     written_us = started(files[at + 1].name)
     if written_us is None:
         return Horizon(None, "unknown: the server does not tell the age of its files")
-    return Horizon(
-        max(0.0, (written_us - now_us) / _HOUR_US + retention.age_s / 3600), "its limit of time, from the last write"
-    )
+    return Horizon(max(0.0, (written_us - now_us) / _HOUR_US + retention.age_s / 3600), f"{rule}, from the last write")
 
 
 def _by_size(

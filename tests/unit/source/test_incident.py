@@ -8,9 +8,11 @@ import pytest
 
 from include.clock import ManualClock
 from include.errors import Fenced, Terminal, Transient
+from include.record.gtid import MariadbGtidSet
+from include.record.position import BinlogPosition, SourcePosition
 from include.source.database.purge import Horizon
 from include.source.incident import Incidents, incidents_of, next_command
-from include.source.state import Aside, CaptureState
+from include.source.state import Aside, CaptureState, Waiting
 
 WHY = Aside("0-1-7", "bin.000001:9", "a row cannot be read", 1)
 SHORT, LONG = Horizon(3.0, "its limit of time"), Horizon(48.0, "its limit of time")
@@ -80,6 +82,23 @@ def test_a_short_horizon_is_one_incident_until_it_has_recovered() -> None:
     scene.incidents.on_horizon(SHORT)
     assert scene.ids != [first]
     scene.incidents.on_horizon(Horizon(None, "never: the server purges nothing by itself"))
+    assert scene.ids == []
+
+
+def test_a_transaction_that_is_prepared_for_an_hour_is_one_incident_until_it_ends() -> None:
+    scene = Scene()
+    after = SourcePosition("mariadb", MariadbGtidSet(), BinlogPosition("bin.000002", 70), scene.clock.now_us())
+    state = CaptureState(waiting=(Waiting("X'61',X'',1", "0-1-7", after),))
+    scene.incidents.on_state(state)
+    assert scene.ids == []
+    scene.clock.advance(3600)
+    (found,) = scene.incidents.open()
+    assert (found.kind, found.id) == ("prepared", "prepared:X'61',X'',1:bin.000002:70")
+    assert "XA RECOVER" in found.text
+    scene.restart()
+    scene.incidents.on_state(state)
+    assert scene.ids == [found.id]
+    scene.incidents.on_state(CaptureState())
     assert scene.ids == []
 
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from include.errors import Terminal
 from include.record.position import BinlogPosition
 from include.source.database.binlog_files import read_retention
+from include.source.database.preflight import short_horizon
 from include.source.database.purge import BinlogFile, Horizon, Retention, horizon, lag_bytes
 from include.source.database.server import Server
 
@@ -110,8 +113,13 @@ def test_hours_are_never_negative_and_shrink_as_time_goes(
     assert both is None or both >= 0
 
 
-def _said(**values: str) -> Callable[..., list[tuple[str, str]]]:
-    def ask(_sql: str, name: str) -> list[tuple[str, str]]:
+def _said(**values: str) -> Callable[..., list[tuple[Any, ...]]]:
+    def ask(sql: str, name: str = "rds") -> list[tuple[Any, ...]]:
+        if name == "rds":
+            assert "mysql.rds_configuration" in sql
+            if "rds" not in values:
+                raise Terminal("the account lacks a privilege")
+            return [(values["rds"] or None,)] if values["rds"] != "none" else []
         value = values.get(name.replace("\\_", "_"))
         return [] if value is None else [(name, value)]
 
@@ -135,3 +143,51 @@ def _said(**values: str) -> Callable[..., list[tuple[str, str]]]:
 def test_each_servers_limits_are_read(said: dict[str, str], expected: Retention) -> None:
     server = Server("mariadb", (11, 4, 5), "11.4.5-MariaDB", gtids=True)
     assert read_retention(_said(**said), server) == expected
+
+
+RDS = {"basedir": "/rdsdbbin/mysql-8.0.35.R4/", "binlog_expire_logs_seconds": "2592000"}
+
+
+def test_on_rds_its_own_table_rules_whatever_the_variables_say() -> None:
+    server = Server("mysql", (8, 0, 35), "8.0.35", gtids=True)
+    retention = read_retention(_said(**RDS, rds="24"), server)
+    assert retention.age_s == 86_400
+    found = horizon(FILES, retention, at(8), BEGAN.get, NOW_US)
+    assert found.hours == pytest.approx(23)
+    assert "binlog retention hours" in found.basis
+
+
+@pytest.mark.parametrize("value", ["", "none"])
+def test_on_rds_without_a_number_of_hours_files_go_at_once(value: str) -> None:
+    server = Server("mysql", (8, 0, 35), "8.0.35", gtids=True)
+    found = horizon(FILES, read_retention(_said(**RDS, rds=value), server), at(9), BEGAN.get, NOW_US)
+    assert found.short
+    assert found.hours == 0
+    assert "rds_set_configuration" in found.basis
+    assert short_horizon(found)
+
+
+def test_on_rds_an_account_that_may_not_read_the_rule_is_warned() -> None:
+    server = Server("mysql", (8, 0, 35), "8.0.35", gtids=True)
+    found = horizon(FILES, read_retention(_said(**RDS), server), at(9), BEGAN.get, NOW_US)
+    assert found.hours is None
+    (finding,) = short_horizon(found)
+    assert "mysql.rds_configuration" in finding.problem
+    assert finding.level == "warn"
+
+
+def test_files_that_go_long_before_the_limit_are_believed_where_the_server_is_older() -> None:
+    month = Retention(30 * 24 * 3600, up_s=90 * 24 * 3600)
+    found = horizon(FILES, month, at(9), BEGAN.get, NOW_US)
+    assert found.hours == pytest.approx(46)
+    assert "somebody purges" in found.basis
+    assert horizon(FILES, month, at(8), BEGAN.get, NOW_US).hours == pytest.approx(45)
+    # The oldest file is nearly as old as the limit, or the server no older than the file.
+    for retention in (Retention(48 * 3600, up_s=90 * 24 * 3600), Retention(30 * 24 * 3600, up_s=47 * 3600)):
+        found = horizon(FILES, retention, at(9), BEGAN.get, NOW_US)
+        assert found.hours == (retention.age_s or 0) / 3600
+    # Nothing was purged yet.
+    files = tuple(BinlogFile(f"bin.{n:06}", 1000) for n in (1, 2, 3))
+    assert horizon(files, month, at(3), lambda _: NOW_US - HOUR_US, NOW_US).hours == 720
+    # Nor does a server purge by itself that has no limit, and somebody does.
+    assert horizon(FILES, Retention(0.0, up_s=90 * 24 * 3600), at(9), BEGAN.get, NOW_US).hours == pytest.approx(46)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from include.clock import ManualClock
@@ -17,7 +18,7 @@ from include.source.definition import SourceDefinition
 from include.source.group import Group
 from include.source.incident import Incidents
 from include.source.reporter import Reporter
-from include.source.state import Aside, CaptureState
+from include.source.state import Aside, CaptureState, Waiting
 
 SOURCE = SourceDefinition(host="h", port=1, user="u", password="p", databases=["shop"])
 
@@ -198,3 +199,14 @@ def test_the_watch_looks_from_its_own_thread_until_it_is_closed() -> None:
         if thread.name == "purge-watch":
             thread.join(10)
     assert watch.horizon == found
+
+
+def test_the_purge_horizon_is_that_of_the_oldest_prepared_transaction() -> None:
+    scene = Scene(Horizon(30.0, "its limit of time"))
+    after = SourcePosition("mariadb", MariadbGtidSet(), BinlogPosition("bin.000000", 70), 1)
+    scene.commit(state=CaptureState(waiting=(Waiting("X'61',X'',1", "0-1-4", after),)))
+    scene.watch.look_once()
+    elsewhere = replace(after, binlog=BinlogPosition("other.000009", 70))
+    scene.commit(state=CaptureState(waiting=(Waiting("X'61',X'',1", "0-1-4", elsewhere),)))
+    scene.watch.look_once()
+    assert [str(each) for each in scene.looks] == ["bin.000000:70", "bin.000001:700"]
