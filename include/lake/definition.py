@@ -120,6 +120,9 @@ class LakeGroup(Strict):
     keep_days: int | None = Field(
         default=None, ge=1, description="older cuts are forgotten by the DAG lake_forget; None: all is kept"
     )
+    unknown_schema_s: int = Field(
+        default=600, ge=0, description="so long a schema id that the registry does not know is waited for, once a day"
+    )
     policy: UploadPolicies = Field(default_factory=UploadPolicies)
     finalise: Finalising = Field(default_factory=Finalising, description="partition groups only: when a date is over")
     rules: tuple[Rule, ...] = Field(min_length=1)

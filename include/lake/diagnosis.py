@@ -76,6 +76,9 @@ def diagnose(error: LyrebirdError) -> Diagnosis:
             return Diagnosis("store away", text, fix)
         system = error.details.get("system", "kafka")
         trouble, fix = _ELSEWHERE.get(system, ("tried again", error.fix or "Nothing to do, unless it lasts."))
+        if "schema_id" in error.details:
+            # It answers, and lacks a schema.
+            trouble, fix = "registry refuses", error.fix
         return Diagnosis(trouble, text, fix)
     if code == "NoSuchBucket":
         return Diagnosis("bucket missing", text, f"Make {place}, or mend `store` in the deployment files.")

@@ -17,6 +17,7 @@ from include.lake.kafka_ranges import KafkaRanges
 from include.lake.log_cuts import Logics
 from include.lake.logics import logics_of
 from include.lake.parsing.definition import Means as ParserMeans
+from include.lake.schema_lookup import PatientRegistry
 from include.lake.task import Means, Outcome, Run, Task, run_task
 from include.log.registry import ConfluentRegistry
 from include.settings.connections import Kafka, ObjectStore, Registry
@@ -108,7 +109,8 @@ class _Workshop:
         self.log = KafkaRanges(settings.kafka.bootstrap, settings.kafka.options)
         self._group = settings.group
         registry = ConfluentRegistry(settings.registry.url) if settings.registry else None
-        self._means = ParserMeans(Path(place.folder), registry)
+        patient = PatientRegistry(registry, SystemClock(), settings.group.unknown_schema_s) if registry else None
+        self._means = ParserMeans(Path(place.folder), patient)
         self._logics: dict[str, Logics] = {}
 
     def logics(self, task: Task) -> Logics:

@@ -7,9 +7,9 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from include.errors import InvalidRecord, Terminal
+from include.errors import Terminal
 from include.log.compatibility import unreadable
-from include.log.ports import Compatibility, SchemaLanguage
+from include.log.ports import Compatibility, SchemaLanguage, UnknownSchema
 
 __all__ = ["MemoryRegistry"]
 
@@ -58,7 +58,7 @@ class MemoryRegistry:
     def schema(self, schema_id: int) -> dict[str, Any]:
         """See `SchemaRegistry`."""
         if schema_id not in self._schemas:
-            raise InvalidRecord("no schema of this id is registered", reason="schema id", schema_id=schema_id)
+            raise UnknownSchema("no schema of this id is registered", reason="schema id", schema_id=schema_id)
         return self._schemas[schema_id]
 
     def language(self, schema_id: int) -> SchemaLanguage:

@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, Protocol
 
+from include.errors import InvalidRecord
 from include.record.position import LogOffset
 
 __all__ = [
@@ -23,6 +24,7 @@ __all__ = [
     "TopicAdmin",
     "TopicInfo",
     "TopicSpec",
+    "UnknownSchema",
 ]
 
 Headers = Sequence[tuple[str, bytes | None]]
@@ -172,6 +174,10 @@ class TopicAdmin(Protocol):
         """Delete it and wait until it is gone; harmless when there is none."""
 
 
+class UnknownSchema(InvalidRecord):
+    """Nobody registered a schema of this id, as far as the registry knows; details name `schema_id`."""
+
+
 class SchemaRegistry(Protocol):
     """Schemas by id, subjects as `<topic>-key` and `<topic>-value`."""
 
@@ -185,7 +191,7 @@ class SchemaRegistry(Protocol):
         """Id of the schema under `subject`, the same at every call; `Terminal` when the level refuses it."""
 
     def schema(self, schema_id: int) -> dict[str, Any]:
-        """The schema of an id; `InvalidRecord` when nobody registered it, or in a language that we do not read."""
+        """The schema of an id; `UnknownSchema` when nobody registered it, `InvalidRecord` in a language not read."""
 
     def language(self, schema_id: int) -> SchemaLanguage:
         """What the schema of an id is written in; raises as `schema`."""

@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 from include.errors import InvalidRecord, Terminal, Transient
 from include.log.http import Answer, Http
-from include.log.ports import Compatibility, SchemaLanguage
+from include.log.ports import Compatibility, SchemaLanguage, UnknownSchema
 from include.log.references import whole_avro, whole_json_schema
 
 __all__ = ["ConfluentRegistry"]
@@ -71,7 +71,7 @@ class ConfluentRegistry:
         if schema_id not in self._schemas:
             answer = self._ask("GET", f"/schemas/ids/{schema_id}")
             if answer.status == HTTPStatus.NOT_FOUND:
-                raise InvalidRecord("no schema of this id is registered", reason="schema id", schema_id=schema_id)
+                raise UnknownSchema("no schema of this id is registered", reason="schema id", schema_id=schema_id)
             good = self._good(answer, schema_id=schema_id)
             # Left out by registries for Avro, as it was the only language once.
             language: Any = good.get("schemaType") or "AVRO"

@@ -9,7 +9,9 @@ import pytest
 
 from include.errors import Terminal, Transient
 from include.lake import worker
+from include.lake.definition import LakeGroup
 from include.lake.planner import Range, Spot
+from include.lake.schema_lookup import PatientRegistry
 from include.lake.task import Means, Outcome, Task
 from include.lake.worker import Place, work
 from include.settings.connections import Kafka, ObjectStore, Registry
@@ -53,6 +55,18 @@ def test_every_setting_of_the_store_reaches_the_client_in_another_process(
         place = Place.of(GROUP, KAFKA, None, store, Path("/nowhere"))
         worker._Workshop(place)
         assert given.pop() == store.model_dump() | {"timeout_s": 30.0}
+
+
+def test_a_schema_that_the_registry_lacks_is_waited_for_as_long_as_the_group_says() -> None:
+    place = Place.of(GROUP, KAFKA, Registry(url="http://127.0.0.1:1"), STORE, Path("/nowhere"))
+    registry = worker._Workshop(place)._means.registry
+    assert isinstance(registry, PatientRegistry)
+    assert registry._grace_s == 600
+    declared = LakeGroup.model_validate(GROUP.model_dump(exclude_unset=True) | {"unknown_schema_s": 77})
+    place = Place.of(declared, KAFKA, Registry(url="http://127.0.0.1:1"), STORE, Path("/nowhere"))
+    registry = worker._Workshop(place)._means.registry
+    assert isinstance(registry, PatientRegistry)
+    assert registry._grace_s == 77
 
 
 def test_an_error_that_is_none_of_ours_names_its_place_and_stops() -> None:

@@ -1,0 +1,86 @@
+"""Schemas as the lake's tasks ask for them: ids that the registry does not know yet are waited for, and remembered.
+
+A registry may lag behind its producers, or have been restored empty. So the first id that it does not know begins a
+grace: until it is over the range is tried again (`Transient`, an incident after a minute), then the record is set aside
+for good. A topic of bytes that only look framed must not stand still again and again: after a grace that ended in vain
+further unknown ids are refused at once, for a day. Both hold for one process.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from include.clock import Clock
+from include.errors import Transient
+from include.log.ports import Compatibility, SchemaLanguage, SchemaRegistry, UnknownSchema
+
+__all__ = ["PatientRegistry"]
+
+_ASK_AGAIN_S: Final = 30.0
+_TRUST_S: Final = 86_400.0
+# Of ids that nobody registered; those of random bytes are many.
+_REMEMBERED: Final = 10_000
+
+
+class PatientRegistry:
+    """`SchemaRegistry` over another; one thread at a time."""
+
+    def __init__(self, registry: SchemaRegistry, clock: Clock, grace_s: float) -> None:
+        self._registry, self._clock, self._grace_s = registry, clock, grace_s
+        self._unknown: dict[int, float] = {}
+        self._since_s: float | None = None
+
+    def schema(self, schema_id: int) -> dict[str, Any]:
+        """See `SchemaRegistry`; raises `Transient` while an id that is not known is waited for."""
+        self._check(schema_id)
+        return self._registry.schema(schema_id)
+
+    def language(self, schema_id: int) -> SchemaLanguage:
+        """See `schema`."""
+        self._check(schema_id)
+        return self._registry.language(schema_id)
+
+    def register(
+        self,
+        subject: str,
+        schema: Mapping[str, Any],
+        compatibility: Compatibility = "BACKWARD",
+        language: SchemaLanguage = "AVRO",
+    ) -> int:
+        """See `SchemaRegistry`."""
+        return self._registry.register(subject, schema, compatibility, language)
+
+    def newest(self, subject: str) -> int | None:
+        """See `SchemaRegistry`."""
+        return self._registry.newest(subject)
+
+    def _check(self, schema_id: int) -> None:
+        """Ask for it, unless that was done lately; the registry itself remembers those that it knows."""
+        now_s = self._clock.monotonic_s()
+        asked_s = self._unknown.get(schema_id)
+        if asked_s is None or now_s - asked_s >= _ASK_AGAIN_S:
+            try:
+                self._registry.schema(schema_id)
+            except UnknownSchema:
+                if asked_s is None and len(self._unknown) >= _REMEMBERED:
+                    self._unknown.pop(next(iter(self._unknown)))
+                self._unknown[schema_id] = now_s
+            else:
+                if self._unknown.pop(schema_id, None) is not None:
+                    # It was behind, and has caught up.
+                    self._since_s = None
+                return
+        if self._since_s is None or now_s - self._since_s >= self._grace_s + _TRUST_S:
+            self._since_s = now_s
+        waited_s = now_s - self._since_s
+        if waited_s < self._grace_s:
+            raise Transient(
+                "the schema registry does not know the schema of a record yet",
+                system="registry",
+                schema_id=schema_id,
+                waits_s=round(self._grace_s - waited_s),
+                fix="Register the schema under this id, or restore the registry: when the wait is over, records of it "
+                "are set aside. `unknown_schema_s` of the group says how long it is.",
+            )
+        raise UnknownSchema("no schema of this id is registered", reason="schema id", schema_id=schema_id)
