@@ -17,7 +17,7 @@ Where Spark starts to read follows from step 2 alone; checkpoints and batch ids 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
@@ -26,6 +26,7 @@ from include.document.held import all_of, ends_of, flat, newest_of
 from include.errors import Fenced, Transient
 from include.log import topics
 from include.log.dead_letter import DeadLetter
+from include.log.kept import require_kept
 from include.log.plan import BatchPlan, Cut, Partition
 from include.log.ports import Headers, LogReader, LogWriter, Record, TopicAdmin, TopicSpec
 from include.log.requests import Answer
@@ -38,7 +39,6 @@ from include.record.position import BinlogPosition, SourcePosition
 __all__ = ["Finish", "Publisher"]
 
 _EVERY_S: Final = 1.0
-_EVER_MS: Final = 2**53
 _NOWHERE: Final = SourcePosition("mariadb", MariadbGtidSet(), BinlogPosition("none.0", 0), 0)
 Finish = Callable[[str, Collection[Partition], bool], None]
 """Fences the writer of a transactional id; writes a transaction's end (a commit, or else an abort) to these places, and
@@ -84,8 +84,14 @@ class Publisher:
         self._topic_id = ""
 
     def ensure(self, partitions: int) -> None:
-        """Make the topics that this application writes or is asked through, where they are missing."""
-        self._topic_id = self._admin.ensure(topics.document_spec(self.topic, partitions)).topic_id
+        """Make the topics that this application writes or is asked through, where they are missing.
+
+        Raises:
+            Terminal: the documents' topic is there with another number of partitions, or forgets documents.
+        """
+        spec = topics.document_spec(self.topic, partitions)
+        self._topic_id = self._admin.ensure(spec).topic_id
+        require_kept(spec, self._admin)
         for name in (topics.resolved(self.topic), topics.requests(self.topic), topics.answers(self.topic)):
             self._admin.ensure(TopicSpec(name, 1, topics.policy(name)))
 
@@ -167,10 +173,18 @@ class Publisher:
         state = self.resolved.state if self.resolved is not None else {}
         if state.get("topic_id", self._topic_id) != self._topic_id:
             return "the documents' topic was made anew"
-        kept_ms = min(int(topics.policy(name).get("delete.retention.ms", _EVER_MS)) for name in self._inputs)
-        if self._clock.now_us() - state.get("at_us", self._clock.now_us()) > kept_ms * 1000:
+        stood_us = self._clock.now_us() - state.get("at_us", self._clock.now_us())
+        if any(stood_us > kept_ms * 1000 for kept_ms in self._deletions_kept_ms()):
             return "nothing was assembled for longer than the log keeps deletes"
         return ""
+
+    def _deletions_kept_ms(self) -> Iterator[int]:
+        """Of each input that tells of deletions, by the log itself; as declared where the log does not tell."""
+        for name in self._inputs:
+            declared = topics.policy(name).get("delete.retention.ms")
+            if declared is not None and self._admin.describe(name) is not None:
+                told = self._admin.deletions_kept_ms(name)
+                yield int(declared) if told is None else told
 
     def covers(self, plan: BatchPlan) -> bool:
         """Whether the batch was committed before; `Fenced` when what is committed lies inside it."""

@@ -78,33 +78,34 @@ class KafkaAdmin:
 
     def largest(self, topic: str) -> int | None:
         """See `TopicAdmin`."""
-        found = self._setting(topic, "max.message.bytes", "ask what a topic takes")
-        return None if found is None else int(found)
+        settings = self.settings(topic)
+        return None if settings is None else int(settings["max.message.bytes"])
 
     def deletions_kept_ms(self, topic: str) -> int | None:
         """See `TopicAdmin`."""
-        found = self._setting(topic, "delete.retention.ms", "ask how long a topic keeps deletions")
-        return int(found) if found is not None and self.compacts(topic) else None
+        settings = self.settings(topic)
+        return int(settings["delete.retention.ms"]) if settings is not None and _compacts(settings) else None
 
     def compacts(self, topic: str) -> bool | None:
         """Whether records of the topic go when newer ones have their key; None where Kafka does not tell this account.
 
         Raises as `largest` does.
         """
-        found = self._setting(topic, "cleanup.policy", "ask what a topic keeps")
-        return None if found is None else "compact" in found.split(",")
+        settings = self.settings(topic)
+        return None if settings is None else _compacts(settings)
 
-    def _setting(self, topic: str, name: str, what: str) -> str | None:
+    def settings(self, topic: str) -> dict[str, str] | None:
+        """See `TopicAdmin`."""
         resource = ConfigResource(ConfigResource.Type.TOPIC, topic)
         try:
-            with self._connection.asking(what, topic=topic):
+            with self._connection.asking("ask for a topic's settings", topic=topic):
                 futures = self._client.describe_configs([resource], request_timeout=self._timeout_s)
                 found = futures[resource].result(self._timeout_s + 1)
         except Terminal as error:
             if _code(error) in _NOT_TOLD:
                 return None
             raise
-        return str(found[name].value)
+        return {name: str(each.value) for name, each in found.items()}
 
     def names(self) -> list[str]:
         """See `TopicAdmin`."""
@@ -167,6 +168,10 @@ class KafkaAdmin:
             if self._clock.monotonic_s() > until_s:
                 raise self._connection.unreachable("topics are slow to change", topic=topic)
             self._clock.sleep(0.05)
+
+
+def _compacts(settings: Mapping[str, str]) -> bool:
+    return "compact" in settings["cleanup.policy"].split(",")
 
 
 def _require(spec: TopicSpec, partitions: int) -> None:

@@ -21,8 +21,15 @@ from include.record.key import partition_of
 
 __all__ = ["MemoryLog", "MemoryRegistry"]
 
-_LARGEST_BY_DEFAULT: Final = 1_048_588
-_DELETIONS_BY_DEFAULT_MS = 86_400_000
+# Kafka's own.
+_DEFAULTS: Final = {
+    "cleanup.policy": "delete",
+    "delete.retention.ms": "86400000",
+    "max.message.bytes": "1048588",
+    "min.compaction.lag.ms": "0",
+    "retention.bytes": "-1",
+    "retention.ms": "604800000",
+}
 
 
 @dataclass(eq=False)
@@ -124,6 +131,12 @@ class MemoryLog:
         with self._held.lock:
             there = self._held.topic(topic).partitions
             there += [_Partition() for _ in range(partitions - len(there))]
+
+    def configure(self, topic: str, config: Mapping[str, str]) -> None:
+        """Set some of a topic's settings, as `kafka-configs --alter` does."""
+        with self._held.lock:
+            held = self._held.topic(topic)
+            held.config = {**held.config, **config}
 
     def truncate(self, topic: str, partition: int, before: int) -> None:
         """Drop records below `before`, as retention does."""
@@ -307,15 +320,17 @@ class _Admin:
             found = self._log.topics.get(topic)
             return TopicInfo(topic, found.id, len(found.partitions)) if found else None
 
-    def largest(self, topic: str) -> int | None:
+    def settings(self, topic: str) -> dict[str, str]:
         with self._log.lock:
-            return int(self._log.topic(topic).config.get("max.message.bytes", _LARGEST_BY_DEFAULT))
+            return {**_DEFAULTS, **self._log.topic(topic).config}
+
+    def largest(self, topic: str) -> int | None:
+        return int(self.settings(topic)["max.message.bytes"])
 
     def deletions_kept_ms(self, topic: str) -> int | None:
-        with self._log.lock:
-            config = self._log.topic(topic).config
-        compacts = "compact" in config.get("cleanup.policy", "delete").split(",")
-        return int(config.get("delete.retention.ms", _DELETIONS_BY_DEFAULT_MS)) if compacts else None
+        settings = self.settings(topic)
+        compacts = "compact" in settings["cleanup.policy"].split(",")
+        return int(settings["delete.retention.ms"]) if compacts else None
 
     def names(self) -> list[str]:
         with self._log.lock:

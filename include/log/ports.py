@@ -158,6 +158,9 @@ class TopicAdmin(Protocol):
     def describe(self, topic: str) -> TopicInfo | None:
         """The topic, or None when there is none of that name."""
 
+    def settings(self, topic: str) -> Mapping[str, str] | None:
+        """A topic's configuration, own or by default; None where that may not be seen; `Terminal` without a topic."""
+
     def largest(self, topic: str) -> int | None:
         """Its `max.message.bytes`, own or by default; None where that may not be seen; `Terminal` without a topic."""
 

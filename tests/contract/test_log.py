@@ -11,14 +11,15 @@ from typing import Any, cast
 
 import pytest
 from confluent_kafka import TopicPartition
-from confluent_kafka.admin import AdminClient, OffsetSpec
+from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, OffsetSpec
 
 from include.clock import SystemClock
 from include.errors import Fenced, Terminal, Transient
 from include.log.kafka import KafkaAdmin, KafkaReader, KafkaWriter
+from include.log.kept import require_kept
 from include.log.memory import MemoryLog
 from include.log.ports import LogReader, LogWriter, Record, TopicAdmin, TopicSpec
-from include.log.topics import policy
+from include.log.topics import document_spec, policy
 from include.record.key import partition_of
 
 COMPACTED = {"cleanup.policy": "compact"}
@@ -35,6 +36,7 @@ class Log:
     prefix: str
     opened: list[LogWriter] = field(default_factory=list)
     made: list[str] = field(default_factory=list)
+    configure: Callable[[str, dict[str, str]], None] = lambda _topic, _config: None
     written: Callable[[str], dict[int, int]] = lambda _topic: {}
     numbers: Iterator[int] = field(default_factory=itertools.count)
 
@@ -88,7 +90,9 @@ def append_and_flush(writer: LogWriter, topic: str, key: bytes | None, value: by
 def log(request: pytest.FixtureRequest, unique: str) -> Iterator[Log]:
     if request.param == "memory":
         memory = MemoryLog()
-        yield Log("memory", memory.admin(), memory.reader(), memory.writer, unique)
+        found = Log("memory", memory.admin(), memory.reader(), memory.writer, unique)
+        found.configure = memory.configure
+        yield found
         return
     bootstrap = request.getfixturevalue("kafka")
     reader = KafkaReader(bootstrap, timeout_s=10)
@@ -99,8 +103,18 @@ def log(request: pytest.FixtureRequest, unique: str) -> Iterator[Log]:
         found = client.list_offsets({TopicPartition(topic, p): OffsetSpec.latest() for p in partitions})
         return {at.partition: future.result(10).offset for at, future in found.items()}
 
+    def configure(topic: str, config: dict[str, str]) -> None:
+        entries = [ConfigEntry(*each, incremental_operation=AlterConfigOpType.SET) for each in config.items()]
+        resource = ConfigResource(ConfigResource.Type.TOPIC, topic, incremental_configs=entries)
+        client.incremental_alter_configs([resource])[resource].result(10)
+        # The controller answers before its broker knows.
+        clock, until_s = SystemClock(), SystemClock().monotonic_s() + 20
+        while not config.items() <= (found.admin.settings(topic) or {}).items():
+            assert clock.monotonic_s() < until_s, "settings are not altered"
+            clock.sleep(0.02)
+
     found = Log("kafka", KafkaAdmin(bootstrap), reader, lambda name: KafkaWriter(bootstrap, name), unique)
-    found.written = written
+    found.written, found.configure = written, configure
     yield found
     for writer in found.opened:
         writer.close()
@@ -389,6 +403,29 @@ def test_a_topic_tells_how_long_it_keeps_deletions(log: Log, unique: str) -> Non
         log.admin.delete(f"{unique}-{name}")
     with pytest.raises(Terminal, match=f"does not exist.*{unique}-gone"):
         log.admin.deletions_kept_ms(f"{unique}-gone")
+
+
+def test_a_topic_tells_its_settings_own_and_by_default(log: Log) -> None:
+    topic = log.topic(config=COMPACTED | {"delete.retention.ms": "5000"})
+    told = log.admin.settings(topic)
+    assert told is not None
+    wanted = {**COMPACTED, "delete.retention.ms": "5000", "retention.ms": "604800000", "retention.bytes": "-1"}
+    assert {name: told[name] for name in wanted} == wanted
+    with pytest.raises(Terminal, match=f"does not exist.*{topic}-gone"):
+        log.admin.settings(f"{topic}-gone")
+
+
+def test_a_documents_topic_that_somebody_made_is_refused_until_it_keeps_all(log: Log) -> None:
+    # As a broker makes it that makes topics by itself.
+    topic = log.topic()
+    spec = document_spec(topic, 1)
+    log.admin.ensure(spec)
+    with pytest.raises(Terminal, match="forgets what it has to keep") as caught:
+        require_kept(spec, log.admin)
+    command = caught.value.fix
+    added = command.partition("--add-config ")[2].partition("`")[0]
+    log.configure(topic, dict(each.split("=") for each in added.split(",")))
+    require_kept(spec, log.admin)
 
 
 def test_a_topic_made_anew_has_another_id_and_starts_at_zero(log: Log) -> None:

@@ -248,6 +248,26 @@ def test_who_stood_still_for_a_shorter_time_goes_on_from_the_log(world: World) -
     assert len(world.versions(1)) == 1
 
 
+def test_how_long_deletes_are_kept_is_asked_of_the_log_and_not_of_our_policy(world: World) -> None:
+    world.order(1)
+    Process(world).settle(4)
+    world.log.configure(topics.change("shop", "shop", "orders"), {"delete.retention.ms": "86400000"})
+    del world.tables.tables["orders"][0]
+    world.clock.advance(2 * 86_400)
+    Process(world).settle(4)
+    assert world.documents() == {1: None}
+
+
+@pytest.mark.parametrize(
+    "forgets", [{"cleanup.policy": "delete"}, {"cleanup.policy": "compact,delete"}, {"delete.retention.ms": "86400000"}]
+)
+def test_a_documents_topic_that_forgets_is_refused(world: World, forgets: dict[str, str]) -> None:
+    world.log.admin().ensure(topics.document_spec(TOPIC, DEFINITION.partitions))
+    world.log.configure(TOPIC, forgets)
+    with pytest.raises(Terminal, match=f"--entity-name {TOPIC} --add-config {next(iter(forgets))}"):
+        Process(world).start()
+
+
 def test_a_documents_topic_that_was_made_anew_is_filled_again(world: World) -> None:
     for order_id in (1, 2, 3):
         world.order(order_id)
