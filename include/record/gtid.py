@@ -53,13 +53,21 @@ class MariadbGtidSet:
 
     def add(self, gtid: str) -> MariadbGtidSet:
         """The set after one more transaction; an older one of its domain changes nothing."""
-        added = MariadbGtidSet.parse(gtid).last
-        if len(added) != 1:
+        numbers = gtid.split("-")
+        if len(numbers) == 3 and all(map(_is_number, numbers)):
+            # Without the parser, as this is asked for each transaction.
+            domain, server, sequence = int(numbers[0]), int(numbers[1]), int(numbers[2])
+            before = self.last.get(domain)
+            return self if before and before[1] >= sequence else MariadbGtidSet({**self.last, domain: (server, sequence)})
+        if len(MariadbGtidSet.parse(gtid).last) != 1:
             raise Terminal("not one MariaDB GTID", gtid=gtid, fix="Expected domain-server-sequence.")
-        ((domain, (server, sequence)),) = added.items()
-        if domain in self.last and self.last[domain][1] >= sequence:
-            return self
-        return MariadbGtidSet({**self.last, domain: (server, sequence)})
+        return self.add(re.sub(r"[\s,]+", "", gtid))
+
+    def follow(self, source: str, first: int, last: int) -> MariadbGtidSet | None:
+        """The set after the transactions `first` to `last` of a source, `domain-server`; None if any is in it."""
+        domain, _, server = source.partition("-")
+        before = self.last.get(int(domain))
+        return None if before and before[1] >= first else MariadbGtidSet({**self.last, int(domain): (int(server), last)})
 
     def contains(self, other: MariadbGtidSet) -> bool:
         """Whether everything in `other` has been seen here."""
@@ -107,8 +115,29 @@ class MysqlGtidSet:
 
     def add(self, gtid: str) -> MysqlGtidSet:
         """The set with one more transaction in it; itself when it has that already."""
+        source, _, number = gtid.rpartition(":")
+        if source in self.seen and _is_number(number):
+            # Without the parser, as this is asked for each transaction: nearly always it is a source's next one.
+            longer = self._longer(source, int(number), int(number))
+            if longer is not None:
+                return longer
         added = MysqlGtidSet.parse(gtid)
         return self if self.contains(added) else self.union(added)
+
+    def follow(self, source: str, first: int, last: int) -> MysqlGtidSet | None:
+        """The set with the transactions `first` to `last` of a source, `uuid[:tag]`; None if any is in it."""
+        longer = self._longer(source, first, last)
+        if longer is not None:
+            return longer
+        added = MysqlGtidSet({source: ((first, last),)})
+        return self.union(added) if added.subtract(self) == added else None
+
+    def _longer(self, source: str, first: int, last: int) -> MysqlGtidSet | None:
+        """With a source's last interval made longer; None where `first` does not follow it."""
+        parts = self.seen.get(source)
+        if not parts or parts[-1][1] + 1 != first:
+            return None
+        return MysqlGtidSet({**self.seen, source: (*parts[:-1], (parts[-1][0], last))})
 
     def contains(self, other: MysqlGtidSet) -> bool:
         """Whether every transaction of `other` is in this set."""

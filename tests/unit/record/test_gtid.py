@@ -113,3 +113,52 @@ def test_nothing_seen_is_contained_in_everything() -> None:
         assert str(nothing) == ""
         assert found.contains(nothing)  # type: ignore[arg-type]
         assert not nothing.contains(found)  # type: ignore[arg-type]
+
+
+@given(pairs, st.sampled_from(SOURCES), st.integers(1, 13))
+def test_a_mysql_set_grows_by_one_transaction_as_by_a_set_of_one(a: Pairs, source: str, number: int) -> None:
+    before = mysql(a)
+    after = before.add(f"{source}:{number}")
+    assert after == before.union(MysqlGtidSet.parse(f"{source}:{number}"))
+    assert members(after) == a | {(source, number)}
+    assert (after is before) == ((source, number) in a)
+    assert before.add(f" {source.upper() if ':' not in source else source}:{number}-{number}\n") == after
+
+
+@given(pairs, st.sampled_from(SOURCES), st.integers(1, 13), st.integers(0, 5))
+def test_a_mysql_set_grows_by_a_run_that_it_has_nothing_of(a: Pairs, source: str, first: int, more: int) -> None:
+    run = {(source, number) for number in range(first, first + more + 1)}
+    after = mysql(a).follow(source, first, first + more)
+    assert (after is None) == bool(a & run)
+    assert after is None or after == mysql(a | run)
+
+
+@given(positions, st.integers(0, 4), st.integers(1, 3), st.integers(1, 51), st.integers(0, 5))
+def test_a_mariadb_set_grows_by_one_transaction_and_by_a_run(
+    last: dict[int, tuple[int, int]], domain: int, server: int, first: int, more: int
+) -> None:
+    before = MariadbGtidSet(last)
+    after = before.add(f"{domain}-{server}-{first}")
+    older = domain in last and last[domain][1] >= first
+    assert after == before.union(MariadbGtidSet({domain: (server, first)}))
+    assert (after is before) == older
+    assert before.add(f" {domain}-{server}-{first},") == after
+    run = before.follow(f"{domain}-{server}", first, first + more)
+    assert (run is None) == older
+    assert run is None or run == before.union(MariadbGtidSet({domain: (server, first + more)}))
+
+
+@pytest.mark.parametrize("text", ["", "x", "1-2", "0-1-²", f"{UUID}:1"])
+def test_what_is_no_mariadb_gtid_is_not_added(text: str) -> None:
+    with pytest.raises(Terminal, match="MariaDB GTID"):
+        MariadbGtidSet().add(text)
+
+
+@pytest.mark.parametrize("text", ["", "x", f"{UUID}:", f"{UUID}:0", f"{UUID}:²", "0-1-2"])
+def test_what_is_no_mysql_gtid_is_not_added(text: str) -> None:
+    before = MysqlGtidSet.parse(f"{UUID}:1-5")
+    if text:
+        with pytest.raises(Terminal, match="MySQL GTID"):
+            before.add(text)
+    else:
+        assert before.add(text) is before
