@@ -58,7 +58,9 @@ class MariadbGtidSet:
             # Without the parser, as this is asked for each transaction.
             domain, server, sequence = int(numbers[0]), int(numbers[1]), int(numbers[2])
             before = self.last.get(domain)
-            return self if before and before[1] >= sequence else MariadbGtidSet({**self.last, domain: (server, sequence)})
+            return (
+                self if before and before[1] >= sequence else MariadbGtidSet({**self.last, domain: (server, sequence)})
+            )
         if len(MariadbGtidSet.parse(gtid).last) != 1:
             raise Terminal("not one MariaDB GTID", gtid=gtid, fix="Expected domain-server-sequence.")
         return self.add(re.sub(r"[\s,]+", "", gtid))
@@ -66,8 +68,13 @@ class MariadbGtidSet:
     def follow(self, source: str, first: int, last: int) -> MariadbGtidSet | None:
         """The set after the transactions `first` to `last` of a source, `domain-server`; None if any is in it."""
         domain, _, server = source.partition("-")
-        before = self.last.get(int(domain))
-        return None if before and before[1] >= first else MariadbGtidSet({**self.last, int(domain): (int(server), last)})
+        return self._later(int(domain), int(server), first, last)
+
+    def _later(self, domain: int, server: int, first: int, last: int) -> MariadbGtidSet | None:
+        before = self.last.get(domain)
+        if before is not None and before[1] >= first:
+            return None
+        return MariadbGtidSet({**self.last, domain: (server, last)})
 
     def contains(self, other: MariadbGtidSet) -> bool:
         """Whether everything in `other` has been seen here."""

@@ -17,17 +17,19 @@ from include.clock import Clock
 from include.errors import Terminal
 from include.log.control import Control, ControlKind
 from include.log.requests import Answer
-from include.log.topics import control, source_answers
+from include.log.topics import LARGEST_RECORD, control, source_answers
+from include.record.gtid import GtidSet
 from include.record.position import BinlogPosition, SourcePosition
 from include.record.schema import TableSchema
 from include.record.version import pack
 from include.source.binlog.events import Query, TableMap
+from include.source.binlog.step import PlainRun
 from include.source.binlog.transaction import Rows, SourceTransaction
 from include.source.database.tables import Catalog
 from include.source.definition import SourceDefinition
 from include.source.group import Group, Output
 from include.source.rows.encode import Encoders, Stamp, TableEncoder
-from include.source.rows.outputs import outputs_of
+from include.source.rows.outputs import outputs_of, run_outputs
 from include.source.rows.records import Records, RowRecords
 from include.source.rows.shape import Image
 from include.source.snapshot.seam import Seam
@@ -125,6 +127,48 @@ class Replicator:
             self.position.flavour, after, transaction.end, max(self.position.commit_us, transaction.commit_us)
         )
         self._transactions += 1
+
+    def on_run(self, run: PlainRun) -> None:
+        """Take transactions into the open group as `on_transaction` takes each, at once where they need no look."""
+        after, found = self._following(run), self._run_of(run)
+        if after is None or found is None:
+            for transaction in run.transactions():
+                self.on_transaction(transaction)
+            return
+        outputs, size, rows = found
+        self._put(outputs, size)
+        self._ops.update({op: many for op, many in zip("cud", rows, strict=True) if many})
+        self.position = SourcePosition(
+            self.position.flavour, after, run.end, max(self.position.commit_us, run.commit_us)
+        )
+        self._transactions += run.count
+
+    def _following(self, run: PlainRun) -> GtidSet | None:
+        """The GTID set after a run; None where capture may have any of it already."""
+        gtids = self.position.gtids
+        if run.prefix:
+            return gtids.follow(run.prefix[:-1], run.first, run.first + run.count - 1)
+        return gtids if run.start >= self.position.binlog else None
+
+    def _run_of(self, run: PlainRun) -> tuple[list[Output], int, tuple[int, int, int]] | None:
+        """A run's outputs, bytes of their values, rows by op; None where each transaction needs a look of its own."""
+        targets, most = [], LARGEST_RECORD
+        for table in run.tables:
+            name = f"{table.database}.{table.table}"
+            records = self._tables.get(table)
+            known = name in self.state.tables and name not in self.state.aside
+            if self.seam is not None or not known or records is None or records.target is None:
+                return None
+            targets.append(records.target)
+            most = min(most, records.encoder.most)
+        version = pack(self._source.epoch, self._number)
+        made = run_outputs(
+            run.prefix, run.first, run.end.file, run.parts, tuple(targets), self._clock.now_us(), version, Output
+        )
+        if made is None:
+            return None
+        outputs, size, largest, rows = made
+        return (outputs, size, rows) if largest <= most else None
 
     def on_idle(self, at: BinlogPosition, until_us: int) -> None:
         """The server has nothing after `at`; all that was committed before `until_us` is here."""

@@ -19,6 +19,7 @@ from typing import Final
 from include.clock import Clock
 from include.errors import SettingsError, Terminal
 from include.record.position import SourcePosition
+from include.source.binlog.step import PlainRun
 from include.source.binlog.transaction import SourceTransaction
 from include.source.database.inflow import Idle
 from include.source.database.tables import Catalog
@@ -229,12 +230,15 @@ class Session:
             wait_s = min(wait_s, max(0.0, self._group_since_s + self._group_s - now_s))
         item = inflow.next(wait_s)
         now_s = self._clock.monotonic_s()
-        if isinstance(item, SourceTransaction):
+        if isinstance(item, SourceTransaction | PlainRun):
             self._caught_up = False
             waiting = inflow.waiting(core.state.waiting, core.position)
             if waiting is not core.state.waiting:
                 core.state = replace(core.state, waiting=waiting)
-            core.on_transaction(item)
+            if isinstance(item, PlainRun):
+                core.on_run(item)
+            else:
+                core.on_transaction(item)
             if self._group_since_s is None:
                 self._group_since_s = now_s
         elif isinstance(item, Idle):

@@ -38,7 +38,7 @@ def outcome(made: Fuzz, mutant: Mutant, plain: bool) -> list[object]:
         at = 0
         while at < len(data):
             taken, at, _ = builder.take(reader, data, at, framed=False)
-            found += map(told, taken)
+            found += [told(each) for run in taken for each in run.transactions()]
             if at < len(data):
                 size = max(int.from_bytes(data[at + 9 : at + 13], "little"), 1)
                 found.append(told(builder.on_event(reader.parse(data[at : at + size]))))

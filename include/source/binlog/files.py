@@ -16,6 +16,7 @@ from pathlib import Path, PurePosixPath
 from typing import IO, Any, Final
 
 from include.source.binlog.reader import EventReader
+from include.source.binlog.step import PlainRun
 from include.source.binlog.transaction import Heartbeat, SourceTransaction, TransactionBuilder
 from include.source.binlog.unpack import DAMAGE, BinlogFileError, Source, unpacked
 
@@ -59,6 +60,16 @@ class BinlogFile:
 
     def transactions(self, reader: EventReader, builder: TransactionBuilder) -> Iterator[SourceTransaction | Heartbeat]:
         """What `builder` makes of the events that `reader` parses; raises what they do, and as `events`."""
+        for item in self.items(reader, builder):
+            if isinstance(item, PlainRun):
+                yield from item.transactions()
+            else:
+                yield item
+
+    def items(
+        self, reader: EventReader, builder: TransactionBuilder
+    ) -> Iterator[PlainRun | SourceTransaction | Heartbeat]:
+        """As `transactions`, with plain ones in runs where the event loop is compiled."""
         try:
             self._begin()
             while True:

@@ -11,7 +11,7 @@ from include.source.binlog.events import Query, RowOp
 from include.source.binlog.gtid_event import Xid
 from include.source.binlog.table_map import TableMap
 
-__all__ = ["Heartbeat", "LoggedText", "Prepared", "Rows", "SourceTransaction", "Step", "Steps"]
+__all__ = ["Heartbeat", "LoggedText", "PlainRun", "Prepared", "Rows", "RunParts", "SourceTransaction", "Step", "Steps"]
 
 
 class LoggedText:
@@ -97,6 +97,43 @@ class SourceTransaction:
     size_bytes: int
     thread: int | None = None
     orphans: tuple[tuple[str, str], ...] = ()
+
+
+RunParts = tuple[bytes, bytes, bytes]
+"""Transactions, their rows' events, and the raw events: see `native/run.pxi`."""
+
+
+class _Expander(Protocol):
+    def transactions(
+        self, prefix: str, first: int, file: str, tables: tuple[TableMap, ...], parts: RunParts
+    ) -> list[SourceTransaction]: ...
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PlainRun:
+    """Transactions of rows alone that follow one another in one file, still as the server logged them, but checked.
+
+    Attributes:
+        prefix: `domain-server-` or `uuid:` of their GTIDs, whose numbers are consecutive; "" when the server has none.
+        first: the first one's number.
+        start: the byte where the first begins, 0 when not known; `end` the byte after the last.
+        commit_us: the latest of their stamps.
+        tables: the maps of all rows in them.
+    """
+
+    expander: _Expander
+    prefix: str
+    first: int
+    count: int
+    start: BinlogPosition
+    end: BinlogPosition
+    commit_us: int
+    tables: tuple[TableMap, ...]
+    parts: RunParts
+
+    def transactions(self) -> list[SourceTransaction]:
+        """Each of them."""
+        return self.expander.transactions(self.prefix, self.first, self.end.file, self.tables, self.parts)
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,7 @@ from include.source.binlog.gtid_event import Xid, parse_gtid
 from include.source.binlog.open_group import OpenGroup, SurvivesRollback
 from include.source.binlog.reader import Event, EventReader
 from include.source.binlog.statement import Statement
-from include.source.binlog.step import Heartbeat, LoggedText, Prepared, Rows, SourceTransaction
+from include.source.binlog.step import Heartbeat, LoggedText, PlainRun, Prepared, Rows, SourceTransaction
 from include.source.native.plain import plain_groups
 
 __all__ = ["Heartbeat", "Prepared", "Rows", "SourceTransaction", "TransactionBuilder"]
@@ -79,10 +79,10 @@ class TransactionBuilder:
 
     def take(
         self, reader: EventReader, data: bytes | bytearray, at: int, framed: bool
-    ) -> tuple[list[SourceTransaction], int, bool]:
-        """Plain transactions right out of raw events, which `reader` and `on_event` then need not see.
+    ) -> tuple[list[PlainRun], int, bool]:
+        """Runs of plain transactions right out of raw events, which `reader` and `on_event` then need not see.
 
-        `data` holds events from `at` on, `framed` in packets as a server sends them. Returns the transactions, where
+        `data` holds events from `at` on, `framed` in packets as a server sends them. Returns the runs, where
         they end in `data`, and whether more bytes may give more; else the next event is for `on_event`.
         """
         if self._plain is None or self._open is not None:

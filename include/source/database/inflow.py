@@ -18,6 +18,7 @@ from include.errors import Transient
 from include.record.position import BinlogPosition, SourcePosition
 from include.source.binlog.open_group import SurvivesRollback
 from include.source.binlog.reader import EventReader, Packets
+from include.source.binlog.step import PlainRun
 from include.source.binlog.transaction import Heartbeat, SourceTransaction, TransactionBuilder
 from include.source.database.connection import dump
 from include.source.definition import SourceDefinition
@@ -65,7 +66,7 @@ class Inflow:
             Path(source.spill_folder or tempfile.gettempdir()),
             self._covered,
         )
-        self._taken: deque[SourceTransaction] = deque()
+        self._taken: deque[PlainRun | SourceTransaction] = deque()
         self._prepared: dict[str, str] = {}
         self._ended: set[str] = set()
         self._begun: dict[str, str] = {}
@@ -81,12 +82,12 @@ class Inflow:
         """Hang up; may be called twice."""
         self._dump.close()
 
-    def next(self, timeout_s: float) -> SourceTransaction | Idle | None:
-        """What at most one event completes; None, too, when there was none within `timeout_s`.
+    def next(self, timeout_s: float) -> PlainRun | SourceTransaction | Idle | None:
+        """Plain transactions, or what at most one event completes; None, too, when there was none within `timeout_s`.
 
         Raises `Transient` when the server is silent for too long, and what the packets and events raise.
         """
-        item: SourceTransaction | Heartbeat | None
+        item: PlainRun | SourceTransaction | Heartbeat | None
         while not self._taken:
             more = self._packets.pass_to(self._take)
             if self._taken:
@@ -109,7 +110,9 @@ class Inflow:
 
     def _take(self, buffer: bytearray, at: int) -> tuple[int, bool]:
         found, at, more = self._builder.take(self._events, buffer, at, framed=True)
-        self._taken.extend(found)
+        for run in found:
+            # What is read again is looked at one by one.
+            self._taken.extend(run.transactions() if self._behind else (run,))
         return at, more
 
     def _on_silence(self) -> None:
@@ -134,11 +137,15 @@ class Inflow:
             return None
         return Idle(heartbeat.at, self._drained_us - _STAMP_US)
 
-    def _is_new(self, transaction: SourceTransaction) -> bool:
+    def _is_new(self, transaction: PlainRun | SourceTransaction) -> bool:
         before = self._prepared
         if before or self._builder.prepared:
             self._prepared = {str(each.xid): each.gtid for each in self._builder.prepared}
-        if self._behind and self._covered(transaction.gtid, transaction.end):
+        if (
+            self._behind
+            and isinstance(transaction, SourceTransaction)
+            and self._covered(transaction.gtid, transaction.end)
+        ):
             return False
         if before is not self._prepared or self._ended or self._begun:
             self._ended = before.keys() - self._prepared.keys()

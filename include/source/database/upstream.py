@@ -11,6 +11,7 @@ from include.clock import Clock
 from include.errors import LyrebirdError
 from include.record.position import SourcePosition
 from include.source.binlog.open_group import SurvivesRollback
+from include.source.binlog.step import PlainRun
 from include.source.binlog.transaction import SourceTransaction
 from include.source.database.cascades import cascades_into
 from include.source.database.connection import asked, server_of
@@ -32,8 +33,8 @@ _START_S: Final = 5.0
 class Flow(Protocol):
     """See `Inflow`."""
 
-    def next(self, timeout_s: float) -> SourceTransaction | Idle | None:
-        """What at most one event completes; None, too, when there was none within `timeout_s`."""
+    def next(self, timeout_s: float) -> PlainRun | SourceTransaction | Idle | None:
+        """Plain transactions, or what at most one event completes; None too when none came within `timeout_s`."""
 
     def waiting(self, known: tuple[Waiting, ...], position: SourcePosition) -> tuple[Waiting, ...]:
         """`known`, less what the last transaction ended, with what it prepared; `position` is the one before it."""

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
+from include.source.binlog.step import RunParts
 from include.source.group import Output
 from include.source.native.program import by_of, keys_of, ops_of
 from include.source.native.text_program import text_columns
@@ -24,13 +25,16 @@ if TYPE_CHECKING:
 __all__ = [
     "WHY_NOT",
     "OutputMaker",
+    "RunMaker",
     "SnapshotMaker",
     "StampMaker",
     "decoder_of",
     "envelope_of",
     "output_maker",
+    "run_maker",
     "snapshot_maker",
     "stamp_maker",
+    "target_of",
     "text_rows_of",
 ]
 
@@ -45,6 +49,12 @@ SnapshotMaker = Callable[[list[Image], bytes, bytes], list[tuple[bytes, int, byt
 
 OutputMaker = Callable[[list[Any], str, int, type[Output]], tuple[list[Output], int, int]]
 """(records, topic, version, `Output`) → (outputs, the last one's version, bytes of all values); see `_decoder.pyi`."""
+
+RunMaker = Callable[
+    [str, int, str, RunParts, tuple[Any, ...], int, int, type[Output]],
+    tuple[list[Output], int, int, tuple[int, int, int]] | None,
+]
+"""See `run_outputs` of `_decoder.pyi`."""
 
 
 def _why_not() -> str:
@@ -93,6 +103,24 @@ def envelope_of(key_head: bytes, value_head: bytes, partitions: int) -> _decoder
     from include.source.native._decoder import Envelope
 
     return Envelope(key_head, value_head, partitions)
+
+
+def target_of(
+    decoder: _decoder.Decoder, envelope: _decoder.Envelope, topic: str, who: bytes, table: bytes
+) -> _decoder.Target:
+    """Where rows of runs go that this decoder reads."""
+    from include.source.native._decoder import Target
+
+    return Target(decoder, envelope, topic, who, table)
+
+
+def run_maker() -> RunMaker:
+    """What makes the outputs of runs; it gives None for all where nothing is compiled."""
+    if WHY_NOT:
+        return lambda *_: None
+    from include.source.native._decoder import run_outputs
+
+    return run_outputs
 
 
 def snapshot_maker(key_head: bytes, value_head: bytes, partitions: int) -> SnapshotMaker | None:

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 
 from include.record.change import Op
 from include.source.binlog.events import RowOp
+from include.source.binlog.step import RunParts
 from include.source.group import Output
 from include.source.rows.images import Pair
 from include.source.rows.shape import Image
@@ -54,6 +55,26 @@ class Decoder:
 
         `row` and `of_table` are those of the event's first row.
         """
+
+class Target:
+    """Where rows of one layout go, of runs: `who` and `table` are the envelope's pieces around its times."""
+
+    def __init__(self, decoder: Decoder, envelope: Envelope, topic: str, who: bytes, table: bytes) -> None: ...
+
+def run_outputs(
+    prefix: str,
+    first: int,
+    file: str,
+    parts: RunParts,
+    targets: tuple[Target, ...],
+    made_us: int,
+    version: int,
+    kind: type[Output],
+) -> tuple[list[Output], int, int, tuple[int, int, int]] | None:
+    """What a `PlainRun` leaves: (outputs, bytes of all values, bytes of the largest record, rows of each of c, u, d).
+
+    `targets` are those of its tables. None for a run of which any row is not for it: nothing of it is told then.
+    """
 
 class TextRows:
     """Rows of a SELECT in the text protocol; the constructor's arguments are as those of `Decoder`."""

@@ -1,4 +1,4 @@
-"""The compiled event loop of `include.source.native`: raw events → plain source transactions.
+"""The compiled event loop of `include.source.native`: raw events → runs of plain source transactions.
 
 A group of events is plain when each of them is whole, fits its checksum and is one of: GTID of either flavour or
 MySQL's anonymous one, QUERY BEGIN and COMMIT, ANNOTATE, ROWS_QUERY, TABLE_MAP that is known, uncompressed rows of
@@ -9,7 +9,8 @@ Not for use from several threads.
 from collections.abc import Mapping
 
 from include.record.position import BinlogPosition
-from include.source.binlog.step import LoggedText, Rows, SourceTransaction
+from include.source.binlog.step import LoggedText, PlainRun, Rows, RunParts, SourceTransaction
+from include.source.binlog.table_map import TableMap
 
 class PlainGroups:
     """`known`: what follows the id in a map's body → an object whose `table` is the map, None: nobody captures it.
@@ -20,6 +21,7 @@ class PlainGroups:
     def __init__(
         self,
         known: Mapping[bytes, object],
+        run: type[PlainRun],
         transaction: type[SourceTransaction],
         rows: type[Rows],
         place: type[BinlogPosition],
@@ -31,11 +33,15 @@ class PlainGroups:
 
     def take(
         self, data: bytes | bytearray, at: int, framed: bool, file: str, end: int, checksum: bool
-    ) -> tuple[list[SourceTransaction], int, int, bool]:
-        """Transactions from `data[at]` on; where they end there, and in `file`; whether more bytes may give more.
+    ) -> tuple[list[PlainRun], int, int, bool]:
+        """Runs from `data[at]` on; where they end there, and in `file`; whether more bytes may give more.
 
         `framed`: each event in a packet; `end`: the byte in `file` where the first event begins, 0 when not known.
         """
+    def transactions(
+        self, prefix: str, first: int, file: str, tables: tuple[TableMap, ...], parts: RunParts
+    ) -> list[SourceTransaction]:
+        """Those of a run; raises `ValueError` for parts that do not fit together."""
 
 def crc32(data: bytes, ways: int = 2) -> int:
     """The checksum as zlib has it; `ways` 1, 0: as on processors that multiply less at once, or not at all."""

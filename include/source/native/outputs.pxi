@@ -13,6 +13,23 @@ cdef inline object output_of(type kind, str topic, object key, object value, obj
     return found
 
 
+cdef class Numbered:
+    # Gives the outputs of one topic their versions, one after another; `largest`: bytes of key and value.
+    cdef type kind
+    cdef str topic
+    cdef int64_t version, size, largest
+
+    cdef put(self, list found, char op, bytes key, bytes value, uint32_t partition):
+        cdef object number, by = partition
+        self.version += 1
+        self.size += PyBytes_GET_SIZE(value)
+        self.largest = max(self.largest, PyBytes_GET_SIZE(key) + PyBytes_GET_SIZE(value))
+        number = self.version
+        found.append(output_of(self.kind, self.topic, key, value, number, by))
+        if op == b"d":
+            found.append(output_of(self.kind, self.topic, key, None, number, by))
+
+
 def outputs_of(list records not None, str topic not None, int64_t version, type kind not None):
     cdef list found = []
     cdef object record, number, key, partition, op

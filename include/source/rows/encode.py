@@ -95,6 +95,11 @@ class TableEncoder:
         self._last: tuple[Stamp, bytes] | None = None
         self._snapshot = snapshot_maker(self.key_head, self.value_head, partitions)
 
+    @property
+    def block(self) -> tuple[bytes, bytes]:
+        """What the source blocks of its rows have before their times, and behind them before their place."""
+        return self._who, self._table
+
     def key(self, image: Image) -> bytes:
         """The record's key: the same bytes for equal key values, for ever."""
         return self.key_head + image.key

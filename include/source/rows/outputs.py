@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any, Final
 
 from include.source.group import Output
-from include.source.native import OutputMaker, output_maker
+from include.source.native import OutputMaker, RunMaker, output_maker, run_maker
 
-__all__ = ["outputs_of", "plain_outputs_of"]
+__all__ = ["outputs_of", "plain_outputs_of", "run_outputs"]
 
 
 def plain_outputs_of(records: list[Any], topic: str, version: int, kind: type[Output]) -> tuple[list[Output], int, int]:
@@ -29,3 +29,6 @@ def plain_outputs_of(records: list[Any], topic: str, version: int, kind: type[Ou
 
 outputs_of: Final[OutputMaker] = output_maker() or plain_outputs_of
 """As `plain_outputs_of`."""
+
+run_outputs: Final[RunMaker] = run_maker()
+"""See `_decoder.pyi`."""

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from include.record.change import Op
 from include.source.binlog.step import Rows
-from include.source.native import envelope_of
+from include.source.native import envelope_of, target_of
 from include.source.rows.decoder import NativeImages, images_of
 from include.source.rows.encode import Stamp, TableEncoder
 from include.source.rows.images import Pair
 from include.source.rows.layout import Layout
 from include.source.rows.period import of_today
+
+if TYPE_CHECKING:
+    from include.source.native._decoder import Target
 
 __all__ = ["Encoded", "Records", "RowRecords", "encoded"]
 
@@ -23,7 +28,7 @@ class RowRecords:
     """The records of one table map's rows. Not for use from several threads.
 
     `queries`: whether a statement's text leaves with its rows. `past`: rows of a system-versioned table's past that the
-    last event had; they have no records.
+    last event had; they have no records. `target`: where whole runs of its rows go, None where they go one by one.
     """
 
     def __init__(self, layout: Layout, encoder: TableEncoder, queries: bool = False) -> None:
@@ -34,6 +39,9 @@ class RowRecords:
         self._versioned = layout.shape.until is not None
         heads = encoder.key_head, encoder.value_head, encoder.partitions
         self._envelope = None if self._versioned else envelope_of(*heads)
+        self.target: Target | None = None
+        if self._envelope is not None and not queries and isinstance(self.images, NativeImages):
+            self.target = target_of(self.images.decoder, self._envelope, encoder.topic, *encoder.block)
 
     def of(self, step: Rows, stamp: Stamp, row: int = 0, of_table: int = 1) -> tuple[list[Encoded], int]:
         """The records of an event, and how many rows they are of; raises `Terminal` as `Images.rows` does.

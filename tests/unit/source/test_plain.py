@@ -20,7 +20,7 @@ from include.record.gtid import MariadbGtidSet
 from include.record.position import BinlogPosition, SourcePosition
 from include.source.binlog.files import BinlogFile
 from include.source.binlog.reader import EventReader
-from include.source.binlog.step import Rows, SourceTransaction
+from include.source.binlog.step import PlainRun, Rows, SourceTransaction
 from include.source.binlog.transaction import TransactionBuilder
 from include.source.binlog.unpack import Source
 from include.source.database import inflow as subject
@@ -139,7 +139,10 @@ def of_wire(pieces: Sequence[bytes], plain: bool) -> list[object]:
     try:
         while True:
             item = inflow.next(1.0)
-            found += [] if item is None else [told(item)]
+            if isinstance(item, PlainRun):
+                found += map(told, item.transactions())
+            else:
+                found += [] if item is None else [told(item)]
     except LyrebirdError as refusal:
         return [*found, str(refusal)]
 
@@ -161,14 +164,16 @@ def test_what_is_taken_and_what_is_left() -> None:
         made.on_event(reader.parse(event))
     plain, other = b"".join(group(2) + group(3, 4)), b"".join(group(5, table="u"))
     found, at, more = made.take(reader, plain + plain[:-1], 0, framed=False)
-    assert [[step.body[-4:] for step in each.steps if isinstance(step, Rows)] for each in found] == [
+    assert [each.count for each in found] == [3]
+    assert [[step.body[-4:] for step in each.steps if isinstance(step, Rows)] for each in found[0].transactions()] == [
         [image(2)[1:]],
         [image(4)[1:]],
         [image(2)[1:]],
     ]
     assert (at, more) == (len(plain) + len(b"".join(group(2))), True)
     found, at, more = made.take(reader, plain + other, 0, framed=False)
-    assert (len(found), at, more) == (2, len(plain), False), "a map that nobody has parsed is Python's"
+    assert [each.count for each in found] == [2]
+    assert (at, more) == (len(plain), False), "a map that nobody has parsed is Python's"
     broken = plain[:-1] + bytes((plain[-1] ^ 1,))
     assert made.take(reader, broken, 0, framed=False)[1:] == (len(b"".join(group(2))), False)
 
