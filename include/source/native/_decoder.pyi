@@ -76,6 +76,9 @@ def run_outputs(
     `targets` are those of its tables. None for a run of which any row is not for it: nothing of it is told then.
     """
 
+def json_utf8(data: bytes) -> bytes | None:
+    """As `json_binary.json_text`; None for a document that is left to it, for what it holds or for its size."""
+
 class TextRows:
     """Rows of a SELECT in the text protocol; the constructor's arguments are as those of `Decoder`."""
 

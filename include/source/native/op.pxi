@@ -37,6 +37,7 @@ cdef enum Code:
     UTF8MB3
     TABLE
     CALL_TEXT
+    JSON
     VECTOR
     UUID
     INET4
@@ -59,7 +60,7 @@ _CODES = {
     "datetime_old": DATETIME_OLD, "datetime_hires": DATETIME_HIRES, "timestamp": TIMESTAMP,
     "timestamp_old": TIMESTAMP_OLD, "timestamp_hires": TIMESTAMP_HIRES, "time": TIME, "time_old": TIME_OLD,
     "time_hires": TIME_HIRES, "bit": BIT, "enum": ENUM, "set": SET, "call": CALL, "pass_sized": PASS_SIZED,
-    "binary": BINARY, "utf8": UTF8, "utf8mb3": UTF8MB3, "table": TABLE, "call_text": CALL_TEXT, "vector": VECTOR,
+    "binary": BINARY, "utf8": UTF8, "utf8mb3": UTF8MB3, "table": TABLE, "call_text": CALL_TEXT, "json": JSON, "vector": VECTOR,
     "uuid": UUID, "inet4": INET4, "text": TEXT, "text_int": TEXT_INT, "text_unsigned_64": TEXT_UNSIGNED_64,
     "text_decimal": TEXT_DECIMAL, "text_float": TEXT_FLOAT, "text_double": TEXT_DOUBLE, "text_date": TEXT_DATE,
     "text_datetime": TEXT_DATETIME, "text_time": TEXT_TIME, "text_bit": TEXT_BIT,
@@ -78,7 +79,7 @@ cdef struct Op:
     uint32_t *places        # of the labels in `data`, and their end
     In name                 # of a column of dates
     uint32_t name_size
-    PyObject *call          # bytes → piece (CALL), bytes → UTF-8 (CALL_TEXT)
+    PyObject *call          # bytes → piece (CALL), bytes → UTF-8 (CALL_TEXT, JSON)
     PyObject *open          # stored bytes → the value's, or NULL
     PyObject *mask          # piece → the piece that leaves, or NULL
     Py_ssize_t most         # bytes that a value may take in the row, of sized ones beside the value itself

@@ -2,7 +2,6 @@
 
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from libc.stdlib cimport free, realloc
-from libc.string cimport memcmp
 
 cdef extern from "Python.h":
     object PyUnicode_FromStringAndSize(const char *, Py_ssize_t)

@@ -115,7 +115,7 @@ cdef class Program:
                 raise ValueError("a table of other than 256 characters")
             self.kept.append(blob)
             op.data = <In> <const char *> blob
-        elif op.code == CALL:
+        elif op.code in (CALL, JSON):
             op.call = <PyObject *> data
         elif op.code == CALL_TEXT:
             function, op.ascii = data
@@ -195,7 +195,7 @@ cdef class Program:
                 return 0
             if op.code == PASS_SIZED:
                 pass
-            elif op.code <= CALL_TEXT:
+            elif op.code <= JSON:
                 w = put_text(w, side, op, r, end, size, self.most)
             else:
                 w = reserve(side, w, size + self.most)

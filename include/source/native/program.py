@@ -112,7 +112,9 @@ def _string(field: Field, size: int) -> _Bytes:
         return code, size, 0, 0, data, opener
     if kind in ("vector", "uuid", "inet4"):
         return kind, size, 0, 0, None, None
-    return "call_text", size, 0, 0, ({"json": json_text, "inet6": inet6_text}[kind], False), None
+    if kind == "json":
+        return "json", size, 0, 0, json_text, None
+    return "call_text", size, 0, 0, (inet6_text, False), None
 
 
 def _text(charset: str) -> tuple[str, object]:

@@ -170,6 +170,16 @@ cdef Out put_called(Out w, Side *side, const Op *op, In r, Py_ssize_t size, Py_s
     return put_sized(w, r, r + len(found), len(found))
 
 
+cdef Out put_document(Out w, Side *side, const Op *op, In r, Py_ssize_t size, Py_ssize_t later) except? NULL:
+    cdef Out after = NULL
+    if size <= MOST_JSON:
+        w = reserve(side, w, JSON_WIDENS * size + 64 + later)
+        if w == NULL:
+            return NULL
+        after = put_json(w, r, size)
+    return put_called(w, side, op, r, size, later) if after == NULL else after
+
+
 cdef Out put_text(Out w, Side *side, const Op *op, In r, In end, size_t size, Py_ssize_t later) except? NULL:
     # A text or binary value, opened first where it is compressed.
     cdef bytes opened = None
@@ -179,6 +189,8 @@ cdef Out put_text(Out w, Side *side, const Op *op, In r, In end, size_t size, Py
             return NULL
         r, size = <In> <const char *> opened, len(opened)
         end = r + size
+    if op.code == JSON:
+        return put_document(w, side, op, r, size, later)
     if op.code == CALL_TEXT and not (op.ascii and ascii_run(r, size) == size):
         return put_called(w, side, op, r, size, later)
     w = reserve(side, w, text_room(op, size) + later)
