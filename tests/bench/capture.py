@@ -1,7 +1,7 @@
 """`make bench-capture`: how fast binlogs become Avro, beside mysql-replication and the server's own tool.
 
-One server, one file, interleaved rounds; CPU time of each reader's process, medians. Ends with 1 when a bound is
-missed.
+Files of MariaDB and of MySQL, interleaved rounds; CPU time of each reader's process, medians. One-row transactions go
+through the replicator, as live capture takes them. Ends with 1 when a bound is missed.
 """
 
 from __future__ import annotations
@@ -14,10 +14,13 @@ import statistics
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from include.record.gtid import Flavour
 from tests.bench.binlog_table import CREATE, DATABASE, fill, single_rows
 from tests.servers import running
 
@@ -26,10 +29,22 @@ __all__ = ["main"]
 
 @dataclass(frozen=True)
 class Log:
-    """One closed binlog: where it lies, and where it ends."""
+    """One closed binlog: `count` of its `unit`, rows or transactions; where it lies, and where it ends."""
 
+    name: str
+    unit: str
+    count: int
     path: Path
     end: int
+
+
+@dataclass(frozen=True)
+class Reader:
+    """A process that reads a binlog; `native`: whether compiled code may."""
+
+    name: str
+    command: tuple[str, ...]
+    native: str = "1"
 
 
 @dataclass(frozen=True)
@@ -42,83 +57,103 @@ class Bound:
     times: float
 
 
+SERVERS: dict[Flavour, str] = {"mariadb": "mariadb-11.4", "mysql": "mysql-9.7"}
 BOUNDS = (
     Bound("rows", "lyrebird, compiled", "mysql-replication", 100),
     Bound("rows", "lyrebird, Python", "mysql-replication", 5),
     Bound("rows", "lyrebird, compiled", "mariadb-binlog -v", 5),
-    Bound("transactions", "lyrebird, compiled", "mysql-replication", 200),
+    Bound("one-row, mariadb", "lyrebird, compiled", "mysql-replication", 200),
+    Bound("one-row, mysql", "lyrebird, compiled", "mysql-replication", 200),
 )
 
 
 def main() -> int:
     """Fill, read in rounds, tell; the exit code."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rows", type=int, default=200_000, help="row changes of the first file")
-    parser.add_argument("--transactions", type=int, default=20_000, help="one-row transactions of the second file")
+    parser.add_argument("--rows", type=int, default=200_000, help="row changes of the first server's first file")
+    parser.add_argument(
+        "--transactions", type=int, default=20_000, help="one-row transactions of each server's other file"
+    )
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--json", action="store_true", help="one JSON object on stdout")
     arguments = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder, running("mariadb-11.4", Path(folder)) as server:
-        logs = _write(server, arguments.rows, arguments.transactions)
-        rates: dict[tuple[str, str], list[float]] = {}
+    rates: dict[tuple[str, str], list[float]] = {}
+    with tempfile.TemporaryDirectory() as folder, ExitStack() as servers:
+        logs: list[tuple[Log, list[Reader]]] = []
+        for flavour, name in SERVERS.items():
+            (Path(folder) / name).mkdir()
+            server = servers.enter_context(running(name, Path(folder) / name))
+            logs += _write(server, flavour, arguments.rows, arguments.transactions)
         for round_ in range(arguments.rounds):
-            for name, log in logs.items():
-                unit = arguments.rows if name == "rows" else arguments.transactions
-                for reader, command, environment in _readers(server, log):
-                    print(f"round {round_ + 1} of {arguments.rounds}: {name}, {reader}", file=sys.stderr)
-                    found = _run(command, environment)
-                    counted = found["rows" if name == "rows" else "transactions"]
-                    if counted and counted != unit:
-                        raise SystemExit(f"{reader} read {counted} of {unit} {name}")
-                    rates.setdefault((name, reader), []).append(unit / found["cpu_s"])
+            for log, readers in logs:
+                for reader in readers:
+                    print(f"round {round_ + 1} of {arguments.rounds}: {log.name}, {reader.name}", file=sys.stderr)
+                    found = _run(reader)
+                    if found[log.unit] not in (0, log.count):
+                        raise SystemExit(f"{reader.name} read {found[log.unit]} of {log.count} {log.unit}: {log.name}")
+                    rates.setdefault((log.name, reader.name), []).append(log.count / found["cpu_s"])
     medians = {key: statistics.median(each) for key, each in rates.items()}
     return _tell(medians, arguments.json)
 
 
-def _write(server: Any, rows: int, transactions: int) -> dict[str, Log]:
+def _write(server: Any, flavour: Flavour, rows: int, transactions: int) -> list[tuple[Log, list[Reader]]]:
+    status = "SHOW MASTER STATUS" if flavour == "mariadb" else "SHOW BINARY LOG STATUS"
+    works: list[tuple[str, str, Callable[[Any, int], None], int]] = [
+        (f"one-row, {flavour}", "transactions", single_rows, transactions)
+    ]
+    if flavour == "mariadb":
+        works.insert(0, ("rows", "rows", fill, rows))
+    found = []
     with server.connect() as connection, connection.cursor() as cursor:
         cursor.execute(f"CREATE DATABASE {DATABASE}")
         cursor.execute(CREATE)
-        cursor.execute("SET GLOBAL max_binlog_size = 1073741824, sync_binlog = 0, innodb_flush_log_at_trx_commit = 0")
-        logs = {}
-        for name, work, count in (("rows", fill, rows), ("transactions", single_rows, transactions)):
+        for variable, value in {
+            "max_binlog_size": 1 << 30,
+            "sync_binlog": 0,
+            "innodb_flush_log_at_trx_commit": 0,
+        }.items():
+            cursor.execute(f"SET GLOBAL {variable} = {value}")
+        for name, unit, work, count in works:
             cursor.execute("FLUSH BINARY LOGS")
-            cursor.execute("SHOW MASTER STATUS")
+            cursor.execute(status)
             file = cursor.fetchone()[0]
             work(connection, count)
-            cursor.execute("SHOW MASTER STATUS")
-            logs[name] = Log(server.data / file, int(cursor.fetchone()[1]))
+            cursor.execute(status)
+            log = Log(name, unit, count, server.data / file, int(cursor.fetchone()[1]))
+            found.append((log, _readers(server, flavour, log)))
         cursor.execute("FLUSH BINARY LOGS")
-    return logs
-
-
-def _readers(server: Any, log: Log) -> list[tuple[str, list[str], dict[str, str]]]:
-    reader = [sys.executable, "-m", "tests.bench.readers"]
-    there = [server.host, str(server.port), server.root_password, log.path.name, "4", str(log.end)]
-    found = [
-        ("lyrebird, compiled", [*reader, "lyrebird", str(log.path)], {"LYREBIRD_NATIVE": "1"}),
-        ("lyrebird, Python", [*reader, "lyrebird", str(log.path)], {"LYREBIRD_NATIVE": "0"}),
-        ("mysql-replication", [*reader, "mysql-replication", *there], {}),
-    ]
-    tool = shutil.which("mariadb-binlog") or shutil.which("mysqlbinlog")
-    if tool:
-        found.append(("mariadb-binlog -v", [*reader, "mariadb-binlog", tool, str(log.path)], {}))
     return found
 
 
-def _run(command: list[str], environment: dict[str, str]) -> dict[str, Any]:
-    done = subprocess.run(command, env={**os.environ, **environment}, capture_output=True, text=True, check=False)
+def _readers(server: Any, flavour: Flavour, log: Log) -> list[Reader]:
+    reader = (sys.executable, "-m", "tests.bench.readers")
+    ours = ("lyrebird", str(log.path)) if log.unit == "rows" else ("replicator", str(log.path), flavour)
+    there = (server.host, str(server.port), server.root_password, log.path.name, "4", str(log.end))
+    found = [
+        Reader("lyrebird, compiled", (*reader, *ours), "1"),
+        Reader("lyrebird, Python", (*reader, *ours), "0"),
+        Reader("mysql-replication", (*reader, "mysql-replication", *there)),
+    ]
+    tool = shutil.which("mariadb-binlog") or shutil.which("mysqlbinlog")
+    if tool and flavour == "mariadb":
+        found.append(Reader("mariadb-binlog -v", (*reader, "mariadb-binlog", tool, str(log.path))))
+    return found
+
+
+def _run(reader: Reader) -> dict[str, Any]:
+    environment = {**os.environ, "LYREBIRD_NATIVE": reader.native}
+    done = subprocess.run(reader.command, env=environment, capture_output=True, text=True, check=False)
     if done.returncode:
-        raise SystemExit(f"{' '.join(command[:4])} failed: {done.stderr.strip().splitlines()[-1:]}")
+        raise SystemExit(f"{reader.name} failed: {done.stderr.strip().splitlines()[-1:]}")
     return dict(json.loads(done.stdout.splitlines()[-1]))
 
 
 def _tell(medians: dict[tuple[str, str], float], as_json: bool) -> int:
     missed = []
-    lines = [f"{'file':13} {'reader':20} {'a CPU second':>14} {'x mysql-replication':>20}"]
+    lines = [f"{'file':17} {'reader':20} {'a CPU second':>14} {'x mysql-replication':>20}"]
     for (name, reader), rate in medians.items():
         times = rate / medians[name, "mysql-replication"]
-        lines.append(f"{name:13} {reader:20} {rate:14,.0f} {times:20,.1f}")
+        lines.append(f"{name:17} {reader:20} {rate:14,.0f} {times:20,.1f}")
     for bound in BOUNDS:
         peer = medians.get((bound.log, bound.peer))
         if peer is None:
