@@ -56,6 +56,9 @@ RunMaker = Callable[
 ]
 """See `run_outputs` of `_decoder.pyi`."""
 
+# What the libraries offer, and take of these modules; raised with each change of it.
+_FORM: Final = 2
+
 
 def _why_not() -> str:
     if os.environ.get("LYREBIRD_NATIVE") == "0":
@@ -63,9 +66,11 @@ def _why_not() -> str:
     # Both or neither: the half of them would be slow, and nobody would be told.
     for module in ("_decoder", "_events"):
         try:
-            importlib.import_module(f"include.source.native.{module}")
+            found = importlib.import_module(f"include.source.native.{module}")
         except ImportError as error:
             return "not built" if isinstance(error, ModuleNotFoundError) else f"cannot be loaded: {error}"
+        if getattr(found, "FORM", 0) != _FORM:
+            return "built from other sources than these: `make setup`"
     return ""
 
 

@@ -126,3 +126,5 @@ def outputs_of(
 
     A record is (key, partition, value), or the same behind its operation: after a delete, its tombstone of one number.
     """
+
+FORM: int

@@ -45,3 +45,5 @@ class PlainGroups:
 
 def crc32(data: bytes, ways: int = 2) -> int:
     """The checksum as zlib has it; `ways` 1, 0: as on processors that multiply less at once, or not at all."""
+
+FORM: int

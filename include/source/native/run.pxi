@@ -2,6 +2,10 @@
 
 from cpython.tuple cimport PyTuple_GET_ITEM, PyTuple_GET_SIZE
 
+# See `include.source.native`.
+FORM = 2
+
+
 cdef inline char *put_number(char *w, uint64_t value) noexcept nogil:
     cdef char digits[20]
     cdef int n = 0
