@@ -12,7 +12,7 @@ from dataclasses import replace
 from include.errors import Terminal, Transient
 from include.record.position import BinlogPosition, SourcePosition
 from include.source.database.connection import asked
-from include.source.database.server import Ask, Behind, Server, read_server
+from include.source.database.server import Ask, Behind, Reset, Server, read_server
 from include.source.definition import SourceDefinition
 
 __all__ = ["chosen", "places", "there"]
@@ -33,20 +33,26 @@ def chosen(source: SourceDefinition, position: SourcePosition | None) -> SourceD
     """The first place that can go on from `position`.
 
     Raises `Transient` when none can yet (`Behind` when all are), `Terminal` when one can never: it refuses the account,
-    is of another family, or has no GTIDs.
+    is of another family, or has no GTIDs; `Reset` when all have lost what capture has.
     """
     candidates = places(source)
     if len(candidates) == 1:
         return source
     refusals: list[Transient] = []
+    reset: Reset | None = None
     for place in candidates:
         try:
             asked(place, lambda ask, at=place: _fits(ask, at, position))  # type: ignore[misc]
         except Transient as refusal:
             log.warning("%s cannot be captured now: %s", place.place, refusal)
             refusals.append(refusal)
+        except Reset as refusal:
+            log.warning("%s cannot be captured any more: %s", place.place, refusal)
+            reset = reset or refusal
         else:
             return place
+    if reset is not None and not refusals:
+        raise reset
     if all(isinstance(refusal, Behind) for refusal in refusals):
         raise refusals[0]
     raise Transient(

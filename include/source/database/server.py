@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from include.errors import Terminal, Transient
-from include.record.gtid import Flavour, GtidSet, MariadbGtidSet, parse_gtid_set
+from include.record.gtid import Flavour, GtidSet, MariadbGtidSet, MysqlGtidSet, parse_gtid_set
 
-__all__ = ["Ask", "Behind", "Server", "read_server"]
+__all__ = ["Ask", "Behind", "Reset", "Server", "read_server"]
 
 Ask = Callable[..., list[tuple[Any, ...]]]
 """Runs one statement: `ask(sql, *values)`."""
@@ -18,6 +18,10 @@ Ask = Callable[..., list[tuple[Any, ...]]]
 
 class Behind(Transient):
     """The server lacks transactions that capture has: it may catch up, or it has lost them."""
+
+
+class Reset(Terminal):
+    """The server lacks transactions that it made itself, and there is nobody to catch up from."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,11 +57,23 @@ class Server:
         return parse_gtid_set(str(ask(f"SELECT @@global.{variable}")[0][0] or ""), self.flavour)
 
     def require(self, ask: Ask, gtids: GtidSet, place: str) -> None:
-        """Raise `Behind` when it lacks some of them; a MariaDB that knows nothing of a domain says so itself later."""
+        """Raise `Behind` when it lacks some of them, `Reset` when no waiting brings them back.
+
+        A MariaDB that knows nothing of a domain says so itself later.
+        """
         logged = self.logged(ask)
         if isinstance(logged, MariadbGtidSet) and isinstance(gtids, MariadbGtidSet):
             gtids = MariadbGtidSet({domain: last for domain, last in gtids.last.items() if domain in logged.last})
         if not logged.contains(gtids):  # type: ignore[arg-type]
+            if self._own_are_missing(ask, logged, gtids) and self._follows_nobody(ask):
+                raise Reset(
+                    "the server has lost transactions of its own that capture has: its binlog was reset, or restored",
+                    server=place,
+                    has=str(logged)[:200],
+                    captured=str(gtids)[:200],
+                    fix="It numbers others alike now, so nothing can be added to what was captured: read everything "
+                    "anew, by `lyrebird capture run --source … --snapshot --anew`.",
+                )
             raise Behind(
                 "the server lacks transactions that capture has",
                 system="mysql",
@@ -66,6 +82,28 @@ class Server:
                 captured=str(gtids)[:200],
                 fix="Is it a replica that is behind? It is waited for.",
             )
+
+    def _own_are_missing(self, ask: Ask, logged: GtidSet, gtids: GtidSet) -> bool:
+        if isinstance(logged, MysqlGtidSet) and isinstance(gtids, MysqlGtidSet):
+            own = str(ask("SELECT @@global.server_uuid")[0][0]).lower()
+            return any(source.partition(":")[0] == own for source in gtids.subtract(logged).seen)
+        if isinstance(logged, MariadbGtidSet) and isinstance(gtids, MariadbGtidSet):
+            own_id = int(ask("SELECT @@global.server_id")[0][0])
+            return any(
+                server == own_id and number > logged.last[domain][1] for domain, (server, number) in gtids.last.items()
+            )
+        return False
+
+    def _follows_nobody(self, ask: Ask) -> bool:
+        """Whether it replicates from no other server; False where that is not told."""
+        if self.flavour == "mariadb":
+            # SHOW SLAVE STATUS takes a privilege that capture does not ask for.
+            running = ask("SHOW GLOBAL STATUS LIKE 'Slaves\\_running'")
+            return bool(running) and int(running[0][1]) == 0
+        try:
+            return not ask("SHOW REPLICA STATUS" if self.version >= (8, 0, 22) else "SHOW SLAVE STATUS")
+        except Terminal:
+            return False
 
 
 def read_server(ask: Ask) -> Server:

@@ -11,7 +11,7 @@ from include.record.gtid import MysqlGtidSet, parse_gtid_set
 from include.record.position import BinlogPosition, SourcePosition
 from include.source.database import failover
 from include.source.database.failover import chosen, places, there
-from include.source.database.server import Behind, Server
+from include.source.database.server import Ask, Behind, Reset, Server
 from include.source.definition import SourceDefinition
 from tests.made_binlog import SID
 
@@ -29,7 +29,11 @@ def world(monkeypatch: pytest.MonkeyPatch, **has: str | LyrebirdError) -> None:
         found = has[source.host]
         if isinstance(found, LyrebirdError):
             raise found
-        answers = {"SELECT VERSION()": "11.4.5-MariaDB", "SELECT @@lower_case_table_names": "0"}
+        answers = {
+            "SELECT VERSION()": "11.4.5-MariaDB",
+            "SELECT @@lower_case_table_names": "0",
+            "SELECT @@global.server_id": "77",
+        }
         return question(lambda sql, *_: [(answers.get(sql, found),)])
 
     monkeypatch.setattr(failover, "asked", asked)
@@ -97,3 +101,68 @@ def test_a_known_transaction_adds_nothing_to_a_set() -> None:
     known = MysqlGtidSet.parse(f"{SID}:1-4")
     assert known.add(f"{SID}:3") is known
     assert str(known.add(f"{SID}:5")) == f"{SID}:1-5"
+
+
+OTHER = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
+MYSQL = Server("mysql", (9, 7, 0), "9.7.0", gtids=True)
+
+
+def answers(**more: Any) -> Ask:
+    told = {
+        "SELECT @@global.server_uuid": [(str(SID).upper(),)],
+        "SELECT @@global.server_id": [(1,)],
+        "SHOW REPLICA STATUS": [],
+        "SHOW GLOBAL STATUS LIKE 'Slaves\\_running'": [("Slaves_running", "0")],
+        **more,
+    }
+
+    def ask(sql: str, *_: Any) -> list[tuple[Any, ...]]:
+        found = told[sql]
+        if isinstance(found, LyrebirdError):
+            raise found
+        return list(found)
+
+    return ask
+
+
+def test_a_server_that_lost_transactions_of_its_own_and_follows_nobody_is_not_waited_for() -> None:
+    captured = MysqlGtidSet.parse(f"{SID}:1-400,{OTHER}:1-9")
+    has = {"SELECT @@global.gtid_executed": [(f"{SID}:1-3,{OTHER}:1-9",)]}
+    with pytest.raises(Reset, match=r"its binlog was reset.*--anew"):
+        MYSQL.require(answers(**has), captured, "db:1")
+    followed = {"SHOW REPLICA STATUS": [("Waiting for source",)]}
+    refused = {"SHOW REPLICA STATUS": Terminal("the account lacks a privilege")}
+    for more in (followed, refused):
+        with pytest.raises(Behind):
+            MYSQL.require(answers(**has, **more), captured, "db:1")
+    # Those of another server come when that one is followed again.
+    with pytest.raises(Behind):
+        MYSQL.require(answers(**{"SELECT @@global.gtid_executed": [(f"{SID}:1-400,{OTHER}:1-8",)]}), captured, "db:1")
+    MYSQL.require(answers(**{"SELECT @@global.gtid_executed": [(f"{SID}:1-401,{OTHER}:1-9",)]}), captured, "db:1")
+
+
+def test_a_mariadb_that_begins_anew_to_number_its_own_is_not_waited_for() -> None:
+    captured = parse_gtid_set("0-1-500,1-2-5", "mariadb")
+    has = {"SELECT @@global.gtid_binlog_pos": [("0-1-3,1-2-5",)]}
+    with pytest.raises(Reset):
+        MARIADB.require(answers(**has), captured, "db:1")
+    with pytest.raises(Behind):
+        MARIADB.require(
+            answers(**has, **{"SHOW GLOBAL STATUS LIKE 'Slaves\\_running'": [("Slaves_running", "1")]}),
+            captured,
+            "db:1",
+        )
+    with pytest.raises(Behind):
+        MARIADB.require(answers(**{"SELECT @@global.gtid_binlog_pos": [("0-1-500,1-2-4",)]}), captured, "db:1")
+
+
+def test_a_server_that_was_reset_gives_way_to_a_fallback_that_has_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    lost = Reset("the server has lost transactions")
+    world(monkeypatch, a=lost, b="0-1-10,1-1-5")
+    assert chosen(SOURCE, AT).host == "b"
+    world(monkeypatch, a=lost, b=away(), **{"::1": lost})
+    with pytest.raises(Transient):
+        chosen(SOURCE, AT)
+    world(monkeypatch, a=lost, b=lost, **{"::1": lost})
+    with pytest.raises(Reset):
+        chosen(SOURCE, AT)
