@@ -53,6 +53,10 @@ def _blind(grants: str, server: Server) -> Iterator[Finding]:
     if server.flavour == "mysql" and server.version >= (8, 0, 0) and "XA_RECOVER_ADMIN" not in grants:
         problem = "lacks XA_RECOVER_ADMIN: a snapshot beside a prepared XA transaction stops the source at its commit"
         yield Finding("account", problem, "GRANT XA_RECOVER_ADMIN ON *.* to it.", "warn")
+    if server.flavour == "mysql" and not server.gtids and not re.search(r"\b(BACKUP_ADMIN|PROCESS)\b", grants):
+        wanted = "BACKUP_ADMIN" if server.version >= (8, 0, 11) else "PROCESS"
+        problem = f"lacks {wanted}: snapshots trust that what was logged is committed two seconds later"
+        yield Finding("account", problem, f"GRANT {wanted} ON *.* to it, or turn GTIDs on.", "warn")
 
 
 def _unread(grants: list[str], server: Server, source: SourceDefinition) -> Iterator[Finding]:

@@ -2,7 +2,8 @@
 
 MariaDB: `binlog_snapshot_*` inside START TRANSACTION WITH CONSISTENT SNAPSHOT was exact in 1,000 of 1,000 trials under
 writers; SHOW MASTER STATUS before it was not. MySQL: what was in `gtid_executed` before is in the snapshot, and nothing
-is that was not there after it (1,000 trials); the two are equal where nobody commits meanwhile.
+is that was not there after it (1,000 trials); the two are equal where nobody commits meanwhile. `settling` has the way
+without GTIDs.
 """
 
 from __future__ import annotations
@@ -31,11 +32,11 @@ from include.source.rows.text_rows import select_rows
 from include.source.snapshot.condition import Predicate
 from include.source.snapshot.key_range import quoted
 from include.source.snapshot.seam import Span
+from include.source.snapshot.settling import Settling
 
 __all__ = ["Described", "Measure", "SnapshotReader", "first_position"]
 
 _BEGIN: Final = "START TRANSACTION WITH CONSISTENT SNAPSHOT"
-_SETTLE_S: Final = 2.0
 _AGAIN_S: Final = 0.01
 _MOST_TRIES: Final = 1000
 # A range is read without a pause but for the reader's own; a whole table without a key may be sorted first.
@@ -85,6 +86,7 @@ class SnapshotReader:
             self.ask("SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ")
             self.ask(_SESSION)
             self.server: Server = read_server(self.ask)
+            self._settling = Settling(self.ask, self.server, clock)
         except BaseException:
             self.close()
             raise
@@ -174,21 +176,10 @@ class SnapshotReader:
             gtids = self.ask("SELECT BINLOG_GTID_POS(%s, %s)", file, int(pos))[0][0]
             exact = self._position(gtids, BinlogPosition(file, int(pos)), before_us)
             return Span(exact, exact)
-        low = self.place()
-        if not self.server.gtids:
-            # Up to here all must be finished in the engine too, before the snapshot is taken.
-            self._clock.sleep(_SETTLE_S + self._held_back_s())
+        low = self.place() if self.server.gtids else self._position("", self._settling.place(), before_us)
         self.ask(_BEGIN)
         high = self.place()
         return Span(low, high)
-
-    def _held_back_s(self) -> float:
-        """How long a transaction may stand in the binlog before the engine commits it: until a replica has it."""
-        found = {str(name): str(value) for name, value in self.ask("SHOW GLOBAL VARIABLES LIKE 'rpl_semi_sync_%'")}
-        for role in ("master", "source"):
-            if found.get(f"rpl_semi_sync_{role}_enabled", "OFF") == "ON":
-                return int(found.get(f"rpl_semi_sync_{role}_timeout", "0")) / 1000
-        return 0.0
 
     def _position(self, gtids: object, at: BinlogPosition, commit_us: int) -> SourcePosition:
         flavour = self.server.flavour

@@ -62,6 +62,8 @@ class World:
         )
         if self.about.flavour == "mysql" and self.about.version >= (8, 0, 0):
             self.sql(f"GRANT XA_RECOVER_ADMIN ON *.* TO {name}@'%'")
+        if not self.about.gtids:
+            self.sql(f"GRANT PROCESS ON *.* TO {name}@'%'")
 
     def declare(self, **more: Any) -> None:
         """Write the deployment: what was declared last, with `more`."""

@@ -89,3 +89,17 @@ def test_a_server_that_keeps_small_letters_has_them_in_grants() -> None:
     small = Server("mariadb", (11, 4, 5), "11.4.5-MariaDB-log", gtids=True, lower_names=True)
     assert found("GRANT SELECT ON `shop`.*", databases=("Shop",), server=small) == []
     assert len(found("GRANT SELECT ON `shop`.*", databases=("Shop",))) == 1
+
+
+@pytest.mark.parametrize(("version", "wanted"), [((5, 6, 21), "PROCESS"), ((8, 0, 36), "BACKUP_ADMIN")])
+def test_without_gtids_an_account_that_cannot_see_what_commits_is_warned(
+    version: tuple[int, int, int], wanted: str
+) -> None:
+    old = Server("mysql", version, "old", gtids=False)
+    needed = ("GRANT SELECT ON *.*", "GRANT REPLICATION CLIENT, XA_RECOVER_ADMIN ON *.*")
+    ((level, problem),) = found(*needed, server=old)
+    assert level == "warn"
+    assert problem.startswith(f"lacks {wanted}: ")
+    for privilege in ("PROCESS", "BACKUP_ADMIN"):
+        assert found(*needed, f"GRANT {privilege} ON *.*", server=old) == []
+    assert found(*needed, server=Server("mysql", version, "newer", gtids=True)) == []

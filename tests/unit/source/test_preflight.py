@@ -116,7 +116,7 @@ def test_a_grant_that_is_missing_is_named() -> None:
     ("server", "lacks"),
     [
         (MARIADB, ["REFERENCES,"]),
-        (OLD, ["REFERENCES,"]),
+        (OLD, ["REFERENCES,", "PROCESS:"]),
         (Server("mysql", (8, 0, 40), "8.0.40", gtids=True), ["REFERENCES,", "XA_RECOVER_ADMIN:"]),
         (Server("mysql", (9, 7, 0), "9.7.0", gtids=True), ["XA_RECOVER_ADMIN:"]),
     ],
@@ -125,7 +125,7 @@ def test_what_an_account_is_not_shown_is_a_warning(server: Server, lacks: list[s
     grants = "GRANT SELECT, REPLICATION SLAVE, REPLICATION CLIENT, BINLOG MONITOR ON *.* TO `capture`"
     found = account(lambda _sql: [(grants,)], server, SOURCE)
     assert [(each.level, each.problem.split()[1]) for each in found] == [("warn", each) for each in lacks]
-    granted = grants.replace("SELECT", "SELECT, REFERENCES, XA_RECOVER_ADMIN")
+    granted = grants.replace("SELECT", "SELECT, REFERENCES, XA_RECOVER_ADMIN, PROCESS")
     assert account(lambda _sql: [(granted,)], server, SOURCE) == []
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from include.clock import ManualClock
-from include.errors import Transient
+from include.errors import Terminal, Transient
 from include.record.gtid import parse_gtid_set
 from include.record.position import BinlogPosition, SourcePosition
 from include.source.definition import SourceDefinition
@@ -84,12 +84,82 @@ def test_without_gtids_all_up_to_the_place_is_given_the_time_to_be_committed(
             "VERSION()": [("5.6.21",)],
             "gtid\\_mode": [("gtid_mode", "OFF")],
             "rpl_semi_sync": semi_sync,
+            "innodb_trx": refused,
             "SHOW MASTER STATUS": lambda: next(ends),
         }
     )
     span = opened.open()
     assert (str(span.low.binlog), str(span.high.binlog)) == ("bin.000001:100", "bin.000001:300")
-    assert clock.monotonic_s() == seconds
+    assert seconds <= clock.monotonic_s() < seconds + 0.5
+
+
+def refused() -> None:
+    raise Terminal("the account lacks a privilege")
+
+
+def test_without_gtids_the_server_is_asked_for_a_place_up_to_which_all_is_committed(reader: Any) -> None:
+    opened, _, clock = reader(
+        {
+            "VERSION()": [("8.0.11",)],
+            "gtid\\_mode": [("gtid_mode", "OFF")],
+            "log_status": [("bin.000001", "100")],
+            "SHOW MASTER STATUS": [("bin.000001", 300)],
+        }
+    )
+    span = opened.open()
+    assert (str(span.low.binlog), str(span.high.binlog)) == ("bin.000001:100", "bin.000001:300")
+    assert clock.monotonic_s() == 0
+
+
+def test_without_gtids_transactions_that_may_be_logged_are_waited_for(reader: Any) -> None:
+    asked: Answers
+
+    def mine() -> tuple[object, ...]:
+        return (b"281", 1, asked.asked[-1].encode(), 0)
+
+    def busy(name: str) -> tuple[object, ...]:
+        return (name, 0, None, 1)
+
+    def idle(name: str) -> tuple[object, ...]:
+        return (name, 0, None, 0)
+
+    looks = iter(
+        [
+            # Not fresh: what another reader saw before we had begun.
+            lambda: [busy("1"), (b"281", 1, b"SELECT of before", 0)],
+            lambda: [busy("2"), busy("3"), idle("4"), mine()],
+            lambda: [busy("3"), busy("5"), mine()],
+            lambda: [busy("5"), mine()],
+        ]
+    )
+    opened, asked, clock = reader(
+        {
+            "VERSION()": [("5.6.21",)],
+            "gtid\\_mode": [("gtid_mode", "OFF")],
+            "innodb_trx": lambda: next(looks)(),
+            "SHOW MASTER STATUS": [("bin.000001", 100)],
+        }
+    )
+    span = opened.open()
+    assert str(span.low.binlog) == "bin.000001:100"
+    assert next(looks, None) is None
+    assert clock.monotonic_s() < 1
+    begun = [n for n, sql in enumerate(asked.asked) if sql == "START TRANSACTION WITH CONSISTENT SNAPSHOT"]
+    last = max(n for n, sql in enumerate(asked.asked) if "innodb_trx" in sql)
+    assert begun[0] < last < begun[1]
+
+
+def test_a_server_that_never_looks_again_is_told(reader: Any) -> None:
+    opened, _, _ = reader(
+        {
+            "VERSION()": [("5.7.44",)],
+            "gtid\\_mode": [("gtid_mode", "OFF")],
+            "innodb_trx": [(b"281", 1, b"SELECT of before", 0)],
+            "SHOW MASTER STATUS": [("bin.000001", 100)],
+        }
+    )
+    with pytest.raises(Transient, match="innodb_trx so often"):
+        opened.open()
 
 
 def test_a_snapshot_that_lacks_what_the_stream_has_is_opened_again(reader: Any) -> None:
