@@ -22,7 +22,7 @@ from include.lake.chain_key import ChainKey, TopicKey
 from include.lake.cut import Commit
 from include.lake.definition import LakeGroup
 from include.lake.generations import lives
-from include.lake.object_key import ObjectKey
+from include.lake.object_key import ObjectKey, topic_path
 from include.lake.pointer import Entry, Pointer, read_pointer
 from include.store.object_store import ObjectStore
 
@@ -71,7 +71,7 @@ class GroupAudit:
 
     @property
     def _folder(self) -> str:
-        return f"{self._group.prefix}/{self._topic}/"
+        return topic_path(self._group.prefix, self._topic)
 
     def _looked(self, topic: TopicKey) -> tuple[LifeListing, Pointer]:
         """A listing, and the pointer as it was before and after: one that changed meanwhile may name what was not."""

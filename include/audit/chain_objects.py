@@ -16,7 +16,7 @@ from include.lake.chain_key import ChainKey, TopicKey
 from include.lake.cut import Commit, Intent
 from include.lake.finalising.marker import LATE, SUCCESS
 from include.lake.generations import lives as lives_of
-from include.lake.object_key import ObjectKey
+from include.lake.object_key import ObjectKey, topic_path
 from include.lake.pointer import Pointer, read_pointer
 from include.store.object_store import ObjectStore
 
@@ -62,7 +62,7 @@ def check_objects(
     expected = {key: size for life in lives for chain in life.chains.values() for key, size in chain.expected.items()}
     unjudged = {key for life in lives for chain in life.chains.values() for key in chain.unjudged}
     extra: list[str] = []
-    for number, info in enumerate(store.list(f"{prefix}/{topic}/"), 1):
+    for number, info in enumerate(store.list(topic_path(prefix, topic)), 1):
         size = expected.pop(info.key, None)
         if size is None:
             extra.append(info.key)

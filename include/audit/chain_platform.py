@@ -12,6 +12,7 @@ from include.audit.chain_report import ChainReport
 from include.clock import Clock
 from include.errors import LyrebirdError, SettingsError
 from include.lake.definition import LakeGroup, declared_groups, group_named
+from include.lake.object_key import topic_of
 from include.lake.stored import stored_topics
 from include.lake.worker import store_of
 from include.log.kafka_admin import KafkaAdmin
@@ -84,8 +85,8 @@ def _folders(store: ObjectStore, folder: str) -> Iterator[str]:
     after = ""
     while (found := next(iter(store.list(folder, start_after=after)), None)) is not None:
         name, slash, _ = found.key.removeprefix(folder).partition("/")
-        if slash and not name.startswith(("_", ".")):
-            yield name
+        if slash and topic_of(name):
+            yield topic_of(name)
         # "0" sorts right behind "/": all that lies in this folder is passed over.
         after = f"{folder}{name}0" if slash else found.key
 

@@ -102,6 +102,7 @@ def _json(status: GroupStatus) -> dict[str, Any]:
         "healthy": status.healthy,
         "troubles": [each._asdict() for each in status.troubles],
         "partitions": [dataclasses.asdict(each) for each in status.partitions],
+        "left_out": list(status.left_out),
         "reported": dict(status.told),
     }
 
@@ -125,6 +126,9 @@ def _lines(status: GroupStatus) -> list[str]:
         lines += [f"  {line}" for line in table(_HEAD, [_row(each) for each in status.partitions], _RIGHT).split("\n")]
     elif not status.troubles:
         lines.append("  no topic is there")
+    if status.left_out:
+        names = ", ".join(status.left_out)
+        lines.append(f"  left out, as their names begin with _ or . and no pattern of `topics` does: {names}")
     return lines
 
 

@@ -21,7 +21,7 @@ from include.lake.formats.json_lines import JsonLines, JsonLinesOptions
 from include.lake.formats.parquet import Parquet, ParquetOptions
 from include.lake.formats.port import Format
 from include.lake.formats.sequence_file import SequenceFile
-from include.lake.object_key import check_parts
+from include.lake.object_key import HIDDEN, check_parts
 from include.lake.parsing.versions import Versions
 from include.lake.upload_policy import UploadPolicies
 from include.log.ports import SchemaRegistry
@@ -47,7 +47,6 @@ Kind = Literal["backup", "partition"]
 # Of the 1,024 bytes of a key topic, partition names, a schema's folder and the file need 860 at most.
 _PREFIX_BYTES: Final = 160
 # Readers skip folders whose names begin so: such a topic would be stored and never seen.
-_HIDDEN: Final = ("_", ".")
 
 
 def _prefix(text: str) -> str:
@@ -58,13 +57,6 @@ def _prefix(text: str) -> str:
     if len(text) > _PREFIX_BYTES:
         raise ValueError(f"a prefix has {_PREFIX_BYTES} bytes at most, this one {len(text)}")
     return text
-
-
-def _seen(patterns: tuple[str, ...]) -> tuple[str, ...]:
-    hidden = next((each for each in patterns if each.startswith(_HIDDEN)), None)
-    if hidden is not None:
-        raise ValueError(f"{hidden!r}: readers skip folders that begin with _ or ., so topics named so are not stored")
-    return patterns
 
 
 def _cron(text: str) -> str:
@@ -103,9 +95,9 @@ class LakeGroup(Strict):
 
     kind: Kind
     application: str = Field(description="the only application that writes it")
-    topics: Annotated[tuple[str, ...], AfterValidator(_seen)] = Field(
+    topics: tuple[str, ...] = Field(
         min_length=1,
-        description="patterns (`*`, `?`) of topics, found while it runs; none has names that begin with _ or .",
+        description="patterns (`*`, `?`) of topics, found while it runs; names that begin with _ or . only if these do",
     )
     exclude: tuple[str, ...] = Field(default=(), description="patterns of topics that are left out")
     prefix: Annotated[str, AfterValidator(_prefix)] = Field(min_length=1, description="folder in the bucket")
@@ -143,7 +135,15 @@ class LakeGroup(Strict):
 
     def wants(self, topic: str) -> bool:
         """Whether the topic is one of the group's."""
-        return not topic.startswith(_HIDDEN) and _any(self.topics, topic) and not _any(self.exclude, topic)
+        return _any(self._patterns(topic), topic) and not _any(self.exclude, topic)
+
+    def leaves_out(self, topic: str) -> bool:
+        """Whether a pattern has the topic, which is left out as its name begins with _ or ., and no pattern does."""
+        return _any(self.topics, topic) and not _any(self.exclude, topic) and not self.wants(topic)
+
+    def _patterns(self, topic: str) -> tuple[str, ...]:
+        hidden = topic.startswith(HIDDEN)
+        return tuple(each for each in self.topics if not hidden or each.startswith(HIDDEN))
 
     def rule(self, topic: str) -> Rule | None:
         """The rule that holds for a topic of the group; None where nobody thought of one."""

@@ -28,6 +28,7 @@ from include.lake.chain import Chain, give_up
 from include.lake.chain_key import ChainKey, CutKey, TopicKey, parse_cut_key
 from include.lake.cut import Commit
 from include.lake.event_hours import Period, folder_of
+from include.lake.object_key import topic_path
 from include.lake.pointer import Pointer, change_pointer, read_pointer
 from include.lake.read_cuts import ReadCut, read_cuts, read_partitions
 from include.lake.runner import Pause, Runner
@@ -222,7 +223,7 @@ class _Sweep:
     def marks(self) -> None:
         """A date of which no object is left has no mark either: it would read as a date without records."""
         for names in sorted(self._dates, key=len, reverse=True):
-            folder = "/".join(filter(None, (self._topic.prefix, self._topic.topic, *names))) + "/"
+            folder = topic_path(self._topic.prefix, self._topic.topic) + "/".join(names) + "/"
             left = [info.key for info in self._runner.ask(lambda at=folder: list(self._store.list(at)))]  # type: ignore[misc]
             if all(key.rpartition("/")[2].startswith("_") for key in left):
                 self._remove(left)

@@ -14,7 +14,18 @@ from typing import Final
 
 from include.errors import Terminal
 
-__all__ = ["KEY_BYTES", "QUARANTINE", "ObjectKey", "check_parts", "digits", "misnamed"]
+__all__ = [
+    "HIDDEN",
+    "KEY_BYTES",
+    "QUARANTINE",
+    "ObjectKey",
+    "check_parts",
+    "digits",
+    "misnamed",
+    "topic_folder",
+    "topic_of",
+    "topic_path",
+]
 
 KEY_BYTES: Final = 1024
 """The longest key that S3 takes, in bytes of UTF-8."""
@@ -22,7 +33,10 @@ KEY_BYTES: Final = 1024
 QUARANTINE: Final = "_quarantine"
 """The partition name of records that were refused; Hive and Spark skip folders that begin so."""
 
-_TOPIC = re.compile(r"[A-Za-z0-9-][A-Za-z0-9._-]{0,248}")
+HIDDEN: Final = ("_", ".")
+"""Readers skip folders that begin so."""
+
+_TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
 _PREFIX = re.compile(r"[A-Za-z0-9][A-Za-z0-9._=-]*(/[A-Za-z0-9][A-Za-z0-9._=-]*)*|")
 _EXTENSION = re.compile(r"(\.[A-Za-z0-9-]+)*")
 _FILE = re.compile(r"(0|[1-9][0-9]{0,8})_(0|[1-9][0-9]{0,9})_([0-9]{20})((?:\.[A-Za-z0-9-]+)*)", re.ASCII)
@@ -60,7 +74,7 @@ class ObjectKey:
             raise misnamed("key", str(self), f"at most {KEY_BYTES} bytes")
 
     def __str__(self) -> str:
-        folders = "".join(f"{part}/" for part in (self.prefix, self.topic, *self.names) if part)
+        folders = "".join(f"{part}/" for part in (self.prefix, topic_folder(self.topic), *self.names) if part)
         return f"{folders}{self.generation}_{self.partition}_{digits(self.first)}{self.extension}"
 
     @property
@@ -72,12 +86,29 @@ class ObjectKey:
     def parse(cls, text: str, prefix: str = "") -> ObjectKey:
         """Inverse of `str`, below `prefix`; `Terminal` naming the key for anything else."""
         below = text.removeprefix(f"{prefix}/") if prefix else text
-        topic, *names = below.split("/")
+        folder, *names = below.split("/")
+        topic = topic_of(folder)
         found = _FILE.fullmatch(names.pop()) if names else None
         if not topic or found is None or (prefix and below == text):
             raise misnamed("data object", text, f"{prefix}/<topic>/…/<generation>_<partition>_<20 digits><extension>")
         generation, partition, first, extension = found.groups()
         return cls(prefix, topic, tuple(names), int(generation), int(partition), int(first), extension)
+
+
+def topic_folder(topic: str) -> str:
+    """The folder of a topic's data: its name, behind "=" where readers would skip it, as no topic's name has one."""
+    return f"={topic}" if topic.startswith(HIDDEN) else topic
+
+
+def topic_of(folder: str) -> str:
+    """Inverse of `topic_folder`; "" for a folder that no topic has."""
+    topic = folder.removeprefix("=")
+    return topic if topic_folder(topic) == folder else ""
+
+
+def topic_path(prefix: str, topic: str) -> str:
+    """Where all data objects of a topic lie, with a / at the end."""
+    return f"{prefix}/{topic_folder(topic)}/" if prefix else f"{topic_folder(topic)}/"
 
 
 def digits(offset: int) -> str:
@@ -89,9 +120,8 @@ def check_parts(prefix: str, topic: str, generation: int, partition: int, first:
     """Raise `Terminal` for what cannot stand in a name."""
     if not _PREFIX.fullmatch(prefix):
         raise misnamed("prefix", prefix, "folders of letters, digits, . _ = -, none beginning with . or _")
-    if not _TOPIC.fullmatch(topic):
-        # Readers skip folders that begin with "_" or ".": such a topic would be stored and never seen.
-        raise misnamed("topic", topic, "a Kafka topic whose name does not begin with _ or .")
+    if not _TOPIC.fullmatch(topic) or topic in (".", ".."):
+        raise misnamed("topic", topic, "a name that Kafka takes")
     if not (0 <= generation < 10**9 and 0 <= partition < 1 << 31 and 0 <= first <= _LAST_OFFSET):
         raise misnamed("number", f"{generation}_{partition}_{first}", "generation, partition, offset from 0 on")
 

@@ -14,6 +14,7 @@ from include.errors import SettingsError, Terminal
 from include.lake.contents import ContentKind, kind_by_name
 from include.lake.definition import FormatDefinition
 from include.lake.listing import Dates, ListedObject, list_topic
+from include.lake.object_key import topic_path
 from include.store.object_store import ObjectStore
 
 __all__ = ["ReadSet", "duckdb_sql", "read_set", "read_set_of", "spark_line", "spark_paths"]
@@ -70,7 +71,7 @@ def read_set_of(
     keys: dict[ContentKind, list[str]] = {}
     for each in found:
         keys.setdefault(kind_by_name(each.key, declared), []).append(each.key)
-    folder = f"{prefix}/{topic}" if prefix else topic
+    folder = topic_path(prefix, topic).removesuffix("/")
     return ReadSet(bucket, folder, {kind: tuple(sorted(keys[kind])) for kind in sorted(keys)})
 
 

@@ -36,6 +36,8 @@ of the group for this topic; failing: an error stands."""
 BAD: Final = frozenset({"late", "not begun", "lost", "truncated", "no rule", "failing"})
 """States that somebody has to look at."""
 
+# Kafka's own, which nobody stores.
+_INTERNAL: Final = {"__consumer_offsets", "__transaction_state", "__share_group_state"}
 _GRACE_MS: Final = 60_000
 _AT_ONCE: Final = 8
 
@@ -83,6 +85,8 @@ class GroupStatus:
     application: str
     troubles: tuple[Diagnosis, ...]
     partitions: tuple[PartitionStatus, ...]
+    left_out: tuple[str, ...] = ()
+    """Topics that its patterns have, and that it does not store for their names."""
     told: Mapping[str, Any] = field(default_factory=dict)
 
     @property
@@ -110,6 +114,7 @@ class _Look:
         self._group, self._store, self._log = group, store, log
         self._now_ms, self._told = now_ms, told
         self._troubles: list[Diagnosis] = []
+        self._left_out: set[str] = set()
         self._log_answers = self._store_answers = True
         self._edges: Mapping[Spot, tuple[int, int]] = {}
         self._pointers: dict[TopicKey, Pointer] = {}
@@ -132,7 +137,8 @@ class _Look:
             found = list(pool.map(self._chain_status, sorted(spots)))
         # One after the other: the log's client is not for several threads.
         partitions = tuple(self._partition(spot, *each) for spot, each in zip(sorted(spots), found, strict=True))
-        return GroupStatus(name, self._group.application, tuple(self._troubles), partitions, self._told)
+        left_out = tuple(sorted(self._left_out - _INTERNAL))
+        return GroupStatus(name, self._group.application, tuple(self._troubles), partitions, left_out, self._told)
 
     def _stored(self) -> list[TopicKey]:
         try:
@@ -144,10 +150,12 @@ class _Look:
 
     def _there(self) -> list[Spot]:
         try:
-            infos = [info for info in self._log.topics() if self._group.wants(info.name)]
+            every = self._log.topics()
         except LyrebirdError as error:
             self._log_trouble(error)
             return []
+        self._left_out = {info.name for info in every if self._group.leaves_out(info.name)}
+        infos = [info for info in every if self._group.wants(info.name)]
         return [Spot(info.name, info.named_id, p) for info in infos for p in range(info.partitions)]
 
     def _log_trouble(self, error: LyrebirdError) -> None:

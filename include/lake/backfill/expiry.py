@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, Protocol
 from include.errors import Terminal
 from include.lake.chain import give_up
 from include.lake.chain_key import TopicKey
-from include.lake.object_key import ObjectKey
+from include.lake.object_key import ObjectKey, topic_path
 from include.lake.pointer import Pointer, change_pointer, read_pointer
 from include.lake.runner import Pause, Runner
 from include.store.object_store import ObjectStore
@@ -113,8 +113,7 @@ def plan_expiry(store: ObjectStore, topic: TopicKey, generation: int) -> Expiry:
 
 def _objects(store: ObjectStore, topic: TopicKey, generation: int) -> Iterable[Unread]:
     """All data objects of the generation. Marks of finished dates and what others put there are left alone."""
-    folder = f"{topic.prefix}/{topic.topic}/" if topic.prefix else f"{topic.topic}/"
-    for info in store.list(folder):
+    for info in store.list(topic_path(topic.prefix, topic.topic)):
         if not info.key.rpartition("/")[2].startswith(f"{generation}_"):
             continue
         try:

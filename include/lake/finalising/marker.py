@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal, get_args
 
 from include.lake.canonical import choice, dump, load, offset, text, unreadable
+from include.lake.object_key import topic_path
 
 __all__ = ["LATE", "SUCCESS", "Change", "Late", "Success", "digest_of", "marker_key"]
 
@@ -104,7 +105,7 @@ class Late:
 
 def marker_key(prefix: str, topic: str, folder: tuple[str, ...], name: str) -> str:
     """Where the marker of a date's folder lies."""
-    return "/".join([prefix, topic, *folder, name])
+    return topic_path(prefix, topic) + "/".join([*folder, name])
 
 
 def digest_of(files: Iterable[tuple[str, str]]) -> str:

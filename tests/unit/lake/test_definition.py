@@ -72,7 +72,6 @@ def test_a_group_wants_its_topics_and_has_a_rule_for_each(tmp_path: Path) -> Non
         (("prefix: lake/by_date", "prefix: lake"), "share a folder"),
         (("prefix: lake/by_date", "prefix: _lake"), "prefix"),
         (("prefix: lake/by_date", f"prefix: lake/{'y' * 156}"), "160 bytes at most, this one 161"),
-        (("topics: [events]", "topics: [events, _schemas]"), "'_schemas': readers skip"),
         (("{json_lines: {content: payload}}", "{json_lines: {}, text: {}}"), "one format is declared"),
         (("{json_lines: {content: payload}}", "{}"), "one format is declared"),
         (("kind: partition", "kind: backup"), "never looks inside"),
@@ -84,6 +83,12 @@ def test_what_contradicts_itself_is_refused_with_its_place(change: tuple[str, st
     with pytest.raises(SettingsError, match=said) as refused:
         declared_groups(deployed(tmp_path, RAW, BY_DATE.replace(*change)))
     assert "lake.yaml" in str(refused.value)
+
+
+def test_names_that_begin_with_an_underscore_are_wanted_where_a_pattern_begins_so(tmp_path: Path) -> None:
+    group = declared_groups(deployed(tmp_path, RAW.replace('["cdc.*", "events"]', '["*", "_schemas"]')))["raw"]
+    assert [topic for topic in ("_schemas", "_other", "events") if group.wants(topic)] == ["_schemas", "events"]
+    assert [topic for topic in ("_schemas", "_other", "events") if group.leaves_out(topic)] == ["_other"]
 
 
 def test_a_pattern_has_no_topics_whose_folders_readers_would_skip(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from include.errors import Terminal
 from include.lake.chain_key import ChainKey, CutKey, TopicKey, parse_cut_key
-from include.lake.object_key import KEY_BYTES, QUARANTINE, ObjectKey
+from include.lake.object_key import KEY_BYTES, QUARANTINE, ObjectKey, topic_of, topic_path
 
 OFFSETS = st.integers(0, (1 << 63) - 1)
 NAMES = st.text(
@@ -88,8 +88,8 @@ def test_a_key_that_the_store_would_refuse_is_refused() -> None:
         ObjectKey("lake", "shop", ("ü" + "x" * (room - 1),), 1, 0, 0)
 
 
-@pytest.mark.parametrize("topic", ["_chain", "__consumer_offsets", ".dot", "", "a/b", "a~b", "x" * 250])
-def test_a_topic_that_readers_would_skip_is_refused(topic: str) -> None:
+@pytest.mark.parametrize("topic", [".", "..", "=a", "", "a/b", "a~b", "x" * 250])
+def test_a_topic_that_kafka_has_not_is_refused(topic: str) -> None:
     with pytest.raises(Terminal, match="not a topic of the lake"):
         TopicKey("lake", topic, "id")
 
@@ -152,3 +152,19 @@ def test_an_object_of_another_cut_is_none_of_this_one() -> None:
             chain.parse_data(text, 7)
     with pytest.raises(Terminal, match="not a data object of this cut"):
         chain.parse_data(mine, 8)
+
+
+@pytest.mark.parametrize(("topic", "folder"), [("_schemas", "=_schemas"), (".a", "=.a"), ("a_b", "a_b"), ("-", "-")])
+def test_a_topic_whose_name_readers_would_skip_has_another_folder(topic: str, folder: str) -> None:
+    key = ObjectKey("raw", topic, ("offset=0",), 1, 0, 7)
+    assert str(key) == f"raw/{folder}/offset=0/1_0_00000000000000000007"
+    assert ObjectKey.parse(str(key), "raw") == key
+    assert topic_path("raw", topic) == f"raw/{folder}/"
+    assert topic_of(folder) == topic
+
+
+@pytest.mark.parametrize("folder", ["_chain", "=events", ".hidden", "=", ""])
+def test_a_folder_that_no_topic_has_is_none_of_ours(folder: str) -> None:
+    assert not topic_of(folder)
+    with pytest.raises(Terminal):
+        ObjectKey.parse(f"raw/{folder}/offset=0/1_0_00000000000000000007", "raw")
