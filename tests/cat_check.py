@@ -27,6 +27,9 @@ _BYTES = ("binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob", *
 # What is refused, by case; with the map alone, the server's table maps tell too little of some types.
 _REFUSED = {
     "statement-format": "logged as text|a type that is not read",
+    "statement-forms": "logged as text",
+    "statement-load": "logged as text",
+    "statement-settings": "logged as text",
     "versioned-transactions": "logged as text",
     "charsets-one-byte": "column='c_",
     "json-partial-minimal": "of which no image holds the whole",

@@ -19,7 +19,7 @@ from include.source.binlog.table_map import TableMap
 from include.source.binlog.transaction import SourceTransaction, TransactionBuilder
 from include.source.database.server import Server
 from include.source.database.tables import TableInfo, unlogged
-from include.source.rows.columns import column_of
+from include.source.rows.columns import column_of, hidden_hashes
 from include.source.rows.images import Images
 from include.source.rows.layout import layout
 from include.source.rows.period import logged_columns, of_today, until_of
@@ -30,6 +30,7 @@ from tests.golden.recording import Description, Recording, Row, Table
 __all__ = ["Decoded", "columns_of", "info_of", "selected", "server_of", "shape_of", "transactions"]
 
 Decoder = Callable[..., Images]
+HASHED = ("hash-keys", "hash-keys-unnamed")
 _ENDLESS = (b"2038-01-19 03:14:07.999999", b"2106-02-07 06:28:15.999999")
 
 
@@ -67,6 +68,8 @@ def info_of(table: Table, description: Description) -> TableInfo:
         if column["GENERATION_EXPRESSION"] in ("ROW START", "ROW END"):
             info.note_period(column["COLUMN_NAME"], column["GENERATION_EXPRESSION"])
     key = (name for index, _, _, name, _ in description.key_parts if index == "PRIMARY")
+    texts = {c.name for c in info.columns if c.type.endswith(("text", "blob"))}
+    info.hashed = len({index for index, unique, _, name, part in description.key_parts if unique and name in texts})
     info.key = tuple(name for name in key if not info.period or name != info.period[1])
     return info
 
@@ -136,5 +139,8 @@ class Decoded:
 
     def _images(self, table: TableMap, shape: Shape) -> Images:
         if (table, shape) not in self._made:
-            self._made[table, shape] = self._decoder(layout(table, shape, self._recording.flavour))
+            known = {column.name for column in shape.columns}
+            hashed = hidden_hashes(table, known, len(table.types) - len(shape.columns))
+            logged = replace(shape, columns=shape.columns + hashed) if self._recording.case in HASHED else shape
+            self._made[table, shape] = self._decoder(layout(table, logged, self._recording.flavour))
         return self._made[table, shape]

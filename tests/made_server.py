@@ -214,6 +214,9 @@ class MadeUpstream:
     def cascades_into(self, _database: str, _table: str) -> bool:
         return False
 
+    def changes_others(self, _database: str, _table: str) -> bool:
+        return False
+
     def now_us(self) -> int:
         return 0
 

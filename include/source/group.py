@@ -28,7 +28,7 @@ class Group:
 
     `ops` counts its `rows` by what happened to them in the source (a changed key is one "u"); `skipped` the row events
     that were passed over, because their table is set aside, by op; `past` rows of the past of system-versioned tables,
-    which leave no records.
+    which leave no records; `texts` the statements that changed rows of tables that nobody captures, as text alone.
     """
 
     outputs: tuple[Output, ...]
@@ -41,3 +41,4 @@ class Group:
     ops: Mapping[str, int] = field(default_factory=dict)
     skipped: Mapping[str, int] = field(default_factory=dict)
     past: int = 0
+    texts: int = 0

@@ -76,7 +76,7 @@ class Replicator:
         self._outputs: list[Output] = []
         self._number = state.version
         self._ops, self._skipped = Counter[str](), Counter[str]()
-        self._transactions = self._past = 0
+        self._transactions = self._past = self.texts_passed = 0
         self._drain = drain
         self._server_now_us = server_now_us
         self._snapshot_stamp: tuple[SourcePosition, Stamp] | None = None
@@ -248,9 +248,10 @@ class Replicator:
             self._ops,
             self._skipped,
             self._past,
+            self.texts_passed,
         )
         self._outputs, self._transactions, self.size_bytes = [], 0, 0
-        self._ops, self._skipped, self._past = Counter(), Counter(), 0
+        self._ops, self._skipped, self._past, self.texts_passed = Counter(), Counter(), 0, 0
         return group
 
     def _on_rows(

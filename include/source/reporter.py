@@ -62,6 +62,7 @@ class Reporter(Watcher):
         self._transactions += group.transactions
         self._past += group.past
         self.metrics.count("lyrebird_filtered_total", group.past, "past")
+        self.metrics.count("lyrebird_filtered_total", group.texts, "text")
         for op, rows in group.ops.items():
             self.metrics.count("lyrebird_rows_total", rows, op)
         for op, events in group.skipped.items():

@@ -71,7 +71,14 @@ class Session:
         except BaseException:
             self.close()
             raise
-        self._catalog = Catalog(upstream.tables, upstream.server, source.policy, upstream.cascades_into, upstream.table)
+        self._catalog = Catalog(
+            upstream.tables,
+            upstream.server,
+            source.policy,
+            upstream.cascades_into,
+            upstream.table,
+            upstream.changes_others,
+        )
         self._encoders = Encoders(name, source, log)
         self._replicator: Replicator | None = None
         self._group_since_s: float | None = None

@@ -175,8 +175,10 @@ class CaptureState:
         )
 
     def with_gap(self, id_: str, tables: Iterable[str]) -> CaptureState:
-        """With one more snapshot over a gap owed, of capture's own accord."""
-        return replace(self, jobs=(*self.jobs, Job(id_, tuple(tables), gap=True)))
+        """With a snapshot over a gap owed of each table, of capture's own accord; one that has not begun will do."""
+        due = {table for job in self.jobs if job.gap and not job.where and not job.floors for table in job.tables}
+        more = tuple(table for table in tables if table not in due)
+        return replace(self, jobs=(*self.jobs, Job(id_, more, gap=True))) if more else self
 
     def job(self, id_: str) -> Job | None:
         """The job of that id, while it is owed."""

@@ -17,6 +17,7 @@ __all__ = ["Statements"]
 
 log = logging.getLogger(__name__)
 
+_UNKNOWN: Final = Effect("rows", "")
 # The server stamps a statement with the whole second of its start.
 _STAMP_US: Final = 1_000_000
 
@@ -26,6 +27,7 @@ class _Core(Protocol):
 
     state: CaptureState
     seam: Seam | None
+    texts_passed: int
 
     def on_control(self, kind: ControlKind, table: str, gtid: str = "", floor: int | None = None) -> None: ...
 
@@ -35,6 +37,7 @@ class Statements:
 
     def __init__(self, core: _Core, source: SourceDefinition, catalog: Catalog) -> None:
         self._core, self._source, self._catalog = core, source, catalog
+        self._passed: set[tuple[str, str]] = set()
 
     def on_statement(self, query: Query, gtid: str, commit_us: int) -> frozenset[tuple[str, str]] | None:
         """Carry its effects out; the tables whose descriptions it may have made old, None: all."""
@@ -45,23 +48,61 @@ class Statements:
             sql_mode=query.sql_mode,
             lower_names=catalog.lower_names,
             in_memory=catalog.in_memory,
+            flavour=catalog.flavour,
         )
-        mine = [effect for effect in found if self._concerns(effect)]
+        mine = [effect for effect in found if effect.kind != "rows" and self._concerns(effect)]
         old: frozenset[tuple[str, str]] | None = frozenset()
-        if not found or any(effect.kind == "drop_database" for effect in mine):
+        if _UNKNOWN in found or any(effect.kind == "drop_database" for effect in mine):
             old = None
         elif mine:
             names = [(effect.database, effect.table) for effect in mine]
             old = frozenset([*names, *(effect.to for effect in mine if effect.to)])
-        if old is None or old:
+        changed = [(effect.database, effect.table) for effect in found if effect.kind == "rows"]
+        if old is None or not changed:
             catalog.forget(old)
         taken_over = {effect.to for effect in mine if effect.kind == "rename"}
         for effect in mine:
             self._tell_seam(effect)
             self._on_effect(effect, gtid, taken_over)
-            if effect.kind == "alter":
+            if effect.kind in ("alter", "create"):
                 self._on_alter(f"{effect.database}.{effect.table}", gtid, commit_us)
+        if changed:
+            self._on_rows_as_text(changed, gtid)
         return old
+
+    def _on_rows_as_text(self, tables: list[tuple[str, str]], gtid: str) -> None:
+        """Rows changed that no event holds: captured tables are owed a snapshot, others are passed over, and counted.
+
+        All captured tables are owed one where the text does not tell its tables, or the server then changes others too.
+        """
+        known = self._core.state.tables
+        wide = next((name for name in tables if not name[1] or self._catalog.changes_others(name)), None)
+        captured = [name for name in tables if self._source.captures(*name)]
+        if wide is not None:
+            owed = [table for table in known if self._source.captures(*table.split(".", 1))]
+            why = f"a change of {'.'.join(wide)} changes other tables" if wide[1] else "it does not say of which tables"
+        else:
+            # A table that nobody has is a temporary one, or its drop or rename follows.
+            owed = [".".join(name) for name in captured if ".".join(name) in known or self._catalog.table(name)]
+            why = ""
+        self._core.texts_passed += not owed
+        for name in () if wide or captured else tables:
+            if name not in self._passed:
+                self._passed.add(name)
+                log.warning("rows of %s, which is not captured, change by statements logged as text", ".".join(name))
+        state = self._core.state
+        for table in owed:
+            state = state.with_table(table, known.get(table, 0))
+        state = state.with_gap(f"gap:{gtid}:{owed[0] if len(owed) == 1 else '*'}", owed)
+        if state is not self._core.state:
+            self._core.state = state
+            log.warning(
+                "rows were changed by a statement that is logged as text, at %s%s: read again are %s. "
+                "Set binlog_format = ROW for every session",
+                gtid,
+                f", and {why}" if why else "",
+                "all captured tables" if wide else ", ".join(owed),
+            )
 
     def _tell_seam(self, effect: Effect) -> None:
         if self._core.seam is None:

@@ -8,7 +8,7 @@ from tests.servers.catalogue import SERVERS
 
 __all__ = ["as_markdown", "recorded_on"]
 
-_EVERYWHERE = ("cascades", "savepoints-mixed", "statements-logged", "xa-commit", "xa-interleaved")
+_EVERYWHERE = ("cascades", "savepoints-mixed", "statement-forms", "statements-logged", "xa-commit", "xa-interleaved")
 _SOME = {
     "mariadb-10.1": (
         "altered-between",
@@ -25,6 +25,8 @@ _SOME = {
         "integers",
         "old-temporals",
         "sets",
+        "statement-load",
+        "statement-settings",
         "times-edge",
         "timestamps",
         "triggers",
@@ -47,7 +49,11 @@ _SOME = {
         "old-decimal-shapes",
         "old-temporals",
         "old-varchar",
+        "hash-keys",
+        "hash-keys-unnamed",
         "sequences",
+        "statement-load",
+        "statement-settings",
         "uuid-inet",
         "versioned",
         "versioned-history",
@@ -67,7 +73,11 @@ _SOME = {
         "invisible",
         "metadata-minimal",
         "old-temporals",
+        "hash-keys",
+        "hash-keys-unnamed",
         "sets",
+        "statement-load",
+        "statement-settings",
         "timestamps",
         "timestamps-2106",
         "uuid-inet",

@@ -12,15 +12,24 @@ class EventType(IntEnum):
     """The types that may stand in a binlog that we read; all others are refused.
 
     Without rows, and passed: STOP, IGNORABLE, PREVIOUS_GTIDS, TRANSACTION_CONTEXT, VIEW_CHANGE, CHECKPOINT,
-    GTID_LIST. Every other one is decoded. START_ENCRYPTION passes where a server marks it as one to ignore, as it
-    does when it sends what it has decrypted; in a file it says that the rest cannot be read.
+    GTID_LIST; and what belongs to a statement that is logged as text: INTVAR, RAND, USER_VAR, and the file of a LOAD
+    DATA in APPEND_BLOCK, DELETE_FILE, BEGIN_LOAD_QUERY. Every other one is decoded. START_ENCRYPTION passes where a
+    server marks it as one to ignore, as it does when it sends what it has decrypted; in a file it says that the rest
+    cannot be read.
     """
 
     QUERY = 2
     STOP = 3
     ROTATE = 4
+    INTVAR = 5
+    APPEND_BLOCK = 9
+    DELETE_FILE = 11
+    RAND = 13
+    USER_VAR = 14
     FORMAT_DESCRIPTION = 15
     XID = 16
+    BEGIN_LOAD_QUERY = 17
+    EXECUTE_LOAD_QUERY = 18
     TABLE_MAP = 19
     WRITE_ROWS = 23
     UPDATE_ROWS = 24
@@ -55,14 +64,12 @@ class EventType(IntEnum):
     DELETE_ROWS_COMPRESSED_V2 = 171
 
 
-_STATEMENT: Final = "Set binlog_format = ROW for every session, then read the tables anew: --snapshot --anew."
 _READ: Final = {int(kind): kind for kind in EventType if kind is not EventType.START_ENCRYPTION}
 KINDS: Final[tuple[EventType | None, ...]] = tuple(_READ.get(code) for code in range(256))
 """The type of each code from 0 to 255; None: refused, but for START_ENCRYPTION as said there."""
 ADVICE: Final[dict[int, str]] = {
     1: "The binlog is of a server before MySQL 5.0.",
-    **dict.fromkeys((5, 13, 14), _STATEMENT),
-    **dict.fromkeys((*range(6, 13), 17, 18), "LOAD DATA was logged as a statement. " + _STATEMENT),
+    **dict.fromkeys((6, 7, 8, 10, 12), "LOAD DATA was logged in a form of before MySQL 5.0."),
     **dict.fromkeys((20, 21, 22), "The server writes rows in a form of before MySQL 5.1."),
     26: "The server lost events (INCIDENT): run `lyrebird capture run --source … --snapshot --anew`.",
     164: "The file is encrypted: read it over a connection, or set encrypt_binlog = OFF.",

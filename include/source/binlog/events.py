@@ -62,6 +62,7 @@ ROWS: Final[dict[int, tuple[RowOp, int, bool]]] = {
 """Types that carry rows → what the rows are, version of the form, whether it is compressed."""
 
 _QUERY: Final = struct.Struct("<IIBHH")
+_LOADED: Final = 13
 # Sizes of the status variables that stand before the character set, by their number; None: a length byte, then text.
 _STATUS: Final[dict[int, int | None]] = {0: 4, 1: 8, 2: None, 3: 4, 6: None}
 _STATUS_SQL_MODE: Final = 1
@@ -101,19 +102,21 @@ def bits(data: bytes, count: int) -> list[int]:
 
 
 def parse_query(event: Event) -> Query:
-    """A QUERY event, compressed or not."""
+    """A QUERY event, compressed or not, or that of a LOAD DATA."""
     body = event.body
-    if len(body) < _QUERY.size:
+    # Of a LOAD DATA ids and places of its file follow.
+    head = _QUERY.size + (_LOADED if event.type is EventType.EXECUTE_LOAD_QUERY else 0)
+    if len(body) < head:
         raise BodyReader(event).cut()
     thread, _seconds, database_size, _error, status_size = _QUERY.unpack_from(body)
-    start = _QUERY.size + status_size
+    start = head + status_size
     end = start + database_size
     if len(body) <= end or body[end]:
         raise BodyReader(event).cut("the name of its database does not end")
     raw = body[end + 1 :]
     if event.type is EventType.QUERY_COMPRESSED:
         raw = inflate(BodyReader(event, raw))
-    status = _status(body[_QUERY.size : start])
+    status = _status(body[head:start])
     text = raw.decode("ascii") if raw.isascii() else _text(raw, status.get(_STATUS_CHARSET), event.flavour)
     return Query(thread, body[start:end].decode("utf-8", "replace"), text, status.get(_STATUS_SQL_MODE, 0))
 

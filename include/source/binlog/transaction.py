@@ -106,7 +106,8 @@ class TransactionBuilder:
                 actions[kind] = self._on_rows
         actions[EventType.TABLE_MAP] = self._on_map
         actions[EventType.ANNOTATE] = actions[EventType.ROWS_QUERY] = self._on_text
-        actions[EventType.QUERY] = actions[EventType.QUERY_COMPRESSED] = self._on_query
+        for kind in (EventType.QUERY, EventType.QUERY_COMPRESSED, EventType.EXECUTE_LOAD_QUERY):
+            actions[kind] = self._on_query
         actions[EventType.XID] = self._on_commit
         actions[EventType.XA_PREPARE] = self._on_prepare
         actions[EventType.TRANSACTION_PAYLOAD] = self._on_payload

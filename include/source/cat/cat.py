@@ -30,7 +30,7 @@ from include.source.database.tables import TableInfo
 __all__ = ["Cat"]
 
 _GTIDS: Final = frozenset({EventType.GTID, EventType.MYSQL_GTID, EventType.ANONYMOUS_GTID, EventType.TAGGED_GTID})
-_QUERIES: Final = frozenset({EventType.QUERY, EventType.QUERY_COMPRESSED})
+_QUERIES: Final = frozenset({EventType.QUERY, EventType.QUERY_COMPRESSED, EventType.EXECUTE_LOAD_QUERY})
 _TEXTS: Final = frozenset({EventType.ANNOTATE, EventType.ROWS_QUERY})
 _ROWS: Final = frozenset(kind for kind in EventType if "_ROWS" in kind.name)
 _INSIDE: Final = _ROWS | _TEXTS | {EventType.TABLE_MAP}
@@ -195,9 +195,17 @@ class Cat:
     def _text(self, query: Query, **place: Any) -> None:
         """A statement that may have changed rows as text."""
         try:
-            effects(query.text, query.database, sql_mode=query.sql_mode)
+            found = effects(query.text, query.database, sql_mode=query.sql_mode, flavour=self._reader.flavour)
+            if all(effect.kind != "rows" for effect in found):
+                return
+            refusal = Terminal(
+                "rows were changed by a statement that is logged as text",
+                database=query.database,
+                statement=query.text.strip()[:120],
+            )
         except Terminal as error:
-            self.refusals.note(error, "No event holds the rows that it changed.", **place)
+            refusal = error
+        self.refusals.note(refusal, "No event holds the rows that it changed.", **place)
 
     def _rows(self, step: Rows, place: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         table, reader = step.table, self._reader

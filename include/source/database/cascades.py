@@ -9,7 +9,7 @@ from typing import Final
 from include.errors import Terminal
 from include.source.database.server import Ask
 
-__all__ = ["cascades_into", "cascading_keys"]
+__all__ = ["cascades_into", "cascading_keys", "changes_others"]
 
 _CASCADES: Final = """
 SELECT constraint_schema, table_name, constraint_name, referenced_table_name
@@ -17,6 +17,17 @@ FROM information_schema.referential_constraints
 WHERE constraint_schema IN ({}) AND (delete_rule IN ('CASCADE', 'SET NULL', 'SET DEFAULT')
                                      OR update_rule IN ('CASCADE', 'SET NULL', 'SET DEFAULT'))"""
 
+_OTHERS: Final = """
+SELECT 1 FROM information_schema.views WHERE table_schema = %s AND table_name = %s
+UNION ALL
+SELECT 1 FROM information_schema.triggers WHERE event_object_schema = %s AND event_object_table = %s
+UNION ALL
+SELECT 1 FROM information_schema.referential_constraints
+WHERE unique_constraint_schema = %s AND referenced_table_name = %s
+      AND (delete_rule IN ('CASCADE', 'SET NULL', 'SET DEFAULT')
+           OR update_rule IN ('CASCADE', 'SET NULL', 'SET DEFAULT'))"""
+# Of these servers allow neither triggers nor keys.
+_OF_THE_SERVER: Final = frozenset({"mysql", "sys", "performance_schema", "information_schema"})
 _NO_SUCH_TABLE: Final = 1146
 _KEY: Final = re.compile(
     r"^ +(?:CONSTRAINT .*)?FOREIGN KEY .* ON (?:DELETE|UPDATE) (?:CASCADE|SET NULL|SET DEFAULT)\b", re.MULTILINE
@@ -36,6 +47,14 @@ def cascades_into(ask: Ask, database: str, table: str) -> bool:
             return False
         raise
     return _KEY.search(str(rows[0][1])) is not None
+
+
+def changes_others(ask: Ask, database: str, table: str) -> bool:
+    """Whether a statement that changes rows of the table may change those of others: a view, triggers, cascading keys.
+
+    As far as the account may see them; triggers need the privilege TRIGGER.
+    """
+    return database.lower() not in _OF_THE_SERVER and bool(ask(_OTHERS, *(database, table) * 3))
 
 
 def cascading_keys(ask: Ask, databases: Iterable[str]) -> list[tuple[str, str, str, str]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
@@ -25,7 +26,7 @@ SELECT table_schema, table_name, column_name, column_type, numeric_precision, nu
        datetime_precision, character_set_name, is_nullable, extra
 FROM information_schema.columns WHERE {} ORDER BY table_schema, table_name, ordinal_position"""
 _INDEXES: Final = """
-SELECT table_schema, table_name, index_name, column_name, sub_part, nullable
+SELECT table_schema, table_name, index_name, column_name, sub_part, nullable, index_type
 FROM information_schema.statistics WHERE {} AND non_unique = 0
 ORDER BY table_schema, table_name, index_name <> 'PRIMARY', index_name, seq_in_index"""
 # Only servers that have such tables are asked: older ones do not know of generated columns.
@@ -44,9 +45,9 @@ class TableInfo:
     """A table as the server describes it today.
 
     `key` names the primary key's columns, else those of a unique one that is never null; () without either;
-    `key_prefixed`: it is over the beginning of a column. Of a
-    system-versioned table `period` names the columns that say since when and until when a row is valid, both hidden
-    unless they are among `columns`; the latter is not in `key`.
+    `key_prefixed`: it is over the beginning of a column. `hashed`: how many unique indexes MariaDB keeps as hashes in
+    columns that it shows nowhere. Of a system-versioned table `period` names the columns that say since when and until
+    when a row is valid, both hidden unless they are among `columns`; the latter is not in `key`.
     """
 
     def __init__(self, database: str, table: str, engine: str = "InnoDB", versioned: bool = False) -> None:
@@ -61,6 +62,7 @@ class TableInfo:
         self.old_temporals: set[str] = set()
         self.key: tuple[str, ...] = ()
         self.key_prefixed = False
+        self.hashed = 0
 
     @property
     def versioned(self) -> bool:
@@ -150,6 +152,7 @@ def _loaded(
     for name in {(row[0], row[1]) for row in parts if row[2] == "PRIMARY" and row[4] is not None}:
         if name in tables:
             tables[name].key_prefixed = True
+    _note_hashes(tables, parts)
     for name, key in _keys(parts).items():
         if name in tables:
             period = tables[name].period
@@ -167,6 +170,13 @@ def _note_column(info: TableInfo, name: str, column_type: Any, *described: Any) 
         info.note_extra(name, str(extra))
 
 
+def _note_hashes(tables: dict[tuple[str, str], TableInfo], parts: Iterable[tuple[Any, ...]]) -> None:
+    hashed = Counter((database, table) for database, table, _ in {row[:3] for row in parts if row[6] == "HASH"})
+    for name, info in tables.items():
+        # Tables in memory have such indexes without columns for them.
+        info.hashed = 0 if info.in_memory else hashed[name]
+
+
 def _among(databases: list[str]) -> str:
     return f"table_schema IN ({', '.join(['%s'] * len(databases))})"
 
@@ -179,7 +189,7 @@ def _text(value: Any) -> str:
 def _keys(rows: Iterable[tuple[Any, ...]]) -> dict[tuple[str, str], tuple[str, ...]]:
     """The primary key, else the first unique one over whole columns that are never null, of each table."""
     indexes: dict[tuple[str, str], dict[str, list[tuple[str, bool]]]] = {}
-    for database, table, index, column, sub_part, nullable in rows:
+    for database, table, index, column, sub_part, nullable, _ in rows:
         # A primary key over a column's beginning still names the row, with the whole column as key.
         fit = index == "PRIMARY" or (sub_part is None and nullable != "YES" and column is not None)
         indexes.setdefault((database, table), {}).setdefault(index, []).append((column, fit))

@@ -20,7 +20,7 @@ from include.source.database.table_info import TableInfo, load_table, load_table
 from include.source.policy.checks import check_columns, check_key
 from include.source.policy.masks import Mask, masked_column
 from include.source.policy.policy import Policy, TablePolicy
-from include.source.rows.columns import mapped
+from include.source.rows.columns import hidden_hashes, mapped
 from include.source.rows.layout import Layout, layout, mismatch
 from include.source.rows.period import altered_until, logged_columns, until_of
 from include.source.rows.render import masked, masked_text
@@ -29,6 +29,7 @@ from include.source.rows.shape import Shape
 __all__ = [
     "Cascades",
     "Catalog",
+    "ChangesOthers",
     "Describe",
     "Load",
     "TableInfo",
@@ -47,6 +48,8 @@ Describe = Callable[[str, str], TableInfo | None]
 """(database, table) → that table, as the server has it at the call; None where there is none."""
 Cascades = Callable[[str, str], bool]
 """(database, table) → whether a foreign key cascades into it, at the call."""
+ChangesOthers = Callable[[str, str], bool]
+"""(database, table) → whether a change of it may change other tables, at the call; see `Catalog.changes_others`."""
 
 
 def shape_of(
@@ -107,10 +110,11 @@ class Catalog:
         policy: Policy,
         cascades: Cascades = lambda _database, _table: False,
         describe: Describe | None = None,
+        changes_others: ChangesOthers = lambda _database, _table: False,
     ) -> None:
         self._load = load
         self._describe: Describe = describe or (lambda database, table: self._load().get((database, table)))
-        self._cascades = cascades
+        self._cascades, self._changes_others = cascades, changes_others
         self._server = server
         self._flavour: Flavour = server.flavour
         self._policy = policy
@@ -120,9 +124,11 @@ class Catalog:
         self._known: dict[tuple[str, str], TableInfo | None] = {}
         self._by_map: dict[TableMap, Layout] = {}
         self._cascading: dict[tuple[str, str], bool] = {}
+        self._changing: dict[tuple[str, str], bool] = {}
 
     def forget(self, names: Iterable[tuple[str, str]] | None = None) -> None:
-        """A statement went by that may have altered these tables, None: any."""
+        """A statement went by that may have altered these tables, None: any; or triggers, views and foreign keys."""
+        self._changing.clear()
         if names is None:
             self._whole = False
             self._known.clear()
@@ -136,6 +142,11 @@ class Catalog:
             self._cascading.pop(name, None)
         for table in [each for each in self._by_map if each.name in gone]:
             del self._by_map[table]
+
+    @property
+    def flavour(self) -> Flavour:
+        """Whose server it is."""
+        return self._flavour
 
     @property
     def lower_names(self) -> bool:
@@ -180,6 +191,15 @@ class Catalog:
             found = self._cascading[name] = self._cascades(*name)
         return found
 
+    def changes_others(self, name: tuple[str, str]) -> bool:
+        """Whether a statement that changes the table may change others too: by a view, a trigger or a foreign key.
+
+        As the server has it now, as far as the account may see it.
+        """
+        if name not in self._changing:
+            self._changing[name] = self._changes_others(*name)
+        return self._changing[name]
+
     def shape(self, info: TableInfo) -> Shape:
         """What leaves of a table as the server describes it, and as it is selected; raises `Terminal`."""
         until_of(info, logged_columns(info))
@@ -219,18 +239,25 @@ class Catalog:
             wrong = self._misfit(table, info)
         if info is None or wrong is not None:
             return self._altered(table, info, wrong or ("", ""))
-        columns, shape = logged_columns(info), self.shape(info)
+        columns, shape = self._logged(table, info), self.shape(info)
         return replace(shape, columns=columns, until=until_of(info, columns))
 
     def _misfit(self, table: TableMap, info: TableInfo | None) -> tuple[str, str] | None:
         if info is None:
             return "", "the table is gone"
-        wrong = mismatch(table, logged_columns(info), self._flavour)
+        wrong = mismatch(table, self._logged(table, info), self._flavour)
         if wrong is not None or not (table.names and table.key):
             return wrong
         # A map names a primary key alone, which is first choice as a table's key.
         was = {table.names[i] for i in table.key} - {info.period[1] if info.period else ""}
         return None if was == set(info.key) else ("", f"its primary key was {', '.join(sorted(was))}")
+
+    def _logged(self, table: TableMap, info: TableInfo) -> tuple[Column, ...]:
+        """The columns that maps of the table have, with those that no server shows."""
+        columns = logged_columns(info)
+        if self._flavour == "mysql":
+            return columns
+        return columns + hidden_hashes(table, {column.name for column in columns}, info.hashed)
 
     def _altered(self, table: TableMap, info: TableInfo | None, wrong: tuple[str, str]) -> Shape:
         """The shape by the map alone, for rows of before an ALTER."""
@@ -257,5 +284,7 @@ class Catalog:
                 raise refusal
         key = tuple(table.names[i] for i in table.key if i != until)
         nullable = [n for n, null in zip(table.names, table.nullable, strict=True) if null]
-        hidden = set(info.period or ()) - set(today) if info and until is not None else ()
+        hidden = set(info.period or ()) - set(today) if info and until is not None else set()
+        if self._flavour == "mariadb":
+            hidden |= {column.name for column in hidden_hashes(table, today, 0)}
         return replace(self._shape(name, columns, key, nullable, hidden), until=until)

@@ -13,7 +13,7 @@ from include.record.position import SourcePosition
 from include.source.binlog.open_group import SurvivesRollback
 from include.source.binlog.step import PlainRun
 from include.source.binlog.transaction import SourceTransaction
-from include.source.database.cascades import cascades_into
+from include.source.database.cascades import cascades_into, changes_others
 from include.source.database.connection import asked, server_of
 from include.source.database.failover import there
 from include.source.database.inflow import Idle, Inflow
@@ -67,6 +67,9 @@ class Upstream(Protocol):
 
     def cascades_into(self, database: str, table: str) -> bool:
         """Whether a foreign key cascades into the table."""
+
+    def changes_others(self, database: str, table: str) -> bool:
+        """Whether a statement that changes rows of the table may change those of others, as far as one may see."""
 
     def now_us(self) -> int:
         """Its clock, µs UTC."""
@@ -131,6 +134,10 @@ class LiveServer:
     def cascades_into(self, database: str, table: str) -> bool:
         """See `Upstream`."""
         return asked(self._source, lambda ask: cascades_into(ask, database, table))
+
+    def changes_others(self, database: str, table: str) -> bool:
+        """See `Upstream`."""
+        return asked(self._source, lambda ask: changes_others(ask, database, table))
 
     def now_us(self) -> int:
         """See `Upstream`."""

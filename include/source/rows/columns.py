@@ -6,6 +6,7 @@ COLUMN_TYPE says nearly all: `int(10) unsigned`, `decimal(10,2)/*old*/`, `enum('
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from functools import lru_cache
 from typing import Final
 
@@ -15,7 +16,7 @@ from include.record.schema import Column
 from include.source.binlog.events import ENUM, SET, TableMap
 from include.source.rows.charset import charset_of, max_bytes, text_decoder
 
-__all__ = ["BINARY", "column_of", "labels_of", "mapped", "mapped_labels"]
+__all__ = ["BINARY", "column_of", "hidden_hashes", "labels_of", "mapped", "mapped_labels"]
 
 BINARY: Final = 63
 """The collation of bytes that are no text."""
@@ -25,6 +26,8 @@ _OLD: Final = re.compile(r"/\*\s*old\s*\*/", re.IGNORECASE)
 _LABEL: Final = re.compile(r"'((?:[^']|'')*)'")
 _ESCAPED: Final = re.compile(r"\\(.)", re.DOTALL)
 _ESCAPES: Final = {"n": "\n", "r": "\r", "0": "\0"}
+_BIGINT: Final = 8
+_HASH: Final = re.compile(r"DB_ROW_HASH_\d+")
 _SIGNED: Final = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint", "float", "double", "decimal"})
 _LENGTHS: Final = frozenset({"char", "varchar", "binary", "varbinary", "bit", "vector"})
 _UNSAID: Final = {"bit": 1, "char": 1, "binary": 1}
@@ -69,6 +72,20 @@ def column_of(
         length=(first if numbers else _UNSAID.get(kind, 0)) if kind in _LENGTHS else 0,
         old=kind == "decimal" and _OLD.search(column_type) is not None,
     )
+
+
+def hidden_hashes(table: TableMap, known: Collection[str], hashed: int) -> tuple[Column, ...]:
+    """Columns at the end of a MariaDB map that no server shows: the hashes behind UNIQUE over whole TEXTs and BLOBs.
+
+    `known` are the columns that the server shows, `hashed` the number of such indexes, for maps that name no columns.
+    """
+    names = [f"DB_ROW_HASH_{i + 1}" for i in range(hashed)]
+    if table.names:
+        last = len(table.names)
+        while last and table.types[last - 1] == _BIGINT and _HASH.fullmatch(table.names[last - 1]):
+            last -= 1
+        names = [name for name in table.names[last:] if name not in known]
+    return tuple(Column(name, "bigint", unsigned=True) for name in names)
 
 
 def labels_of(column_type: str) -> tuple[str, ...]:

@@ -59,6 +59,21 @@ def _mixed(row: Known) -> tuple[Step, ...]:
     return (*steps, "DELETE FROM t")
 
 
+_HASHED: tuple[Step, ...] = (
+    """CREATE TABLE t (id int PRIMARY KEY, v text, b blob, n bigint unsigned, UNIQUE (v), UNIQUE (b, n))""",
+    """INSERT INTO t VALUES (1, 'one', x'00FF', 7), (2, NULL, NULL, NULL),
+    (3, 'three', REPEAT('b', 300), 18446744073709551615)""",
+    "UPDATE t SET v = 'two', n = 9 WHERE id = 2",
+    "DELETE FROM t WHERE id = 1",
+    "CREATE TABLE old (id int PRIMARY KEY, v longtext, UNIQUE (v)) WITH SYSTEM VERSIONING",
+    "INSERT INTO old VALUES (1, 'one'), (2, 'two')",
+    "UPDATE old SET v = 'changed' WHERE id = 1",
+    "DELETE FROM old WHERE id = 2",
+    "ALTER TABLE t DROP INDEX v",
+    "INSERT INTO t VALUES (4, 'three', x'01', 1)",
+)
+
+
 def _metadata(mode: str) -> Case:
     return Case(
         f"metadata-{mode.lower().replace('_', '-')}",
@@ -87,6 +102,14 @@ CASES = [
             "UPDATE t SET b = 'neu'",
             "DELETE FROM t WHERE id = 2",
         ),
+    ),
+    Case("hash-keys", mariadb(10, 4), _HASHED),
+    Case(
+        "hash-keys-unnamed",
+        mariadb(10, 5),
+        _HASHED,
+        setup=("SET GLOBAL binlog_row_metadata = NO_LOG",),
+        restore=("SET GLOBAL binlog_row_metadata = FULL",),
     ),
     _metadata("NO_LOG"),
     _metadata("MINIMAL"),

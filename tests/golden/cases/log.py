@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.golden.case import Case, In, Step, both, mariadb, mysql
+from tests.golden.case import MARIADB, Case, In, Step, both, mariadb, mysql
 
 __all__ = ["CASES"]
 
@@ -161,6 +161,60 @@ CASES = [
             "UPDATE t SET v = '" + "x" * 290 + "' WHERE id = 50",
             "SET binlog_rows_query_log_events = OFF",
             "UPDATE t SET v = 'quiet' WHERE id = 50",
+        ),
+    ),
+    Case(
+        "statement-forms",
+        both(),
+        (
+            _TABLE,
+            "CREATE TABLE u (id int AUTO_INCREMENT PRIMARY KEY, v varchar(20))",
+            "INSERT INTO t VALUES (1, 'one', NULL), (2, 'two', NULL), (3, 'three', NULL)",
+            "INSERT INTO u VALUES (1, 'a'), (2, 'b'), (3, 'c')",
+            "SET binlog_format = STATEMENT",
+            """UPDATE t x JOIN golden.u AS y ON x.id = y.id JOIN (SELECT 1 AS n) z SET x.v = y.v, y.v = 'joined'
+            WHERE x.id < 3""",
+            "DELETE y FROM t AS x, u y WHERE x.id = y.id AND x.id = 1",
+            "DELETE FROM y USING t x JOIN u y USING (id) WHERE x.id = 2",
+            "/* first */ REPLACE /* second */ INTO `t` SELECT id, 'replaced', NULL FROM u",
+            "/*!40000 DELETE FROM */ `golden` . `t` WHERE id = 1 -- to its end",
+            "/*!99999 DROP TABLE */ INSERT INTO t VALUES (9, 'not dropped', NULL)",
+            "CREATE TEMPORARY TABLE hold SELECT 5 AS id",
+            "INSERT INTO t SELECT id, 'held', NULL FROM hold",
+            "DROP TEMPORARY TABLE hold",
+            "CREATE TABLE made SELECT id, v FROM u",
+            "/*!50000 TRUNCATE */ /* x */ TABLE t",
+        ),
+    ),
+    Case(
+        "statement-load",
+        MARIADB,
+        (
+            _TABLE,
+            "INSERT INTO t VALUES (7, 'as a row', NULL)",
+            "SET binlog_format = STATEMENT",
+            "SELECT 1, 'loaded', NULL UNION SELECT 2, 'loaded too', NULL INTO OUTFILE '../statement-load.txt'",
+            """LOAD DATA INFILE '../statement-load.txt' REPLACE INTO TABLE t FIELDS TERMINATED BY ','
+            LINES TERMINATED BY '\\n' (@all) SET id = LEFT(@all, 1), v = @all""",
+        ),
+    ),
+    Case(
+        "statement-settings",
+        MARIADB,
+        (
+            _TABLE,
+            "INSERT INTO t VALUES (1, 'one', NULL), (2, 'two', NULL), (3, 'three', NULL)",
+            "SET STATEMENT max_statement_time = 100 FOR TRUNCATE TABLE t",
+            "SET STATEMENT max_statement_time = 1 + IF(1, 2, 3), sql_mode = 'ANSI_QUOTES' FOR CREATE TABLE u (id int)",
+            "SET STATEMENT max_statement_time = 100, lock_wait_timeout = 50 FOR INSERT INTO t VALUES (4, 'row', NULL)",
+            "/* a */ SET /* b */ STATEMENT max_statement_time = DEFAULT FOR ALTER TABLE t ADD c int DEFAULT 7",
+            "SET STATEMENT max_statement_time = 100 FOR RENAME TABLE u TO w",
+            "SET STATEMENT max_statement_time = 100 FOR DROP TABLE w",
+            "SET binlog_format = STATEMENT",
+            "SET STATEMENT max_statement_time = 100 FOR INSERT INTO t VALUES (5, 'text', NULL, 8)",
+            "SET STATEMENT max_statement_time = 100 FOR UPDATE t SET v = 'changed' WHERE id = 4",
+            "SET STATEMENT max_statement_time = 100 FOR CREATE TABLE x SELECT id FROM t",
+            "SET STATEMENT max_statement_time = 100 FOR TRUNCATE x",
         ),
     ),
     Case(

@@ -8,10 +8,13 @@ import pytest
 
 from include.errors import Terminal
 from include.record.schema import Column
+from include.source.binlog.step import Rows
 from include.source.database.server import Server
 from include.source.database.table_info import TableInfo
 from include.source.database.tables import Catalog
 from include.source.policy.policy import Policy
+from tests.decoding import HASHED, info_of, server_of, transactions
+from tests.golden.recording import load, names
 from tests.mariadb_golden import MAP, SCHEMA
 
 SERVER = Server("mariadb", (11, 4, 5), "11.4.5-MariaDB-log", gtids=True)
@@ -119,3 +122,28 @@ def test_rows_of_another_primary_key_are_read_by_their_own_map() -> None:
     told = Told()
     assert told.catalog.layout(replace(MAP, key=(0, 1))).shape.schema.key == ("id", "part")
     assert told.catalog.layout(MAP).shape.schema.key == ("id",)
+
+
+@pytest.mark.parametrize(("server", "case"), [name for name in names() if name[1] in HASHED])
+def test_columns_that_mariadb_hides_behind_a_unique_text_are_read_and_do_not_leave(server: str, case: str) -> None:
+    recording = load(server, case)
+    maps = dict.fromkeys(
+        step.table for each in transactions(recording) for step in each.steps if isinstance(step, Rows)
+    )
+    described = recording.descriptions(7)
+    tables = {table: info_of(table, description) for table, description in described.items()}
+    policy = Policy.declared("accept", {}, ["golden"], "", {})
+    catalog = Catalog(lambda: tables, server_of(server), policy)
+    found = {(len(each.types), each.table): catalog.layout(each) for each in list(maps)[:2]}
+    assert {place: len(each.shape.columns) for place, each in found.items()} == {(6, "t"): 6, (5, "old"): 5}
+    for (_, table), each in found.items():
+        visible = [column.name for column in tables["golden", table].columns]
+        assert [column.name for column in each.shape.schema.columns] == visible
+    # After an index was dropped the map alone tells what older rows are.
+    tables["golden", "t"].hashed = 1
+    catalog.forget()
+    if case == "hash-keys":
+        assert [c.name for c in catalog.layout(next(iter(maps))).shape.schema.columns] == ["id", "v", "b", "n"]
+    else:
+        with pytest.raises(Terminal, match="was altered"):
+            catalog.layout(next(iter(maps)))

@@ -11,7 +11,6 @@ import struct
 
 import pytest
 
-from include.errors import Terminal
 from include.record.gtid import Flavour
 from include.source.binlog.ddl import Effect, effects
 from include.source.binlog.events import Query
@@ -167,9 +166,9 @@ def test_a_statement_that_stopped_others_has_its_effect_and_the_rows_after_it_ar
         "create or replace table t as with c as (select 1) select * from c",
         "-- by hand\nINSERT INTO t VALUES (1)",
         "# by hand\nDELETE FROM t",
+        "INSERT /*+ SET_VAR(sort_buffer_size = 16M) */ INTO t VALUES (1)",
     ],
 )
 def test_rows_that_a_statement_made_as_text_are_never_passed_over(text: str) -> None:
     """maxwell#186, airbyte: a session with binlog_format of its own; the rows of its statement are in no event."""
-    with pytest.raises(Terminal, match="logged as text"):
-        effects(text, "shop")
+    assert Effect("rows", "shop", "t") in effects(text, "shop")

@@ -78,6 +78,7 @@ class World:
         )
         self.log, self.registry, self.clock = MemoryLog(), MemoryRegistry(), ManualClock()
         self.cascades: set[tuple[str, str]] = set()
+        self.changing: set[tuple[str, str]] = set()
         self.groups: list[Group] = []
         self.server_us = 0
         self.columns = SCHEMA.columns
@@ -100,7 +101,11 @@ class World:
         table = TableInfo("shop", "t")
         table.columns, table.key = list(self.columns), SCHEMA.key
         catalog = Catalog(
-            lambda: {("shop", "t"): table}, SERVER, self.source.policy, lambda *name: name in self.cascades
+            lambda: {("shop", "t"): table},
+            SERVER,
+            self.source.policy,
+            lambda *name: name in self.cascades,
+            changes_others=lambda *name: name in self.changing,
         )
         encoders = Encoders("s", self.source, log)
         point, state = resume.position, resume.state
@@ -258,6 +263,70 @@ def test_a_table_that_nobody_saw_come_is_owed_a_snapshot() -> None:
     world = World()
     world.replicate([transaction(1, "DROP TABLE t"), transaction(2, rows("c", (1, 1, "a")))])
     assert resolved(world)[-1].uncovered == ("shop.t",)
+
+
+def owed(world: World) -> list[tuple[str, ...]]:
+    return [tuple(job["tables"]) for job in resolved(world)[-1].state["jobs"]]
+
+
+def test_rows_of_a_captured_table_that_change_by_text_are_owed_a_snapshot_with_a_floor() -> None:
+    world = World()
+    world.replicate(
+        [transaction(1, rows("c", (1, 1, "a")), "INSERT INTO t VALUES (2, 1, 'b')", rows("c", (3, 1, "c")))]
+    )
+    assert len(world.records(TOPIC)) == 2
+    assert resolved(world)[-1].uncovered == ("shop.t",)
+    assert [job["gap"] for job in resolved(world)[-1].state["jobs"]] == [True]
+
+
+def test_many_texts_owe_a_table_one_snapshot() -> None:
+    world = World()
+    world.replicate([transaction(n, "UPDATE t SET v = 'x'", "DELETE FROM t WHERE id = 7") for n in range(1, 9)])
+    assert owed(world) == [("shop.t",)]
+
+
+def test_rows_of_tables_that_nobody_captures_change_by_text_as_they_like(caplog: pytest.LogCaptureFixture) -> None:
+    world = World()
+    texts = ["INSERT INTO mysql.rds_heartbeat2 VALUES (1, 2)", "REPLACE INTO percona.checksums SELECT 1 FROM t"]
+    world.replicate([transaction(1, *texts), transaction(2, *texts, rows("c", (1, 1, "a")))], group=2)
+    assert resolved(world)[-1].uncovered == ()
+    assert world.groups[-1].texts == 4
+    assert caplog.text.count("rds_heartbeat2") == caplog.text.count("percona.checksums") == 1
+
+
+def test_a_temporary_table_that_a_text_fills_is_owed_nothing() -> None:
+    world = World()
+    world.replicate([transaction(1, "CREATE TEMPORARY TABLE hold (id int)", "INSERT INTO hold SELECT id FROM t")])
+    assert owed(world) == []
+    assert set(resolved(world)[-1].state["tables"]) == {"shop.t"}
+
+
+def test_a_text_that_changes_others_by_a_view_or_trigger_owes_all_captured_tables() -> None:
+    world = World()
+    world.changing.add(("elsewhere", "v"))
+    world.replicate([transaction(1, "UPDATE elsewhere.w SET a = 1")])
+    assert owed(world) == []
+    world.replicate([transaction(1), transaction(2, "UPDATE elsewhere.v SET a = 1")])
+    assert owed(world) == [("shop.t",)]
+
+
+@pytest.mark.parametrize("text", ["SELECT `shop`.`f`(1)", "FROBNICATE THE TABLES"])
+def test_a_text_that_does_not_say_its_tables_owes_all_captured_ones(text: str) -> None:
+    world = World()
+    world.replicate([transaction(1, text)])
+    assert owed(world) == [("shop.t",)]
+
+
+def test_a_table_made_of_a_query_as_text_is_owed_its_rows() -> None:
+    world = World()
+    world.replicate([transaction(1, "CREATE TABLE u SELECT * FROM t", "CREATE TABLE other.u SELECT * FROM t")])
+    assert owed(world) == [("shop.u",)]
+
+
+def test_a_truncate_with_settings_of_its_own_writes_the_floor() -> None:
+    world = World()
+    world.replicate([transaction(1, rows("c", (1, 1, "a")), "SET STATEMENT max_statement_time=100 FOR TRUNCATE t")])
+    assert [Control.parse(r.value or b"").kind for r in world.records(control("s"))] == ["truncate"]
 
 
 def nameless(op: RowOp, *images: Any) -> Rows:

@@ -15,8 +15,8 @@ COLUMNS: Answer = [
     ("shop", "orders_view", "id", "int(10) unsigned", 10, 0, None, None, "NO", ""),
 ]
 KEYS: Answer = [
-    ("shop", "orders", "PRIMARY", "id", None, ""),
-    ("shop", "orders_view", "u", "id", None, ""),
+    ("shop", "orders", "PRIMARY", "id", None, "", "BTREE"),
+    ("shop", "orders_view", "u", "id", None, "", "BTREE"),
 ]
 
 

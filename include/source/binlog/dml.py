@@ -1,0 +1,96 @@
+"""The tables whose rows a statement changes that is logged as text, by its text alone.
+
+Where tables are joined, all of them count: which of them change is not looked for. A derived table never changes.
+"""
+
+from __future__ import annotations
+
+from itertools import takewhile
+from typing import Final
+
+from include.source.binlog.words import Reader, Token
+
+__all__ = ["changed_tables"]
+
+_MODIFIERS: Final = ("LOW_PRIORITY", "HIGH_PRIORITY", "DELAYED", "CONCURRENT", "QUICK", "IGNORE", "HISTORY", "INTO")
+_VERBS: Final = frozenset({"INSERT", "REPLACE", "UPDATE", "DELETE", "SELECT"})
+_DERIVED: Final = frozenset({"SELECT", "WITH", "VALUES", "TABLE"})
+_ENDS: Final = frozenset({"SET", "WHERE", "ORDER", "LIMIT", "RETURNING"})
+_AFTER_LIST: Final = _ENDS | {"JOIN", "STRAIGHT_JOIN", "("}
+_JOINS: Final = frozenset({",", "JOIN", "STRAIGHT_JOIN"})
+
+
+def changed_tables(reader: Reader) -> list[tuple[str, str]] | None:
+    """(database, table) of each; None for a statement that does not say it, as one that calls a function."""
+    if reader.takes("WITH"):
+        reader = _after_common_tables(reader)
+    if reader.takes("INSERT") or reader.takes("REPLACE"):
+        _skip_modifiers(reader)
+        return reader.tables(most=1) or None
+    if reader.takes("UPDATE"):
+        _skip_modifiers(reader)
+        return _joined(list(reader.rest()), reader.database) or None
+    if reader.takes("DELETE"):
+        _skip_modifiers(reader)
+        return _deleted(list(reader.rest()), reader.database) or None
+    if reader.takes("LOAD"):
+        rest = list(reader.rest())
+        into = [i for i in range(1, len(rest)) if (rest[i - 1].word, rest[i].word) == ("INTO", "TABLE")]
+        return (Reader(rest[into[0] + 1 :], reader.database).tables(most=1) or None) if into else None
+    return None
+
+
+def _skip_modifiers(reader: Reader) -> None:
+    while any(reader.takes(word) for word in _MODIFIERS):
+        pass
+
+
+def _after_common_tables(reader: Reader) -> Reader:
+    """The statement behind WITH … AS (…)."""
+    rest, depth = list(reader.rest()), 0
+    for i, token in enumerate(rest):
+        depth += (token.word == "(") - (token.word == ")")
+        if not depth and token.word in _VERBS:
+            return Reader(rest[i:], reader.database)
+    return Reader((), reader.database)
+
+
+def _deleted(rest: list[Token], database: str) -> list[tuple[str, str]]:
+    """DELETE FROM t …, DELETE t, u FROM … and DELETE FROM t, u USING …: names before the joins may be aliases."""
+    if rest and rest[0].word == "FROM":
+        listed = list(takewhile(lambda token: token.word not in _AFTER_LIST, rest[1:]))
+        using = [i for i, token in enumerate(listed) if token.word == "USING"]
+        return _joined(rest[using[0] + 2 :] if using else rest[1:], database)
+    begin = next((i for i, token in enumerate(rest) if token.word == "FROM"), len(rest))
+    return _joined(rest[begin + 1 :], database)
+
+
+def _joined(rest: list[Token], database: str) -> list[tuple[str, str]]:
+    """The tables of joins that `rest` begins with."""
+    found: list[tuple[str, str]] = []
+    depth, skipped, due, before = 0, 0, True, ""
+    for i, token in enumerate(rest):
+        word = token.word
+        if word == "(":
+            depth += 1
+            ahead = rest[i + 1].word if i + 1 < len(rest) else ""
+            if not skipped and (not due or ahead in _DERIVED):
+                # A derived table, a condition, a list of columns or of partitions.
+                skipped, due = depth, False
+        elif word == ")":
+            if skipped == depth:
+                skipped = 0
+            depth -= 1
+        elif skipped:
+            continue
+        elif word in _ENDS and not depth and before != "FOR":
+            break
+        elif word in _JOINS:
+            due = True
+        elif due and (token.name or word == "."):
+            called = i + 1 < len(rest) and rest[i + 1].word == "("
+            if word not in ("LATERAL", "OJ") and not called:
+                found += Reader(rest[i:], database).tables(most=1)
+            due = word in ("LATERAL", "OJ")
+        before = word
+    return found
