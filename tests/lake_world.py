@@ -19,6 +19,7 @@ from include.lake.planner import Remade, Spot
 from include.lake.task import Means, Outcome, Task, run_task
 from include.log.memory import MemoryLog
 from include.log.ports import TopicInfo, TopicSpec
+from include.log.survey import Hidden, PortSurvey
 from include.store.memory import MemoryStore
 
 __all__ = ["GROUP", "World"]
@@ -88,6 +89,8 @@ class World:
         # Since which offset leaders of which epochs have taken records; empty: the log does not tell.
         self.leaders: dict[int, int] = {}
         self.back = 0
+        # The timestamp of records that are hidden yet: the port does not show them.
+        self.begun = -1
         self.watcher: Watcher | None = None
         self.driver = self.started()
 
@@ -106,6 +109,14 @@ class World:
 
     def edges(self, spots: Iterable[Spot]) -> dict[Spot, tuple[int, int]]:
         return {spot: self.ranges.edges(spot.topic, spot.partition) for spot in spots}
+
+    def hidden(self, spots: Iterable[Spot]) -> dict[Spot, Hidden]:
+        places = {(spot.topic, spot.partition): spot for spot in spots}
+        survey = PortSurvey(self.memory.reader(), self.memory.admin())
+        return {places[at]: hidden for at, hidden in survey.hidden(places).items()}
+
+    def begun_ms(self, spot: Spot, offset: int) -> int:
+        return self.begun
 
     def timestamp_ms(self, spot: Spot, offset: int) -> int:
         end = self.memory.reader().end_offsets(spot.topic)[spot.partition]

@@ -23,6 +23,7 @@ from include.lake.standing import check_log
 from include.lake.task import Outcome, Task
 from include.lake.upload_policy import Asked
 from include.log.ports import TopicInfo
+from include.log.survey import Hidden
 from include.store.object_store import ObjectStore
 
 __all__ = ["Driver", "GroupLog", "Pool", "Watcher"]
@@ -31,6 +32,7 @@ LOGGER: Final = logging.getLogger("lyrebird.lake")
 
 _TOPICS_EVERY_S: Final = 5.0
 _EDGES_EVERY_S: Final = 0.5
+_HIDDEN_EVERY_S: Final = 10.0
 _PAUSE_S: Final = 1.0
 _OUTSIDE: Final = {"s3", "kafka", "registry"}
 
@@ -57,6 +59,12 @@ class GroupLog(Protocol):
 
     def edges(self, spots: Iterable[Spot]) -> dict[Spot, tuple[int, int]]:
         """(first offset held, last stable offset) of each that is there."""
+
+    def hidden(self, spots: Iterable[Spot]) -> dict[Spot, Hidden]:
+        """What is written and not shown yet, of those where a transaction has no end."""
+
+    def begun_ms(self, spot: Spot, offset: int) -> int:
+        """Kafka timestamp of the first record from `offset` on, shown or not; -1 where none is found."""
 
     def timestamp_ms(self, spot: Spot, offset: int) -> int:
         """Kafka timestamp of the first record from `offset` on; -1 where it has none, or there is no record.
@@ -105,7 +113,7 @@ class Driver:
         self.planner = Planner(group)
         self._live: dict[tuple[str, str], Live] = {}
         self._partitions: dict[str, int] = {}
-        self._looked_s = self._asked_s = -1e9
+        self._looked_s = self._asked_s = self._hidden_s = -1e9
         self._turn = 0
         self._noted: dict[TopicKey, str] = {}
         self._frozen = False
@@ -186,6 +194,9 @@ class Driver:
             self.planner.on_edges(self._log.edges(self.planner.spots), self._now_ms())
             self._asked_s = now_s
             self._stop_shrunk(0 if first else SHRUNK_MS)
+        if asks and now_s - self._hidden_s >= _HIDDEN_EVERY_S:
+            self.planner.on_hidden(self._log.hidden(self.planner.spots), self._now_ms())
+            self._hidden_s = now_s
         for spot in self.planner.unaged():
             self._ask_age(spot)
 

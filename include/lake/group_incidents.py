@@ -5,6 +5,8 @@
   each day while more come. Ends a day after the last one.
 * late: opens when what waits is older than its policy's age and a minute, one for the group, naming the worst
   partition. Ends when none has been over its policy by half a minute for a minute. Groups on a schedule have none.
+* hanging: opens when a transaction has had no end for longer than the policy's age, one for the group, naming the
+  worst partition: what was written behind its begin is shown to no reader. Ends when none of them is there any more.
 * standing: opens when partitions have not gone on for ten seconds and must not, or when a run on a schedule ends so,
   one for all of a topic with the same cause. Ends when they went on.
 """
@@ -21,7 +23,7 @@ from include.errors import LyrebirdError
 from include.lake.cut import Commit
 from include.lake.definition import LakeGroup
 from include.lake.driver import Watcher
-from include.lake.incident import next_command
+from include.lake.incident import find_hanging, next_command
 from include.lake.incident_ledger import IncidentLedger
 from include.lake.object_key import QUARANTINE
 from include.lake.planner import Planner, Remade, Spot
@@ -96,6 +98,7 @@ class GroupIncidents(Watcher):
         self._look_at_standing(planner.stopped, spots, 0 if ends else _STOOD_US)
         if self._group.run == "stream":
             self._look_at_delay(planner, waiting)
+        self._look_at_transactions(planner)
         self._end_old()
 
     def _on_cut(self, spot: Spot, commit: Commit) -> None:
@@ -171,6 +174,32 @@ class GroupIncidents(Watcher):
             self._ledger.note(key, "late", self._name, text.strip(), next_command("", self._name))
         elif open_ and self._calm_us is not None and now_us - self._calm_us >= _CALM_US:
             self._ledger.end(key)
+
+    def _look_at_transactions(self, planner: Planner) -> None:
+        key, held_up = f"hanging:{self._name}", planner.held_up()
+        if held_up is None:
+            return
+        # After a restart they count from its first look: those that were told by then are still the same.
+        told = set((self._ledger.find(key) or {}).get("places", []))
+        places = {spot: f"{spot.topic_id}/{spot.partition}@{each.hidden.stable}" for spot, each in held_up.items()}
+        hanging = {
+            spot: each
+            for spot, each in held_up.items()
+            if places[spot] in told or each.stood_ms > self._group.policy.of(spot.topic)[0].max_age_s * 1000
+        }
+        if not hanging:
+            self._ledger.end(key)
+            return
+        worst = max(hanging, key=lambda spot: hanging[spot].stood_ms)
+        hidden = hanging[worst].hidden
+        text = (
+            f"{self._name} is shown nothing of {worst.topic}/{worst.partition} from offset {hidden.stable} on, as a "
+            f"transaction that begins there has no end: {hidden.written - hidden.stable} offsets wait behind it, and "
+            f"retention takes them unread; so it is in {len(hanging)} of {len(planner.spots)} partitions. Unless its "
+            "producer still writes, abort it."
+        )
+        fix = find_hanging(worst.topic, worst.partition)
+        self._ledger.note(key, "hanging", self._name, text, fix, places=sorted(places[spot] for spot in hanging))
 
     def _own(self, spot: Spot) -> bool:
         """Whether its delay is no mere consequence of a system's trouble, which is told by itself."""

@@ -45,6 +45,7 @@ class GroupMetrics:
             self._metrics.count(counter, value - told.get((group, counter), 0), group)
             told[group, counter] = value
         now_ms = self._clock.now_us() // 1000
-        self._metrics.set("lyrebird_lag_records", sum(planner.waiting().values()), group)
+        hidden = sum(each.hidden.written - each.hidden.stable for each in (planner.held_up() or {}).values())
+        self._metrics.set("lyrebird_lag_records", sum(planner.waiting().values()) + hidden, group)
         self._metrics.set("lyrebird_lag_seconds", planner.age_ms(now_ms) / 1000, group)
         self._metrics.set("lyrebird_up_seconds", self._clock.monotonic_s() - self._began_s)

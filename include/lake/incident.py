@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import re
+import shlex
 from dataclasses import asdict, dataclass
 from typing import Any, Final, Literal
 
 from include.errors import Fenced, LyrebirdError, Terminal
 
-__all__ = ["Incident", "IncidentKind", "LeftStanding", "end_incident", "next_command"]
+__all__ = ["Incident", "IncidentKind", "LeftStanding", "end_incident", "find_hanging", "next_command"]
 
 IncidentKind = Literal[
-    "lost", "quarantine", "late", "standing", "store", "log", "registry", "disk", "fenced", "stopped"
+    "lost", "quarantine", "late", "hanging", "standing", "store", "log", "registry", "disk", "fenced", "stopped"
 ]
 """lost: records went before they were stored; quarantine: parsers refuse records; late: what waits is older than the
-upload policy allows, and a minute; standing: a partition that must not go on; store, log, registry, disk: refuses or
-does not answer for a minute; fenced: a newer revision has taken over; stopped: the application has ended for a cause
-that a restart does not mend. The last two end the process."""
+upload policy allows, and a minute; hanging: a transaction has had no end for longer than the policy's age; standing: a
+partition that must not go on; store, log, registry, disk: refuses or does not answer for a minute; fenced: a newer
+revision has taken over; stopped: the application has ended for a cause that a restart does not mend. The last two end
+the process."""
 
 _COMMAND: Final = re.compile(r"`(lyrebird [^`]+)`")
 _AUDIT: Final = "lyrebird lake audit"
@@ -55,6 +57,12 @@ def next_command(text: str, group: str = "", topic: str = "") -> str:
             return str(command)
     options = {"--group": group, "--topic": topic}
     return " ".join(["lyrebird lake status", *(f"{name} {value}" for name, value in options.items() if value)])
+
+
+def find_hanging(topic: str, partition: int) -> str:
+    """Kafka's own command that tells whether a partition's transaction hangs; what it finds another one aborts."""
+    at = f"--topic {shlex.quote(topic)} --partition {partition}"
+    return f"kafka-transactions.sh --bootstrap-server … find-hanging {at}"
 
 
 def end_incident(application: str, error: LyrebirdError, at_us: int, *, again: bool = False) -> Incident:

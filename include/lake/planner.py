@@ -16,8 +16,9 @@ from typing import Final, NamedTuple
 from include.lake.cut import Commit, Reason
 from include.lake.definition import LakeGroup
 from include.lake.upload_policy import Asked, UploadPolicy, decide
-from include.lake.watched import Watched
+from include.lake.watched import HeldUp, Watched
 from include.log.ports import TopicInfo
+from include.log.survey import Hidden
 
 __all__ = ["SHRUNK_MS", "Planner", "Range", "Remade", "Spot"]
 
@@ -68,6 +69,7 @@ class Planner:
         self._watched: dict[Spot, Watched] = {}
         # Gone from the log while a task is at them, which may still bring their chains further.
         self._leaving: dict[Spot, Watched] = {}
+        self._hidden_known = False
         self._policy: Callable[[str], UploadPolicy] = cache(lambda topic: group.policy.of(topic)[0])
 
     def on_topics(self, found: Iterable[TopicInfo]) -> list[Remade]:
@@ -129,6 +131,20 @@ class Planner:
             elif watched.shrunk_ms is None:
                 watched.shrunk_ms = now_ms
             watched.shrunk_end = end
+
+    def on_hidden(self, found: Mapping[Spot, Hidden], now_ms: int) -> None:
+        """All that the log has and shows to no reader, as a transaction has no end."""
+        self._hidden_known = True
+        for spot, watched in self._watched.items():
+            watched.note_hidden(found.get(spot), now_ms)
+
+    def held_up(self) -> dict[Spot, HeldUp] | None:
+        """Each spot behind whose end something is hidden, and for how long; None before the first look at that.
+
+        By this driver's clock, from its own first look on: producers give records any timestamp.
+        """
+        held_up = ((spot, watched.held_up()) for spot, watched in sorted(self._watched.items()))
+        return {spot: found for spot, found in held_up if found is not None} if self._hidden_known else None
 
     def shrunk(self, now_ms: int, least_ms: int = SHRUNK_MS) -> dict[Spot, int]:
         """Those whose log has for so long ended before their chain does, and where: nothing of them comes to be due."""

@@ -16,24 +16,38 @@ from include.lake.chain_key import ChainKey, TopicKey
 from include.lake.definition import LakeGroup
 from include.lake.diagnosis import Diagnosis, diagnose
 from include.lake.driver import GroupLog
+from include.lake.incident import find_hanging
 from include.lake.planner import Spot
 from include.lake.pointer import Pointer, read_pointer
 from include.lake.read_cuts import read_partitions
 from include.lake.stored import chain_head, stored_topics
 from include.lake.upload_policy import Standing, decide
+from include.log.survey import Hidden
 from include.store.object_store import ObjectStore
 
 __all__ = ["BAD", "GroupStatus", "LastCommit", "PartitionState", "PartitionStatus", "group_status", "standing_of"]
 
 PartitionState = Literal[
-    "up to date", "open", "due", "not known", "late", "not begun", "lost", "truncated", "gone", "no rule", "failing"
+    "up to date",
+    "open",
+    "due",
+    "not known",
+    "late",
+    "hanging",
+    "not begun",
+    "lost",
+    "truncated",
+    "gone",
+    "no rule",
+    "failing",
 ]
 """up to date: nothing waits; open: something does, within the policy; due: an upload is due; not known: the log does
-not tell; late: it has been due for over a minute; not begun: records wait and nobody has begun; lost: retention was
-faster than the group; truncated: the log ends before what is stored; gone: the topic was deleted or made anew; no rule:
-of the group for this topic; failing: an error stands."""
+not tell; late: it has been due for over a minute; hanging: a transaction that began longer ago than the policy's age
+has no end, so nothing behind it is shown; not begun: records wait and nobody has begun; lost: retention was faster than
+the group; truncated: the log ends before what is stored; gone: the topic was deleted or made anew; no rule: of the
+group for this topic; failing: an error stands."""
 
-BAD: Final = frozenset({"late", "not begun", "lost", "truncated", "no rule", "failing"})
+BAD: Final = frozenset({"late", "hanging", "not begun", "lost", "truncated", "no rule", "failing"})
 """States that somebody has to look at."""
 
 # Kafka's own, which nobody stores.
@@ -57,10 +71,11 @@ class LastCommit:
 
 @dataclass(frozen=True, slots=True)
 class PartitionStatus:
-    """One topic-partition. `committed` is the first offset that is not; what waits is [committed, end).
+    """One topic-partition. `committed` is the first offset that is not; what can be stored is [committed, end).
 
-    `lag_records` counts offsets, of which some may hold no record. `lag_s` is the age of the oldest record that waits,
-    by its Kafka timestamp; `open_bytes` what the files of all that waits would have. None: not known.
+    `hidden` offsets behind `end` wait for a transaction's end. `lag_records` counts both, up to the high watermark;
+    some of them may hold no record. `lag_s` is the age of the oldest record that waits, by its Kafka timestamp;
+    `open_bytes` what the files of all that can be stored would have. None: not known.
     """
 
     topic: str
@@ -75,6 +90,7 @@ class PartitionStatus:
     lag_s: float | None = None
     open_bytes: int | None = None
     last: LastCommit | None = None
+    hidden: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +133,7 @@ class _Look:
         self._left_out: set[str] = set()
         self._log_answers = self._store_answers = True
         self._edges: Mapping[Spot, tuple[int, int]] = {}
+        self._hidden: Mapping[Spot, Hidden] = {}
         self._pointers: dict[TopicKey, Pointer] = {}
 
     def status(self, name: str) -> GroupStatus:
@@ -125,6 +142,7 @@ class _Look:
         spots = {*there, *self._only_stored(stored, there)}
         if self._log_answers:
             try:
+                self._hidden = self._log.hidden(there)
                 self._edges = self._log.edges(there)
             except LyrebirdError as error:
                 self._log_trouble(error)
@@ -219,19 +237,26 @@ class _Look:
         lag_ms: int | None = None
         size: int | None = 0 if lag == 0 else None
         late = due = False
+        policy, _ = self._group.policy.of(spot.topic)
         if lag and head is not None and end is not None:
             lag_ms = self._waited_ms(spot, head)
-            policy, _ = self._group.policy.of(spot.topic)
             decision = decide(policy, _standing(end - lag, end, last, self._now_ms, lag_ms), self._now_ms)
             size, due = decision.bytes, decision.reason is not None
             late = decision.age_ms > policy.max_age_s * 1000 + _GRACE_MS and self._group.run == "stream"
-        state, todo = self._state(spot, head, edges, wrong, lag=lag, due=due, late=late)
-        lag_s = 0.0 if lag == 0 else None if lag_ms is None else lag_ms / 1000
-        return PartitionStatus(*spot, state, todo, generation, head, end, lag, lag_s, size, last)
+        hidden, hidden_ms = self._hidden.get(spot), None
+        if hidden is not None:
+            hidden_ms = self._waited_ms(spot, hidden.stable, shown=False)
+            lag_ms = max((each for each in (lag_ms, hidden_ms) if each is not None), default=None)
+        hanging = hidden_ms is not None and hidden_ms > policy.max_age_s * 1000
+        state, todo = self._state(spot, head, edges, wrong, lag=lag, due=due, late=late, hanging=hanging)
+        behind = 0 if hidden is None or end is None else max(0, hidden.written - end)
+        whole = None if lag is None else lag + behind
+        lag_s = 0.0 if whole == 0 else None if lag_ms is None else lag_ms / 1000
+        return PartitionStatus(*spot, state, todo, generation, head, end, whole, lag_s, size, last, behind)
 
-    def _waited_ms(self, spot: Spot, head: int) -> int | None:
+    def _waited_ms(self, spot: Spot, offset: int, *, shown: bool = True) -> int | None:
         try:
-            oldest = self._log.timestamp_ms(spot, head)
+            oldest = (self._log.timestamp_ms if shown else self._log.begun_ms)(spot, offset)
         except LyrebirdError as error:
             self._log_trouble(error)
             return None
@@ -247,6 +272,7 @@ class _Look:
         lag: int | None,
         due: bool,
         late: bool,
+        hanging: bool,
     ) -> tuple[PartitionState, str]:
         """The worst that holds, and what to do."""
         application = self._group.application
@@ -265,7 +291,7 @@ class _Look:
         begin, end = edges
         if head is None:
             if begin == end:
-                return "up to date", ""
+                return ("hanging", _unhidden(spot)) if hanging else ("up to date", "")
             return "not begun", f"Start the application {application}; see `lyrebird status` and its log."
         if end < head:
             fix = "Find out what Kafka lost (unclean election?), then go on under a higher `revision`."
@@ -275,15 +301,23 @@ class _Look:
             return "lost", f"Kafka has dropped offsets {head} to {begin - 1}, which are not stored. {fix}"
         if late:
             return "late", f"See that {application} runs (`lyrebird status`), and its log."
-        return ("due" if due else "open") if lag else "up to date", ""
+        if hanging:
+            return "hanging", _unhidden(spot)
+        return ("due" if due else "open") if lag or spot in self._hidden else "up to date", ""
+
+
+def _unhidden(spot: Spot) -> str:
+    find = find_hanging(spot.topic, spot.partition)
+    return f"A transaction has no end: unless its producer still writes, find it (`{find}`) and abort it."
 
 
 def standing_of(one: PartitionStatus, now_ms: int) -> Standing | None:
     """What the upload policy is asked with; None where head or end is not known."""
     if one.committed is None or one.end is None or one.lag_records is None:
         return None
-    waited_ms = None if one.lag_s is None or not one.lag_records else round(one.lag_s * 1000)
-    return _standing(one.end - one.lag_records, one.end, one.last, now_ms, waited_ms)
+    waiting = one.lag_records - one.hidden
+    waited_ms = None if one.lag_s is None or not waiting else round(one.lag_s * 1000)
+    return _standing(one.end - waiting, one.end, one.last, now_ms, waited_ms)
 
 
 def _standing(head: int, end: int, last: LastCommit | None, now_ms: int, waited_ms: int | None) -> Standing:

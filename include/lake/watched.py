@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from include.lake.growth import Growth
 from include.lake.upload_policy import Standing
+from include.log.survey import Hidden
 
-__all__ = ["Watched"]
+__all__ = ["HeldUp", "Watched"]
+
+
+class HeldUp(NamedTuple):
+    """Offsets that Kafka shows to nobody yet, and how long their transaction was seen to have no end."""
+
+    hidden: Hidden
+    stood_ms: int
 
 
 @dataclass(slots=True)
@@ -16,7 +25,7 @@ class Watched:
 
     `head` is where its chain ends or, unless that is `sure`, where it ended when it was last known. `shrunk_ms`: since
     when the log has ended before it, at `shrunk_end`. `doubted`: it may be another topic's by this name, whose edges
-    are none of this one's.
+    are none of this one's. `hidden` behind `end` since `hidden_ms`, as it was seen at `hidden_looked_ms`.
     """
 
     head: int | None = None
@@ -37,6 +46,19 @@ class Watched:
     failures: int = 0
     wait_until_ms: int = 0
     stopped: str = ""
+    hidden: Hidden | None = None
+    hidden_ms: int = 0
+    hidden_looked_ms: int = 0
+
+    def note_hidden(self, hidden: Hidden | None, now_ms: int) -> None:
+        """What no reader is shown now; where it begins later than before, it is another transaction's."""
+        if hidden is None or self.hidden is None or hidden.stable != self.hidden.stable:
+            self.hidden_ms = now_ms
+        self.hidden, self.hidden_looked_ms = hidden, now_ms
+
+    def held_up(self) -> HeldUp | None:
+        """By a transaction without an end."""
+        return HeldUp(self.hidden, self.hidden_looked_ms - self.hidden_ms) if self.hidden is not None else None
 
     def standing(self) -> Standing:
         """What the upload policy decides by."""

@@ -7,7 +7,7 @@ topic, so that planning can be tried on the in-memory log.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import Any, Final, Literal, Protocol
+from typing import Any, Final, Literal, NamedTuple, Protocol
 
 from confluent_kafka import IsolationLevel, KafkaException, TopicCollection, TopicPartition, admin
 from confluent_kafka.admin import AdminClient
@@ -17,7 +17,7 @@ from include.log.kafka_errors import LEADERLESS, UNKNOWN_TOPIC, Connection, Opti
 from include.log.plan import Partition
 from include.log.ports import LogReader, TopicAdmin, TopicInfo
 
-__all__ = ["Edge", "KafkaSurvey", "PortSurvey", "Survey"]
+__all__ = ["Edge", "Hidden", "KafkaSurvey", "PortSurvey", "Survey"]
 
 Edge = Literal["begin", "end"]
 """begin: first offset still held; end: last stable offset."""
@@ -29,6 +29,13 @@ _SPECS: Final[Mapping[Edge, Any]] = {
 }
 
 
+class Hidden(NamedTuple):
+    """Offsets [stable, written) of a partition wait for the end of the transaction that begins at `stable`."""
+
+    stable: int
+    written: int
+
+
 class Survey(Protocol):
     """Calls may block for some seconds and raise `Transient` when the log does not answer."""
 
@@ -37,6 +44,9 @@ class Survey(Protocol):
 
     def offsets(self, partitions: Collection[Partition], edge: Edge) -> dict[Partition, int]:
         """The edge of each partition; partitions that do not exist (any more) are left out."""
+
+    def hidden(self, partitions: Collection[Partition]) -> dict[Partition, Hidden]:
+        """What was written and is not shown to readers of committed records, of the partitions that have such."""
 
 
 class KafkaSurvey:
@@ -61,25 +71,33 @@ class KafkaSurvey:
 
     def offsets(self, partitions: Collection[Partition], edge: Edge) -> dict[Partition, int]:
         """See `Survey`."""
+        return self._known(partitions, edge, IsolationLevel.READ_COMMITTED)
+
+    def hidden(self, partitions: Collection[Partition]) -> dict[Partition, Hidden]:
+        """See `Survey`."""
+        # What is written in between lies after both then.
+        written = self._known(partitions, "end", IsolationLevel.READ_UNCOMMITTED)
+        stable = self._known(partitions, "end", IsolationLevel.READ_COMMITTED)
+        return {at: Hidden(stable[at], end) for at, end in written.items() if stable.get(at, end) < end}
+
+    def _known(self, partitions: Collection[Partition], edge: Edge, isolation: Any) -> dict[Partition, int]:
         if not partitions:
             return {}
         try:
-            return self._offsets(partitions, edge)
+            return self._offsets(partitions, edge, isolation)
         except Transient as error:
             cause = error.__cause__
             if not isinstance(cause, KafkaException) or cause.args[0].code() not in LEADERLESS:
                 raise
         # The client goes on asking the leader that it knows until it hears of another one.
         self.topics({topic for topic, _ in partitions})
-        return self._offsets(partitions, edge)
+        return self._offsets(partitions, edge, isolation)
 
-    def _offsets(self, partitions: Collection[Partition], edge: Edge) -> dict[Partition, int]:
+    def _offsets(self, partitions: Collection[Partition], edge: Edge, isolation: Any) -> dict[Partition, int]:
         asked = {TopicPartition(topic, p): _SPECS[edge] for topic, p in partitions}
         with self._connection.asking("list offsets"):
-            # Only with this isolation level is "latest" the last stable offset.
-            futures = self._client.list_offsets(
-                asked, isolation_level=IsolationLevel.READ_COMMITTED, request_timeout=_REQUEST_S
-            )
+            # "latest" is the last stable offset with READ_COMMITTED, else the high watermark.
+            futures = self._client.list_offsets(asked, isolation_level=isolation, request_timeout=_REQUEST_S)
         found: dict[Partition, int] = {}
         for at, future in futures.items():
             answer = self._answer(future, "list offsets", topic=at.topic, partition=at.partition)
@@ -122,3 +140,9 @@ class PortSurvey:
             ask = self._reader.begin_offsets if edge == "begin" else self._reader.end_offsets
             out.update({(topic, p): offset for p, offset in ask(topic).items() if (topic, p) in partitions})
         return out
+
+    def hidden(self, partitions: Collection[Partition]) -> dict[Partition, Hidden]:
+        """See `Survey`. The port does not tell how much there is: at least one offset."""
+        asked = set(partitions)
+        found = self._reader.unended({topic for topic, _ in asked})
+        return {at: Hidden(stable, stable + 1) for at, stable in found.items() if at in asked}

@@ -20,6 +20,7 @@ from include.lake.driver import Driver
 from include.lake.incident import Incident
 from include.lake.incidents import Incidents
 from include.lake.kafka_group import KafkaGroupLog
+from include.lake.status import group_status
 from include.lake.worker import Place, store_of
 from include.log.kafka import KafkaAdmin
 from include.log.ports import TopicSpec
@@ -163,3 +164,28 @@ def test_what_a_group_meets_is_told_once_each_over_a_restart_with_a_bad_key(scen
     # The key is mended; what was late is not stored yet, and what is damaged still is.
     found_now = scene.run("the store is well", lambda told: "store" not in kinds(told))
     assert {each.id for each in found_now} == {each.id for each in found.values()}
+
+
+def test_a_transaction_that_its_producer_left_open_is_told_until_it_ends(scene: Scene) -> None:
+    scene.send("open", GOOD)
+    scene.run("the chain has begun", lambda _: scene.commits("open"))
+    topic = f"{scene.unique}-open"
+    producer: Any = Producer({"bootstrap.servers": scene.kafka, "transactional.id": topic})
+    producer.init_transactions(20)
+    producer.begin_transaction()
+    producer.produce(topic, GOOD)
+    assert producer.flush(20) == 0
+    # Committed, and yet shown to nobody.
+    scene.send("open", GOOD, GOOD)
+    (one,) = scene.run("it is told", lambda told: kinds(told) == ["hanging"])
+    assert f"is shown nothing of {topic}/0 from offset 1 on" in one.text
+    assert "3 offsets wait behind it" in one.text
+    assert one.fix.endswith(f"find-hanging --topic {topic} --partition 0")
+
+    status = group_status("dates", scene.group, scene.store, KafkaGroupLog(scene.kafka), scene.clock.now_us() // 1000)
+    (partition,) = status.partitions
+    assert (partition.committed, partition.end, partition.lag_records, partition.hidden) == (1, 1, 3, 3)
+    assert (partition.state, partition.todo.count(one.fix)) == ("hanging", 1)
+
+    producer.abort_transaction(20)
+    scene.run("it is over, and what it hid is stored", lambda told: not told and len(scene.commits("open")) > 1)

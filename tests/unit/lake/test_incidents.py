@@ -110,6 +110,36 @@ def test_each_lost_range_is_told_once_and_a_restart_changes_nothing(scene: Scene
     assert scene.look() == []
 
 
+def test_a_transaction_without_an_end_is_told_once_it_is_older_than_the_policy_allows(scene: Scene) -> None:
+    world = scene.world
+    world.write("events", 3)
+    scene.run(70)
+    writer = world.memory.writer("shop")
+    writer.begin()
+    writer.append("events", b"k", b"v", partition=0)
+    assert scene.run(60) == []
+    world.write("events", 5)
+    one = only(scene.run(20))
+    assert (one.kind, one.group) == ("hanging", "raw")
+    assert one.text.startswith("raw is shown nothing of events/0 from offset 4 on, as a transaction that begins there")
+    assert "in 1 of 2 partitions" in one.text
+    assert one.fix == "kafka-transactions.sh --bootstrap-server … find-hanging --topic events --partition 0"
+    scene.restart()
+    assert [each.id for each in scene.run(15)] == [one.id]
+    writer.abort()
+    assert scene.run(70) == []
+
+
+def test_transactions_that_end_in_time_are_none_though_there_is_always_one(scene: Scene) -> None:
+    world = scene.world
+    for _ in range(5):
+        writer = world.memory.writer("shop")
+        writer.begin()
+        writer.append("events", b"k", b"v", partition=0)
+        assert scene.run(40) == []
+        writer.commit()
+
+
 def test_a_topic_that_went_with_its_records_is_a_loss(scene: Scene) -> None:
     scene.watcher.on_lost(Remade(LOST, 9, 12))
     one = only(scene.look())

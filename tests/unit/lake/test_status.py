@@ -14,7 +14,8 @@ from include.lake.definition import LakeGroup
 from include.lake.driver import GroupLog
 from include.lake.planner import Spot
 from include.lake.status import BAD, GroupStatus, PartitionStatus, group_status, standing_of
-from include.log.ports import TopicInfo
+from include.log.ports import LogWriter, TopicInfo
+from include.log.survey import Hidden
 from include.store.memory import MemoryStore
 from include.store.object_store import ObjectInfo
 from tests.lake_stored import NOW_US, Stored, backup_group, event
@@ -47,6 +48,9 @@ class Edges:
         assert self.changed is not None
         return dict.fromkeys(spots, self.changed)
 
+    def hidden(self, spots: Iterable[Spot]) -> dict[Spot, Hidden]:
+        return {}
+
     def timestamp_ms(self, spot: Spot, offset: int) -> int:
         return self.world.clock.now_us() // 1000
 
@@ -56,6 +60,40 @@ def world(tmp_path: Path) -> Stored:
     made = Stored(tmp_path)
     made.append([event(n) for n in range(9)])
     return made
+
+
+def hide(world: Stored, partition: int = 0) -> LogWriter:
+    """A record whose transaction is open."""
+    writer = world.memory.writer("shop")
+    writer.begin()
+    writer.append(world.topics()[0].name, b"k", b"v", partition=partition)
+    return writer
+
+
+def test_what_a_transaction_hides_waits_and_is_not_up_to_date(world: Stored) -> None:
+    world.store_all(backup_group())
+    hide(world)
+    world.begun = world.clock.now_us() // 1000
+    world.clock.advance(AGE_S)
+    one = only(status(world))
+    assert (one.state, one.lag_records, one.hidden, one.lag_s, one.open_bytes) == ("open", 1, 1, 60.0, 0)
+    standing = standing_of(one, world.clock.now_us() // 1000)
+    assert standing is not None
+    assert (standing.head, standing.end, standing.oldest_ms) == (10, 10, None)
+    world.clock.advance(1)
+    found = status(world)
+    assert (only(found).state, found.healthy) == ("hanging", False)
+    assert "`kafka-transactions.sh --bootstrap-server … find-hanging --topic events --partition 0`" in only(found).todo
+
+
+def test_a_transaction_hides_what_nobody_has_begun_to_store(tmp_path: Path) -> None:
+    world = Stored(tmp_path)
+    world.make("events")
+    hide(world)
+    world.begun = world.clock.now_us() // 1000
+    assert only(status(world)).state == "up to date"
+    world.clock.advance(AGE_S + 1)
+    assert only(status(world)).state == "hanging"
 
 
 def test_what_is_stored_to_the_end_says_when_and_by_which_object(world: Stored) -> None:
