@@ -31,4 +31,6 @@ def test_a_snapshot_whose_notes_are_lost_again_and_again_ends_all_the_same(
     seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("include.source.snapshot.copying.Seam", partial(Seam, most_bytes=300, most_transactions=2))
+    # As many chunks as that are read again at once, more than once.
+    monkeypatch.setattr("include.source.snapshot.copying._MOST_AGAIN", 4)
     crashed(seed, lambda _session: 0, "kill", snapshot_chunk_rows=1, snapshot_workers=4)

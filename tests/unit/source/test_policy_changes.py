@@ -82,8 +82,9 @@ def test_what_changed_while_the_policy_dropped_a_table_is_read_when_it_passes_ag
     assert not any(out)
 
 
+@pytest.mark.timeout(120)
 def test_a_kill_at_any_step_leaves_every_resolved_record_true() -> None:
-    for at in count(1, 3):
+    for at in count(1, 4):
         world, killed = PolicyWorld(at), False
         assert world.go_on()
         while world.left:
