@@ -30,7 +30,7 @@ from include.index.digest import BUCKET_BITS, VIEWS, bucket, limbs, of_limbs
 from include.index.states import Feed, States
 from include.log.ports import Record
 from include.log.registry import ConfluentRegistry
-from include.log.slices import Slice, cached_consumer
+from include.log.slices import cached_consumer, slices_in
 from include.log.stream import read_batch, session
 from include.settings.connections import Kafka, Registry
 from include.settings.deployment import Deployment
@@ -145,11 +145,7 @@ def states(plan: StatesPlan, batches: Iterable[Any]) -> Iterator[Any]:
 
 
 def _records(plan: StatesPlan, batches: Iterable[Any]) -> Iterator[Record]:
-    slices = [
-        Slice(row["topic"], row["partition"], row["start"], row["end"], row["topic_id"])
-        for batch in batches
-        for row in batch.to_pylist()
-    ]
+    slices = slices_in(batches)
     if slices:
         with cached_consumer(plan.bootstrap, plan.options) as consumer:
             for messages in consumer.read(slices):

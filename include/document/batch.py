@@ -15,11 +15,12 @@ from include.clock import Clock
 from include.document.aside import Aside, Wrong
 from include.document.assembler import Assembler
 from include.document.encoders import Encoders
+from include.document.living import Find, Living, by_reader
 from include.document.load import Metered, ReadLoad
 from include.document.lookup import Missing
 from include.document.publish import Publisher
 from include.document.reach import Behind
-from include.document.rebuild import FIRST_START, Rebuild, Rebuilds
+from include.document.rebuild import FIRST_START, Rebuilds
 from include.document.signals import Inputs, Signals
 from include.document.spread import OWN, spread
 from include.document.tables import SourceTables, Tables
@@ -55,10 +56,13 @@ class BatchRunner:
         clock: Clock,
         metrics: Metrics,
         *,
+        find: Find | None = None,
         tell: Callable[[str], None] = lambda waiting_for: None,
         stopping: Callable[[], bool] = lambda: False,
     ) -> None:
-        """`tell` hears now and then that a long batch goes on, and what it waits for, '' for nothing.
+        """`find` looks for old documents in the output topic; without, this process reads it.
+
+        `tell` hears now and then that a long batch goes on, and what it waits for, '' for nothing.
 
         `stopping`: whether to wait no longer.
         """
@@ -75,7 +79,8 @@ class BatchRunner:
         self._aside = Aside(inputs.definition, publisher, clock)
         self._load = ReadLoad(inputs.definition.read_rows_per_s, clock)
         self._metered = Metered(tables, self._load)
-        self._keys = Wanted(inputs.definition, inputs.topic, reader, Decoder(registry.schema))
+        living = Living(find or by_reader(reader, inputs.topic))
+        self._keys = Wanted(inputs.definition, living, Decoder(registry.schema))
         self._rebuilds = Rebuilds()
         self._own_request: Request | None = None
         self._refused: list[tuple[Request, str]] = []
@@ -201,16 +206,18 @@ class BatchRunner:
         if not news and work is None and not signals.counts["read"]:
             return {}
         counts = {"documents": 0, "tombstones": 0, "skipped": 0, "set_aside": 0}
-        below = self._keys.live_below(signals.floor) if signals.floor else []
+        below, more = self._keys.below(signals.floor) if signals.floor else ([], None)
+        if more is not None:
+            accepted.append(self._accept_sweep(signals.floor, more, version))
+        chunk = self._keys.by_topic(work, version) if work is not None and work.swept is not None else None
         self._encoders.begin(altered=signals.altered)
         with self._metered.snapshot(plan.cut.position if plan.cut is not None else None) as tables:
             found = self._keys.by_signals(tables, signals, below)
             if found is None and not self._rebuilds.will_rebuild():
                 accepted += self._accept_own(None, version)
             keys = found or {}
-            chunk = None
             if work is not None:
-                chunk = self._keys.by_request(tables, work, version, self._encoders.numbers)
+                chunk = chunk or self._keys.by_request(tables, work, version, self._encoders.numbers)
                 keys.update(dict.fromkeys(chunk.keys, version))
             accepted += self._accept_own(itertools.islice(keys, self._definition.batch_keys, None), version)
             self._publisher.begin()
@@ -223,7 +230,7 @@ class BatchRunner:
             self._publisher.answer(Answer(request.id, "refused", self._clock.now_us(), note=reason), ())
         for request in accepted:
             answer = Answer(request.id, "accepted", self._clock.now_us())
-            self._publisher.answer(answer, self._rebuilds.headers(Rebuild(request)))
+            self._publisher.answer(answer, self._rebuilds.headers(self._rebuilds.open[request.id]))
         if chunk is not None:
             self._rebuilds.record(chunk.after, version, finished=chunk.finished)
             state: Literal["done", "running"] = "done" if chunk.finished else "running"
@@ -255,6 +262,13 @@ class BatchRunner:
         for request in requests:
             self._rebuilds.accept(request, self._encoders.numbers)
         return requests
+
+    def _accept_sweep(self, floor: int, swept: bytes, version: int) -> Request:
+        """A request for what one batch leaves of a floor's documents."""
+        application, now_us = self._publisher.application, self._clock.now_us()
+        (request,) = spread(None, version, 1, application, now_us, self._rebuilds.knows)
+        self._rebuilds.sweep(request, floor, swept)
+        return request
 
     def _write(self, tables: Tables, keys: dict[Key, int], counts: dict[str, int]) -> None:
         out = self._assembler.assemble(tables, list(keys))

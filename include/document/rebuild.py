@@ -1,7 +1,7 @@
 """Requests to write documents anew, worked off a chunk of keys at a time beside the live signals. Pure.
 
 How far each request is stands in its answer, in the transaction of the batch that did the work: the header
-`progress` holds the request itself, the last key done and the version that the work was stamped with. So a restart
+`progress` holds the request itself, the last keys done and the version that the work was stamped with. So a restart
 goes on where the last commit ended, and each id is carried out once.
 """
 
@@ -29,16 +29,26 @@ Key = tuple[Any, ...]
 
 @dataclass(frozen=True)
 class Rebuild:
-    """An open request. `since`: version at its first chunk, 0 before; `after`: the last key of the table done."""
+    """An open request.
+
+    `since`: version at its first chunk, 0 before; `after`: the last key of the table done. `swept` is None until the
+    whole table was walked; from then on the last key of the output topic done, of those whose documents are older than
+    `since`. A request that begins there stands for a floor of that version.
+    """
 
     request: Request
     since: int = 0
     after: Key | None = None
     done: int = 0
+    swept: bytes | None = None
 
     def advanced(self, keys: int, after: Key | None, version: int) -> Rebuild:
         """After one more chunk of `keys` keys that ended at `after`, stamped with `version`."""
         return replace(self, since=self.since or version, after=after, done=self.done + keys)
+
+    def walked(self, swept: bytes = b"") -> Rebuild:
+        """Done with the table, and with the topic's keys up to `swept`."""
+        return replace(self, swept=swept)
 
 
 class Rebuilds:
@@ -70,6 +80,10 @@ class Rebuilds:
         else:
             self.open[request.id] = Rebuild(request)
         return reason
+
+    def sweep(self, request: Request, floor: int, swept: bytes) -> None:
+        """Take a request for the documents that are older than `floor`, beyond those up to `swept`."""
+        self.open[request.id] = Rebuild(request, floor, swept=swept)
 
     def due(self, version: int) -> Rebuild | None:
         """The request to work on in a batch that is cut at a resolved record of `version`.
@@ -109,6 +123,7 @@ class Rebuilds:
             "since": rebuild.since,
             "after": after,
             "stamped": self.stamped,
+            "swept": None if rebuild.swept is None else rebuild.swept.hex(),
         }
         return ((_HEADER, orjson.dumps(value)),)
 
@@ -125,7 +140,10 @@ class Rebuilds:
             return
         after = None if progress["after"] is None else tuple(progress["after"])
         request = Request.parse(progress["request"].encode())
-        self.open[answer.id] = Rebuild(request, progress["since"], after, answer.done)
+        swept = progress.get("swept")
+        self.open[answer.id] = Rebuild(
+            request, progress["since"], after, answer.done, None if swept is None else bytes.fromhex(swept)
+        )
 
 
 def _turn(rebuild: Rebuild) -> tuple[bool, int, str]:

@@ -10,10 +10,11 @@ from __future__ import annotations
 import functools
 import logging
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark import StorageLevel
+from pyspark.sql import DataFrame, SparkSession, functions
 
 from include.clock import SystemClock
 from include.document.batch import BatchRunner
@@ -21,11 +22,12 @@ from include.document.definition import database_of, definition_of
 from include.document.mysql import MysqlTables
 from include.document.publish import Publisher
 from include.document.signals import Inputs, Signals
-from include.document.task import fold
+from include.document.task import KEY_SCHEMA, fold, keys
 from include.errors import Transient
 from include.log import stream
 from include.log.kafka import KafkaAdmin, KafkaReader, KafkaWriter
 from include.log.plan import BatchPlan
+from include.log.ports import LogReader
 from include.log.registry import ConfluentRegistry
 from include.log.slices import Slice, slices_of, spread, tasks_for
 from include.log.transaction_end import end_transaction
@@ -35,13 +37,14 @@ from include.settings.connections import Kafka, Registry
 from include.settings.deployment import Deployment
 from include.settings.environment import state_folder
 
-__all__ = ["run"]
+__all__ = ["find_living", "run"]
 
 LOGGER: Final = logging.getLogger("lyrebird.document")
 _TRANSACTION_S: Final = 300.0
 _PATIENCE_S: Final = 60.0
 _WAIT_S: Final = 0.5
 _TELL_S: Final = 5.0
+_OFFSETS_A_TASK: Final = 100_000
 
 
 def run(application: str, deployment: Deployment, *, keep_session: bool = False) -> None:
@@ -90,6 +93,9 @@ def run(application: str, deployment: Deployment, *, keep_session: bool = False)
         ConfluentRegistry(registry_url),
         clock,
         metrics,
+        find=lambda version, after: find_living(
+            spark, reader, topic, kafka.bootstrap, options, lambda: tell(""), version, after
+        ),
         tell=tell,
         stopping=lambda: asked.is_set() or run_folder.stop_requested(),
     )
@@ -156,3 +162,47 @@ def _signals(spark: SparkSession, task: Callable[[Sequence[Slice]], Signals], sl
     for each in stream.work_off(spark, task, spread(slices, tasks_for(slices, spark.sparkContext.defaultParallelism))):
         out.merge(each)
     return out
+
+
+def find_living(
+    spark: SparkSession,
+    reader: LogReader,
+    topic: str,
+    bootstrap: str,
+    options: Mapping[str, Any],
+    tell: Callable[[], None],
+    version: int,
+    after: bytes,
+) -> Iterator[bytes]:
+    """`living.Find` on executors: workers read the topic, what is found lies on disk and comes a part at a time."""
+    begins, ends = reader.begin_offsets(topic), reader.end_offsets(topic)
+    size = sum(end - begins[partition] for partition, end in ends.items())
+    if not size:
+        return
+    # A task's keys are in its memory, so tasks are as many as the records ask for.
+    tasks = max(spark.sparkContext.defaultParallelism, -(-size // _OFFSETS_A_TASK))
+    spark.conf.set("spark.sql.shuffle.partitions", tasks)
+    rows = stream.read_batch(
+        spark, bootstrap=bootstrap, topics=[topic], end={topic: ends}, tasks=tasks, slices=True, options=options
+    )
+    newest = (
+        rows.mapInArrow(functools.partial(keys, bootstrap, options), KEY_SCHEMA)
+        .groupBy("key")
+        .agg(functions.max(functions.struct("version", "live")).alias("newest"))
+    )
+    old = newest.where(functions.col("newest.live") & (functions.col("newest.version") < version))
+    found = old.select("key").where(functions.col("key") > functions.lit(bytearray(after)))
+    # Kept before it is sorted: Spark looks at what it sorts twice.
+    found = found.persist(StorageLevel.DISK_ONLY)
+    try:
+        with stream.own_errors(), stream.telling(spark, tell):
+            many = found.count()
+            LOGGER.info("%s documents of %s are older than %s", many, topic, version)
+            parts = found.orderBy("key").toLocalIterator()
+            row = next(parts, None)
+        while row is not None:
+            yield bytes(row["key"])
+            with stream.own_errors():
+                row = next(parts, None)
+    finally:
+        found.unpersist()

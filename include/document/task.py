@@ -1,4 +1,4 @@
-"""What Spark's workers do: ranges of the log in, folded signals out.
+"""What Spark's workers do: ranges of the log in, folded signals or the newest versions of keys out.
 
 Apart from `stream`, so that a worker imports neither Spark's driver side nor the database's client.
 """
@@ -6,17 +6,22 @@ Apart from `stream`, so that a worker imports neither Spark's driver side nor th
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping, Sequence
-from typing import Any
+import itertools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final
 
 from include.document.signals import Inputs, SignalFold, Signals
 from include.log.kafka import record_of
 from include.log.registry import ConfluentRegistry
-from include.log.slices import Slice, cached_consumer
+from include.log.slices import Slice, cached_consumer, slices_in
 from include.log.worker_memory import keep_imports
+from include.record import version as versions
 from include.record.codec import Decoder
 
-__all__ = ["fold"]
+__all__ = ["KEY_SCHEMA", "fold", "keys"]
+
+KEY_SCHEMA: Final = "key binary, version long, live boolean"
+_ROWS: Final = 20_000
 
 
 def fold(
@@ -30,6 +35,30 @@ def fold(
                 signals.on_record(record_of(message))
     keep_imports()
     return signals.signals
+
+
+def keys(bootstrap: str, options: Mapping[str, Any], batches: Iterable[Any]) -> Iterator[Any]:
+    """One task over rows of `SLICE_SCHEMA`: rows of `KEY_SCHEMA`, of each key the newest that this task has read."""
+    import pyarrow
+
+    pa: Any = pyarrow
+    names = ("key", "version", "live")
+    slices = slices_in(batches)
+    newest: dict[bytes, tuple[int, bool]] = {}
+    if slices:
+        with cached_consumer(bootstrap, options) as consumer:
+            for messages in consumer.read(slices):
+                for message in messages:
+                    key = message.key()
+                    if key is not None:
+                        at = versions.from_headers(message.headers() or ()), message.value() is not None
+                        newest[key] = max(at, newest.get(key, at))
+    keep_imports()
+    rows = iter([(key, *at) for key, at in newest.items()])
+    while some := list(itertools.islice(rows, _ROWS)):
+        kinds = (pa.binary(), pa.int64(), pa.bool_())
+        columns = [pa.array(column, kind) for column, kind in zip(zip(*some, strict=True), kinds, strict=True)]
+        yield pa.RecordBatch.from_arrays(columns, names=names)
 
 
 @functools.cache

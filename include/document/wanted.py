@@ -7,13 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from include.document.definition import DocumentDefinition
+from include.document.living import Living
 from include.document.lookup import fact_rows, keys_behind
 from include.document.rebuild import Rebuild, parse_key
 from include.document.signals import Signals
 from include.document.spread import MOST_KEYS
 from include.document.tables import NoSuchTable, Tables
-from include.log.ports import LogReader
-from include.record import version as versions
 
 __all__ = ["Chunk", "Wanted"]
 
@@ -32,18 +31,15 @@ class Chunk:
 class Wanted:
     """Finds keys in the tables and in the output topic."""
 
-    def __init__(
-        self, definition: DocumentDefinition, topic: str, reader: LogReader, decode: Callable[[bytes], Any]
-    ) -> None:
+    def __init__(self, definition: DocumentDefinition, living: Living, decode: Callable[[bytes], Any]) -> None:
         self._definition = definition
-        self._topic = topic
-        self._reader = reader
+        self._living = living
         self._decode = decode
 
     def by_signals(self, tables: Tables, signals: Signals, below: Iterable[Key]) -> dict[Key, int] | None:
         """Every key that the signals ask for, with its newest version; None: too many, all documents may be meant.
 
-        `below`: what `live_below` says of the signals' floor.
+        `below`: keys of documents that are older than the signals' floor.
         """
         keys = dict(signals.keys)
         if signals.everything:
@@ -76,17 +72,27 @@ class Wanted:
                 found = fact_rows(tables, fact.table, fact.key, fact.key, keys, MOST_KEYS)
                 keys = [tuple(row[name] for name in fact.key) for row in found]
             if finished:
-                # Keys of the topic that the table has no more, nor had when the walk passed them.
-                keys = keys + self.live_below(work.since or version)
+                return Chunk(frozenset(keys), work.advanced(len(set(keys)), after, version).walked(), finished=False)
         distinct = frozenset(keys)
         return Chunk(distinct, work.advanced(len(distinct), after, version), finished)
 
-    def live_below(self, version: int) -> list[Key]:
-        """Keys of the output topic whose newest record is a document older than `version`. Reads the whole topic."""
-        newest: dict[bytes, tuple[int, bool]] = {}
-        begins = self._reader.begin_offsets(self._topic)
-        for partition, end in self._reader.end_offsets(self._topic).items():
-            for record in self._reader.read(self._topic, partition, begins[partition], end):
-                if record.key is not None:
-                    newest[record.key] = versions.from_headers(record.headers), record.value is not None
-        return [tuple(self._decode(key).values()) for key, (at, live) in newest.items() if live and at < version]
+    def by_topic(self, work: Rebuild, version: int) -> Chunk:
+        """The next chunk of documents that are older than `work`: the table has them no more, or a floor renews them.
+
+        Not for use within a snapshot, as it may read the whole topic.
+        """
+        most, after = self._definition.rebuild_keys, work.swept or b""
+        page = self._living.page(work.since, after, most)
+        advanced = work.advanced(len(page), work.after, version).walked(page[-1] if page else after)
+        return Chunk(frozenset(map(self._key, page)), advanced, finished=len(page) < most)
+
+    def below(self, floor: int) -> tuple[list[Key], bytes | None]:
+        """Keys of documents older than `floor`, as many as one batch takes, and the last one where there may be more.
+
+        Not for use within a snapshot, as it may read the whole topic.
+        """
+        page = self._living.page(floor, b"", self._definition.batch_keys)
+        return list(map(self._key, page)), page[-1] if len(page) == self._definition.batch_keys else None
+
+    def _key(self, key: bytes) -> Key:
+        return tuple(self._decode(key).values())

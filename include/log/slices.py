@@ -27,6 +27,7 @@ __all__ = [
     "cut_evenly",
     "row_columns",
     "slice_columns",
+    "slices_in",
     "slices_of",
     "spread",
     "tasks_for",
@@ -268,3 +269,12 @@ def slice_columns(slices: Sequence[Slice], schema: Any) -> Any:
     rows = [(s.topic, s.topic_id, s.partition, s.start, s.end) for s in slices]
     columns = [pa.array(values, field.type) for values, field in zip(zip(*rows, strict=True), schema, strict=True)]
     return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def slices_in(batches: Iterable[Any]) -> list[Slice]:
+    """Inverse of `slice_columns`, over all of a task's pyarrow RecordBatches."""
+    return [
+        Slice(row["topic"], row["partition"], row["start"], row["end"], row["topic_id"])
+        for batch in batches
+        for row in batch.to_pylist()
+    ]

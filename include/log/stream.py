@@ -6,6 +6,7 @@ reads the same records, and no batch goes back. Checkpoints are disposable: `sta
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import json
 import os
@@ -44,10 +45,12 @@ __all__ = [
     "LogSource",
     "batch_plan",
     "newest_cut",
+    "own_errors",
     "read_batch",
     "read_stream",
     "run",
     "session",
+    "telling",
     "warm",
     "work_off",
 ]
@@ -235,14 +238,48 @@ def work_off(
     Raises, at the call, what a task does: an error of ours as its own class, others as Spark's.
     """
     told = functools.partial(_pickled, task)
-    try:
+    with own_errors():
         found = spark.sparkContext.parallelize(shares, max(1, len(shares))).map(told).collect()
+    return map(pickle.loads, found)  # noqa: S301 - this application's own workers made them
+
+
+@contextlib.contextmanager
+def own_errors() -> Iterator[None]:
+    """What Spark raises because a task raised an error of ours is raised as that error, of its own class."""
+    try:
+        yield
     except (Py4JJavaError, PySparkException) as failed:
         ours = lyrebird_error(str(failed))
         if ours is None:
             raise
         raise ours from failed
-    return map(pickle.loads, found)  # noqa: S301 - this application's own workers made them
+
+
+@contextlib.contextmanager
+def telling(spark: SparkSession, tell: Callable[[], None], every_s: float = 1.0) -> Iterator[None]:
+    """Calls `tell`, from a thread of its own, whenever tasks of Spark's jobs were done since it last looked.
+
+    A job whose tasks stand still is not told of, so who watches over the application sees that it hangs.
+    """
+    ended = threading.Event()
+    tracker = spark.sparkContext.statusTracker()
+
+    def look() -> None:
+        seen = None
+        while not ended.wait(every_s):
+            stages = ((stage, tracker.getStageInfo(stage)) for stage in tracker.getActiveStageIds())
+            now = sorted((stage, info.numCompletedTasks) for stage, info in stages if info is not None)
+            if now != seen:
+                seen = now
+                tell()
+
+    watching = threading.Thread(target=look, name="telling", daemon=True)
+    watching.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        watching.join()
 
 
 def _pickled(task: Callable[[Sequence[Slice]], object], share: Sequence[Slice]) -> bytes:
