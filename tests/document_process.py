@@ -53,7 +53,8 @@ def main() -> None:
     runner = BatchRunner(inputs, publisher, tables, reader, registry, clock, Metrics(application))
     while (start := runner.start()) is None:
         clock.sleep(0.2)
-    spec = StreamSpec(kafka, tuple(inputs.all()), start, inputs.cut_at, topic_ids=runner.topic_ids)
+    limit = definition.batch_changes
+    spec = StreamSpec(kafka, tuple(inputs.all()), start, inputs.cut_at, topic_ids=runner.topic_ids, cut_limit=limit)
     survey = KafkaSurvey(kafka)
     planner = Planner(spec, survey, ResolvedTail(KafkaTail(kafka, inputs.cut_at, survey=survey), inputs.cut_at), clock)
     decode = Decoder(registry.schema)

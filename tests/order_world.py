@@ -264,6 +264,7 @@ class Process:
             start,
             self.world.inputs.cut_at,
             topic_ids=self.runner.topic_ids,
+            cut_limit=self.world.definition.batch_changes,
         )
         tail = ResolvedTail(PortTail(self.reader, self.world.inputs.cut_at), self.world.inputs.cut_at)
         self.planner = Planner(spec, PortSurvey(self.reader, self.world.log.admin()), tail, self.world.clock)

@@ -137,6 +137,9 @@ class DocumentDefinition(Strict):
     batch_keys: int = Field(
         default=20_000, ge=1, description="most documents of one batch; what more its signals ask for follows in parts"
     )
+    batch_changes: int = Field(
+        default=500_000, ge=1, description="most changes that a batch reads, where resolved records lie that close"
+    )
     dead_ratio: float = Field(default=0.1, gt=0, le=1, description="more set aside than this share stops the stage")
     dead_run: int = Field(default=100, ge=1, description="so many set aside one after the other stop the stage")
 

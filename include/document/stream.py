@@ -8,6 +8,7 @@ follows from what the sink has committed, so checkpoints are disposable.
 from __future__ import annotations
 
 import functools
+import itertools
 import logging
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -29,7 +30,7 @@ from include.log.kafka import KafkaAdmin, KafkaReader, KafkaWriter
 from include.log.plan import BatchPlan
 from include.log.ports import LogReader
 from include.log.registry import ConfluentRegistry
-from include.log.slices import Slice, slices_of, spread, tasks_for
+from include.log.slices import Slice, cut_evenly, slices_of, tasks_for
 from include.log.transaction_end import end_transaction
 from include.metrics.exporter import Metrics
 from include.metrics.progress import RunFolder
@@ -37,7 +38,7 @@ from include.settings.connections import Kafka, Registry
 from include.settings.deployment import Deployment
 from include.settings.environment import state_folder
 
-__all__ = ["find_living", "run"]
+__all__ = ["find_living", "gathered", "run"]
 
 LOGGER: Final = logging.getLogger("lyrebird.document")
 _TRANSACTION_S: Final = 300.0
@@ -45,6 +46,8 @@ _PATIENCE_S: Final = 60.0
 _WAIT_S: Final = 0.5
 _TELL_S: Final = 5.0
 _OFFSETS_A_TASK: Final = 100_000
+_OFFSETS_A_SHARE: Final = 25_000
+_SHARES_A_CORE: Final = 4
 
 
 def run(application: str, deployment: Deployment, *, keep_session: bool = False) -> None:
@@ -110,6 +113,7 @@ def run(application: str, deployment: Deployment, *, keep_session: bool = False)
             topics=inputs.all(),
             start=start,
             cut_at=inputs.cut_at,
+            cut_limit=definition.batch_changes,
             topic_ids=runner.topic_ids,
             options=options,
         )
@@ -118,7 +122,7 @@ def run(application: str, deployment: Deployment, *, keep_session: bool = False)
 
         def on_batch(_: DataFrame, plan: BatchPlan) -> Mapping[str, Any]:
             slices = slices_of(plan.start, plan.ends, plan.topic_ids)
-            return runner.run(plan, lambda: _signals(spark, task, slices))
+            return runner.run(plan, lambda: gathered(spark, task, slices, lambda: tell("")))
 
         stream.warm(spark, task)
         stream.run(
@@ -156,11 +160,22 @@ def _start(runner: BatchRunner, run_folder: RunFolder, application: str) -> dict
     return None
 
 
-def _signals(spark: SparkSession, task: Callable[[Sequence[Slice]], Signals], slices: Sequence[Slice]) -> Signals:
-    """The signals of the records in `slices`, each partition's found by one task."""
+def gathered(
+    spark: SparkSession, task: Callable[[Sequence[Slice]], Signals], slices: Sequence[Slice], tell: Callable[[], None]
+) -> Signals:
+    """The signals of the records in `slices`, found in jobs of bounded size, one after the other; `tell` after each.
+
+    A partition may be read by several tasks, as signals are folded to the newest of each key in any order. This
+    process holds no more than what one job has found and `Signals` remembers.
+    """
     out = Signals()
-    for each in stream.work_off(spark, task, spread(slices, tasks_for(slices, spark.sparkContext.defaultParallelism))):
-        out.merge(each)
+    cores = spark.sparkContext.defaultParallelism
+    size = sum(each.size for each in slices)
+    shares = iter(cut_evenly(slices, max(tasks_for(slices, cores), -(-size // _OFFSETS_A_SHARE))))
+    while some := list(itertools.islice(shares, _SHARES_A_CORE * cores)):
+        for each in stream.work_off(spark, task, some):
+            out.merge(each)
+        tell()
     return out
 
 

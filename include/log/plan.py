@@ -141,6 +141,7 @@ class StreamSpec:
     topic_ids: Mapping[str, str] = field(default_factory=dict)
     options: Mapping[str, str | int | bool] = field(default_factory=dict)
     slices: bool = False
+    cut_limit: int | None = None
 
     def __post_init__(self) -> None:
         """Refuse what contradicts itself."""

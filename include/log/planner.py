@@ -17,6 +17,7 @@ from include.clock import Clock
 from include.errors import Terminal, Transient
 from include.log.plan import Cut, Limits, Partition, StreamOffset, StreamSpec, governed, step
 from include.log.ports import TopicInfo
+from include.log.steps import Steps
 from include.log.survey import Survey
 from include.log.tail import ResolvedTail
 
@@ -35,6 +36,9 @@ class Planner:
 
     def __init__(self, spec: StreamSpec, survey: Survey, tail: ResolvedTail | None, clock: Clock) -> None:
         self._spec = spec
+        self._steps: Steps | None = None
+        if tail is not None and spec.cut_limit is not None:
+            self._steps = Steps(tail.tail, tail.topic, spec.topics, spec.cut_limit)
         self._survey = survey
         self._tail = tail
         self._clock = clock
@@ -109,12 +113,24 @@ class Planner:
             return None
         available, cut = offer
         self._ask_begins(available, start)
+        if self._steps is not None and cut is not None:
+            cut, available = self._step_to(start, cut, available)
         found = step(start, available=available, begins=self._begins, ids=self._ids(), cut=cut, limits=self._limits)
         if found is not None:
             # After the offsets were asked for: so they are those of the topics that have these ids. What is made
             # anew later than this, but before the batch has been read, shows in the next batch only.
             self._look(start)
         return found
+
+    def _step_to(
+        self, start: StreamOffset, cut: Cut, available: dict[Partition, int]
+    ) -> tuple[Cut, dict[Partition, int]]:
+        """A cut on the way to this one, where it is too far away, and what may be read up to there."""
+        nearer, ends = self._steps.next(start, (cut, available)) if self._steps else (cut, available)
+        if nearer is cut:
+            return cut, available
+        free = {at: end for at, end in available.items() if not governed(at[0], self._spec.cut_at or "")}
+        return nearer, {**free, **ends}
 
     def _ids(self) -> dict[str, str]:
         return {name: info.topic_id for name, info in self._topics.items()}

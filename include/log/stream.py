@@ -100,6 +100,7 @@ def read_stream(
     topics: Sequence[str],
     start: Mapping[str, Mapping[int, int]] | None = None,
     cut_at: str | None = None,
+    cut_limit: int | None = None,
     limit: int | None = None,
     limits: Mapping[str, int] | None = None,
     tasks: int = 2,
@@ -115,6 +116,8 @@ def read_stream(
         start: topic -> partition -> next offset; what it does not name is read from the beginning.
         cut_at: a resolved topic. Every batch then ends at a later one of its records than the last (`BatchPlan.cut`),
             also when nothing else came; topics that it does not speak for are read to their own ends on the way.
+        cut_limit: most offsets of a batch, of all partitions together, as far as resolved records lie that close;
+            without, a batch goes to the newest one, however much that is.
         limit: most offsets of a partition in one batch; not together with `cut_at`.
         limits: the same, per topic.
         tasks: most Spark tasks that a batch is spread over; a partition is read by one.
@@ -135,6 +138,7 @@ def read_stream(
         tasks,
         topic_ids or {},
         dict(options or {}),
+        cut_limit=cut_limit,
     )
     return spark.readStream.format(FORMAT).option("spec", spec.to_text()).load()
 

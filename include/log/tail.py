@@ -8,7 +8,7 @@ seen there is simply no cut.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Generator, Iterable, Mapping
 from typing import Any, Final, Protocol
 
 from confluent_kafka import Consumer, TopicPartition
@@ -18,11 +18,11 @@ from include.errors import InvalidRecord, Terminal, Transient
 from include.log.kafka_errors import AT_END, NOT_HELD, Connection, Options
 from include.log.plan import Cut
 from include.log.ports import LogReader
-from include.log.resolved import Ends, ResolvedView
+from include.log.resolved import Ends, Resolved, ResolvedView
 from include.log.slices import RangeConsumer, Slice
 from include.log.survey import KafkaSurvey, Survey
 
-__all__ = ["KafkaTail", "PortTail", "ResolvedTail", "Tail", "newest_cut"]
+__all__ = ["KafkaTail", "PortTail", "ResolvedTail", "Tail", "newest_cut", "resolved_at"]
 
 _FIRST_WINDOW: Final = 200
 _GROWTH: Final = 8
@@ -35,7 +35,7 @@ class Tail(Protocol):
     def bounds(self) -> tuple[int, int] | None:
         """Begin and last stable offset, or None while the topic does not exist; `Transient` when nobody answers."""
 
-    def between(self, start: int, end: int) -> Iterator[tuple[int, bytes | None]]:
+    def between(self, start: int, end: int) -> Generator[tuple[int, bytes | None]]:
         """(offset, value) of the committed records with start <= offset < end."""
 
     def follow(self, start: int, wait_s: float) -> list[tuple[int, bytes | None]]:
@@ -46,8 +46,8 @@ class ResolvedTail:
     """What a resolved topic says now; `newest` is None until a full map has been read."""
 
     def __init__(self, tail: Tail, topic: str) -> None:
-        self._tail = tail
-        self._topic = topic
+        self.tail = tail
+        self.topic = topic
         self._view = ResolvedView()
         self._next: int | None = None
         self.newest: tuple[Cut, Ends] | None = None
@@ -60,14 +60,14 @@ class ResolvedTail:
             Terminal: a record of the topic cannot be understood.
         """
         if self._next is None:
-            bounds = self._tail.bounds()
+            bounds = self.tail.bounds()
             if bounds is None:
                 return None
             self._read_back(*bounds)
             self._next = bounds[1]
             if self.newest is not None:
                 wait_s = 0.0
-        self._take(self._view, self._tail.follow(self._next, wait_s))
+        self._take(self._view, self.tail.follow(self._next, wait_s))
         return self.newest
 
     def _read_back(self, begin: int, end: int) -> None:
@@ -75,26 +75,31 @@ class ResolvedTail:
         while True:
             start = max(begin, end - window)
             self._view = ResolvedView()
-            self._take(self._view, self._tail.between(start, end))
+            self._take(self._view, self.tail.between(start, end))
             if self._view.ends() is not None or start == begin:
                 return
             window *= _GROWTH
 
     def _take(self, view: ResolvedView, records: Iterable[tuple[int, bytes | None]]) -> None:
         for offset, value in records:
-            try:
-                record = view.on_record(value)
-            except InvalidRecord as error:
-                raise Terminal(
-                    "a record of the resolved topic cannot be understood, so nobody knows where batches may end",
-                    topic=self._topic,
-                    offset=offset,
-                    reason=error.details.get("reason"),
-                    fix="Does a newer capture write it? Upgrade this application.",
-                ) from error
+            record = resolved_at(view, self.topic, offset, value)
             ends = view.ends()
             if record is not None and ends is not None:
                 self.newest = (Cut.of(record, offset), ends)
+
+
+def resolved_at(view: ResolvedView, topic: str, offset: int, value: bytes | None) -> Resolved | None:
+    """What `view.on_record` returns; raises `Terminal` for a record that cannot be understood."""
+    try:
+        return view.on_record(value)
+    except InvalidRecord as error:
+        raise Terminal(
+            "a record of the resolved topic cannot be understood, so nobody knows where batches may end",
+            topic=topic,
+            offset=offset,
+            reason=error.details.get("reason"),
+            fix="Does a newer capture write it? Upgrade this application.",
+        ) from error
 
 
 class KafkaTail:
@@ -114,7 +119,7 @@ class KafkaTail:
         end = self._survey.offsets([(self._topic, 0)], "end")
         return (begin[self._topic, 0], end[self._topic, 0]) if begin and end else None
 
-    def between(self, start: int, end: int) -> Iterator[tuple[int, bytes | None]]:
+    def between(self, start: int, end: int) -> Generator[tuple[int, bytes | None]]:
         """See `Tail`."""
         if start >= end:
             return
@@ -176,7 +181,7 @@ class PortTail:
         except Terminal:
             return None
 
-    def between(self, start: int, end: int) -> Iterator[tuple[int, bytes | None]]:
+    def between(self, start: int, end: int) -> Generator[tuple[int, bytes | None]]:
         """See `Tail`."""
         yield from ((r.offset, r.value) for r in self._reader.read(self._topic, 0, start, end))
 

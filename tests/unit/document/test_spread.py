@@ -17,6 +17,7 @@ from include.document.rebuild import parse_key
 from include.document.spread import key_text
 from include.log import topics
 from include.log.control import Control
+from include.log.plan import BatchPlan
 from include.log.requests import Request
 from include.log.resolved import Resolved
 from tests.order_world import DEFINITION, TOPIC, Process, World, live
@@ -94,6 +95,27 @@ def test_hours_of_signals_are_worked_off_in_parts_and_live_ones_go_on_beside_the
     beat(world, process, 6)
     assert world.documents() == world.expected()
     assert uncovered(world) == ()
+
+
+def test_an_outage_is_caught_up_in_batches_of_bounded_size_though_each_is_killed_once() -> None:
+    world = World(DEFINITION.model_copy(update={"batch_changes": 30}))
+    world.furnish()
+    Process(world).settle(3)
+    for number in range(400):
+        world.order(1 + number % 40, ("completed", "pending", "cancelled")[number % 3])
+    batches = 0
+    while True:
+        process = Process(world)
+        assert process.start()
+        after = process.planner.latest(process.at)
+        if after is process.at:
+            break
+        plan = BatchPlan(dict(after.starts), dict(after.ends), dict(after.ids), after.cut)
+        assert sum(plan.ends[at] - plan.start[at] for at in plan.ends) <= 30
+        process.runner.run(plan, lambda process=process, plan=plan: process.collect(plan))  # type: ignore[misc]
+        batches += 1
+    assert batches >= 400 // 30
+    assert world.documents() == world.expected()
 
 
 def test_a_truncated_table_leaves_tombstones_in_parts(world: World) -> None:

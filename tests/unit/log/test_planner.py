@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Generator
 
 import pytest
 
@@ -279,3 +279,125 @@ def test_a_resolved_record_that_nobody_understands_ends_the_stream(source: Sourc
     source.writer.commit()
     with pytest.raises(Terminal, match="cannot be understood"):
         source.planner(StreamSpec("-", (ORDERS,), cut_at=RESOLVED)).latest(StreamOffset())
+
+
+def backlog(source: Source, steps: int, rows: int = 10, *, full_every: int = 50) -> None:
+    """So many resolved records, each `rows` further; `at` is where the topic's records end."""
+    ends: dict[Partition, int] = {}
+    for number in range(steps):
+        ends = source.write(ORDERS, rows)
+        source.resolve(ends, full=number % full_every == 0)
+
+
+def walked(planner: Planner, at: StreamOffset) -> list[StreamOffset]:
+    found = []
+    while (after := planner.latest(at)) is not at:
+        found.append(after)
+        at = after
+    return found
+
+
+def sizes(found: list[StreamOffset]) -> list[int]:
+    return [sum(each.ends[at] - each.starts[at] for at in each.ends) for each in found]
+
+
+def test_a_backlog_is_cut_at_resolved_records_on_the_way(source: Source) -> None:
+    for topic in (RESOLVED, ORDERS, REQUESTS):
+        source.topic(topic)
+    backlog(source, 400)
+    source.write(REQUESTS, 3)
+    planner = source.planner(StreamSpec("-", (ORDERS, REQUESTS), cut_at=RESOLVED, cut_limit=100))
+    found = walked(planner, StreamOffset())
+    assert max(sizes(found[1:])) <= 100
+    assert len(found) == 45, "each of nine steps of eleven offsets"
+    cuts = [each.cut.sequence for each in found if each.cut]
+    assert cuts == sorted(set(cuts))
+    assert cuts[-1] == 400
+    assert found[0].ends[REQUESTS, 0] == 4, "others' topics go to their own end"
+    assert planner.newest()[ORDERS, 0] == found[-1].ends[ORDERS, 0], "lag is measured against the end"
+
+
+def test_a_restart_in_the_middle_of_a_backlog_goes_on_from_committed_offsets_alone(source: Source) -> None:
+    for topic in (RESOLVED, ORDERS):
+        source.topic(topic)
+    backlog(source, 300)
+    spec = StreamSpec("-", (ORDERS,), cut_at=RESOLVED, cut_limit=100)
+    first = source.planner(spec).latest(StreamOffset())
+    again = StreamSpec("-", (ORDERS,), {ORDERS: {0: first.ends[ORDERS, 0]}}, cut_at=RESOLVED, cut_limit=100)
+    second = source.planner(again).latest(again.initial())
+    assert (second.starts[ORDERS, 0], sizes([second])) == (first.ends[ORDERS, 0], [99])
+    assert first.cut is not None
+    assert second.cut is not None
+    assert second.cut.resolved_offset > first.cut.resolved_offset
+
+
+def test_a_walk_begins_at_a_full_map_before_the_start_however_long_the_topic_is(source: Source) -> None:
+    for topic in (RESOLVED, ORDERS):
+        source.topic(topic)
+    backlog(source, 900, 1)
+    start = StreamOffset({}, {(ORDERS, 0): 1780})
+    reads: list[int] = []
+    planner = source.planner(StreamSpec("-", (ORDERS,), cut_at=RESOLVED, cut_limit=6))
+    assert planner._steps is not None
+    inner = planner._steps._tail.between
+    planner._steps._tail.between = lambda first, end: reads.append(first) or inner(first, end)  # type: ignore[method-assign,func-returns-value,assignment]
+    found = walked(planner, start)
+    assert sizes(found) == [5, 6, 6, 2]
+    assert min(reads[1:]) > 1_000
+
+
+def test_a_step_that_is_greater_than_the_limit_is_taken_whole_and_alone(source: Source) -> None:
+    for topic in (RESOLVED, ORDERS):
+        source.topic(topic)
+    source.resolve(source.write(ORDERS, 3), full=True)
+    source.resolve(source.write(ORDERS, 500))
+    source.resolve(source.write(ORDERS, 3))
+    found = walked(source.planner(StreamSpec("-", (ORDERS,), cut_at=RESOLVED, cut_limit=100)), StreamOffset())
+    assert sizes(found[1:]) == [501, 4]
+
+
+def test_a_hole_in_the_backlog_is_stepped_over_at_the_next_full_map(source: Source) -> None:
+    for topic in (RESOLVED, ORDERS):
+        source.topic(topic)
+    backlog(source, 30)
+    source.sequence += 1
+    backlog(source, 30, full_every=20)
+    found = walked(source.planner(StreamSpec("-", (ORDERS,), cut_at=RESOLVED, cut_limit=50)), StreamOffset())
+    assert sum(sizes(found)) == 659
+    assert max(sizes(found)) <= 50
+
+
+def test_a_log_that_is_away_in_the_middle_of_a_walk_is_walked_again(source: Source) -> None:
+    for topic in (RESOLVED, ORDERS):
+        source.topic(topic)
+    backlog(source, 100)
+    planner = source.planner(StreamSpec("-", (ORDERS,), cut_at=RESOLVED, cut_limit=100))
+    assert planner._steps is not None
+    inner, away = planner._steps._tail.between, [True]
+
+    def between(first: int, end: int) -> Generator[tuple[int, bytes | None]]:
+        for number, record in enumerate(inner(first, end)):
+            if number == 20 and away:
+                away.clear()
+                raise Transient("gone", system="kafka")
+            yield record
+
+    planner._steps._tail.between = between  # type: ignore[method-assign]
+    start = StreamOffset()
+    first = planner.latest(start)
+    if first is start:
+        first = planner.latest(start)
+    found = [first, *walked(planner, first)]
+    assert not away
+    assert sum(sizes(found)) == 1099, "the last marker lies beyond"
+    assert max(sizes(found)) <= 100
+
+
+def test_a_partition_that_comes_later_is_not_read_beyond_the_cut(source: Source) -> None:
+    reviews = "cdc.shop.shop.reviews"
+    for topic in (RESOLVED, ORDERS, reviews):
+        source.topic(topic)
+    backlog(source, 20)
+    source.resolve(source.write(reviews, 5))
+    first = source.planner(StreamSpec("-", (ORDERS, reviews), cut_at=RESOLVED, cut_limit=50)).latest(StreamOffset())
+    assert (reviews, 0) not in first.ends

@@ -1,0 +1,110 @@
+"""Resolved records between where a stream is and the newest one: where a batch ends that shall not be all at once.
+
+After an outage the newest resolved record lies hours ahead. Each one in between is as good an end of a batch, so a
+backlog is worked off in steps of bounded size, and what is done is committed. Compaction leaves full maps at least.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import closing
+from typing import Final
+
+from include.log.plan import Cut, Partition, StreamOffset
+from include.log.resolved import Ends, Resolved, ResolvedView
+from include.log.tail import Tail, resolved_at
+
+__all__ = ["Steps", "size_of"]
+
+_FIRST_WINDOW: Final = 200
+_GROWTH: Final = 8
+
+Step = tuple[Cut, Ends]
+
+
+class Steps:
+    """Walks the resolved topic forwards once, however often it is asked; an error of the log begins the walk anew."""
+
+    def __init__(self, tail: Tail, topic: str, topics: Collection[str], most: int) -> None:
+        """`most`: offsets that a step takes in `topics`, all partitions together."""
+        self._tail = tail
+        self._topic = topic
+        self._topics = frozenset(topics)
+        self._most = most
+        self._walk: Iterator[Step] | None = None
+        self._ahead: Step | None = None
+
+    def next(self, start: StreamOffset, newest: Step) -> Step:
+        """The last record with no more than `most` offsets above `start`, or the first with any; else `newest`.
+
+        `start` never goes back from one call to the next. A single step may be greater than `most`.
+        """
+        if size_of(start.ends, newest[1]) <= self._most:
+            return newest
+        try:
+            return self._found(start, newest)
+        except BaseException:
+            self._walk = self._ahead = None
+            raise
+
+    def _found(self, start: StreamOffset, newest: Step) -> Step:
+        if self._walk is None:
+            self._walk = self._walked(start.ends, newest[0].resolved_offset)
+        best: Step | None = None
+        while (step := self._ahead or next(self._walk, None)) is not None:
+            self._ahead = None
+            if not _beyond(start.ends, step[1]) or (start.cut and step[0].resolved_offset <= start.cut.resolved_offset):
+                continue
+            if step[0].resolved_offset >= newest[0].resolved_offset:
+                break
+            small = size_of(start.ends, step[1]) <= self._most
+            if best is not None and not small:
+                self._ahead = step
+                return best
+            best = step
+            if not small:
+                return best
+        # What came since the walk began is walked next time.
+        self._walk = self._ahead = None
+        return best or newest
+
+    def _walked(self, start: Mapping[Partition, int], last: int) -> Iterator[Step]:
+        view, ends = ResolvedView(), dict[Partition, int]()
+        with closing(self._tail.between(self._first(start, last), last + 1)) as records:
+            for offset, value in records:
+                record = resolved_at(view, self._topic, offset, value)
+                if record is None:
+                    continue
+                if record.full:
+                    ends.clear()
+                moved = self._wanted(record)
+                ends.update(moved)
+                if moved:
+                    yield Cut.of(record, offset), dict(ends)
+
+    def _first(self, start: Mapping[Partition, int], last: int) -> int:
+        """An offset from where on the ends are known before anything above `start` is."""
+        begin, _ = self._tail.bounds() or (0, 0)
+        window = _FIRST_WINDOW
+        while (first := max(begin, last + 1 - window)) > begin:
+            view = ResolvedView()
+            with closing(self._tail.between(first, last + 1)) as records:
+                taken = (resolved_at(view, self._topic, *each) for each in records)
+                known = next((record for record in taken if record is not None), None)
+            if known is not None and not _beyond(start, self._wanted(known)):
+                break
+            window *= _GROWTH
+        return first
+
+    def _wanted(self, record: Resolved) -> dict[Partition, int]:
+        return {at: end for at, end in record.next_offsets.items() if at[0] in self._topics}
+
+
+def size_of(start: Mapping[Partition, int], ends: Ends) -> int:
+    """Offsets of `ends` that lie above `start`."""
+    return sum(max(0, end - start.get(at, 0)) for at, end in ends.items())
+
+
+def _beyond(start: Mapping[Partition, int], ends: Ends) -> bool:
+    """Whether something was written after `start`. A partition that `start` lacks tells nothing, unless it is empty."""
+    return any(end > start.get(at, 0 if not start else end) for at, end in ends.items())
