@@ -8,11 +8,14 @@ from typing import TYPE_CHECKING
 import click
 import orjson
 
-from include.cli.lake_options import json_option, open_store
+from include.cli.lake_options import json_option, open_store, registry_of
 from include.errors import SettingsError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from include.lake.definition import FormatDefinition
+    from include.lake.message import Message
     from include.settings.deployment import Deployment
 
 __all__ = ["command"]
@@ -27,8 +30,9 @@ _OUT_BYTES = 1 << 16
 @click.option("--offset", type=click.IntRange(min=0), help="Only the record of this offset.")
 @click.option("--limit", type=click.IntRange(min=1), help="At most so many records.")
 @click.option("--raw", is_flag=True, help="Values alone, byte for byte, a line break behind each.")
+@click.option("--decode", is_flag=True, help="Framed Avro values as JSON, by the registry or schemas beside backups.")
 @json_option
-def command(name: str, offset: int | None, limit: int | None, raw: bool, as_json: bool) -> None:
+def command(name: str, offset: int | None, limit: int | None, raw: bool, decode: bool, as_json: bool) -> None:
     """Print the records of OBJECT, one a line: its key in the bucket, `s3://bucket/key`, or a file of this machine.
 
     Reads all formats of the lake and Secor's archives, whatever their names are. Columns: index, offset, time, key,
@@ -39,10 +43,11 @@ def command(name: str, offset: int | None, limit: int | None, raw: bool, as_json
     from include.lake.object_key import QUARANTINE
     from include.lake.shown import record_json, record_line
 
-    if raw and as_json:
-        raise SettingsError("--raw and --json ask for different things", fix="Choose one of them.")
+    if raw and (as_json or decode):
+        raise SettingsError("--raw and --json or --decode ask for different things", fix="Choose one of them.")
     key, body, declared = _bytes(name)
     contents = open_contents(body, key, declared, raw=raw)
+    messages = _decoded(contents.messages) if decode else contents.messages
     if offset is not None and not contents.offsets:
         raise SettingsError(
             "this format keeps no offsets", object=name, fix="Ask `lyrebird lake where` for the record's index."
@@ -51,7 +56,7 @@ def command(name: str, offset: int | None, limit: int | None, raw: bool, as_json
         click.echo(contents.detail, err=True)
     refused = QUARANTINE in key.split("/")
     out, shown = bytearray(), 0
-    for index, record in enumerate(contents.messages):
+    for index, record in enumerate(messages):
         if offset is not None and record.offset != offset:
             continue
         if raw:
@@ -75,6 +80,19 @@ def command(name: str, offset: int | None, limit: int | None, raw: bool, as_json
             offset=offset,
             fix="`lyrebird lake where` names the object that has it.",
         )
+
+
+def _decoded(messages: Iterator[Message]) -> Iterator[Message]:
+    """Values in Confluent's framing as JSON, by the registry and what backups keep; others as they are."""
+    from include.lake.contents import as_json_value
+    from include.lake.formats.avro_schemas import WireSchemas
+    from include.settings.deployment import Deployment
+
+    deployment = Deployment.load()
+    schemas = WireSchemas(registry_of(deployment, open_store(deployment)).schema)
+    for message in messages:
+        found = schemas.refused(message)
+        yield message if isinstance(found, str) else message._replace(value=as_json_value(found[1]))
 
 
 def _bytes(name: str) -> tuple[str, bytes, FormatDefinition | None]:
@@ -114,10 +132,11 @@ def _bytes(name: str) -> tuple[str, bytes, FormatDefinition | None]:
 def _declared(deployment: Deployment, key: str) -> FormatDefinition | None:
     """The format of the rule that the object's topic has now, where a group has its prefix."""
     from include.lake.definition import declared_groups
+    from include.lake.object_key import topic_of
 
     for group in declared_groups(deployment).values():
         below = key.removeprefix(f"{group.prefix}/")
         if below != key:
-            rule = group.rule(below.partition("/")[0])
+            rule = group.rule(topic_of(below.partition("/")[0]))
             return rule.format if rule else None
     return None

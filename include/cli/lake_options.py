@@ -11,10 +11,12 @@ from include.errors import SettingsError
 if TYPE_CHECKING:
     from include.lake.definition import LakeGroup
     from include.lake.parsing.definition import Means
+    from include.log.ports import SchemaRegistry
     from include.settings.deployment import Deployment
+    from include.store.object_store import ObjectStore
     from include.store.s3 import S3Store
 
-__all__ = ["group_option", "groups_meant", "json_option", "means_of", "open_store"]
+__all__ = ["group_option", "groups_meant", "json_option", "means_of", "open_store", "registry_of"]
 
 group_option = click.option("--group", "group_name", help="This group alone, by its name in the deployment files.")
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, nothing else, on stdout.")
@@ -46,6 +48,18 @@ def open_store(deployment: Deployment) -> S3Store:
     from include.settings.connections import ObjectStore
 
     return store_of(deployment.one("store", ObjectStore))
+
+
+def registry_of(deployment: Deployment, store: ObjectStore) -> SchemaRegistry:
+    """The registry of the deployment, if any; what it lacks is looked up beside the backups."""
+    from include.lake.definition import backup_prefixes, declared_groups
+    from include.lake.kept_schemas import KeptRegistry
+    from include.log.registry import ConfluentRegistry
+    from include.settings.connections import Registry
+
+    found = deployment.one("registry", Registry) if "registry" in deployment.values else None
+    prefixes = backup_prefixes(declared_groups(deployment))
+    return KeptRegistry(ConfluentRegistry(found.url) if found else None, store, prefixes)
 
 
 def means_of(deployment: Deployment) -> Means:

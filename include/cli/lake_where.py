@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import orjson
 
-from include.cli.lake_options import group_option, groups_meant, json_option, means_of, open_store
+from include.cli.lake_options import group_option, groups_meant, json_option, means_of, open_store, registry_of
 
 if TYPE_CHECKING:
     from include.lake.find import Found
@@ -42,7 +42,8 @@ def command(topic: str, partition: int, offset: int, group_name: str | None, as_
     groups = groups_meant(deployment, group_name, topic)
     backups = (each.prefix for each in groups_meant(deployment, None, topic).values() if each.kind == "backup")
     backup = next(backups, None)
-    store, means = open_store(deployment), means_of(deployment)
+    store = open_store(deployment)
+    means = dataclasses.replace(means_of(deployment), registry=registry_of(deployment, store))
     require_stored(store, [group.prefix for group in groups.values()], topic)
     found: list[tuple[str, Found]] = []
     for name, group in groups.items():

@@ -33,7 +33,7 @@ from include.lake.formats.sequence_reader import SequenceReader
 from include.lake.message import Message
 from include.record.codec import frame
 
-__all__ = ["ContentKind", "Contents", "kind_by_name", "open_contents"]
+__all__ = ["ContentKind", "Contents", "as_json_value", "kind_by_name", "open_contents"]
 
 ContentKind = Literal["sequence", "avro", "parquet", "json_lines", "text", "orc"]
 """The lake writes no ORC, archives may have it."""
@@ -152,9 +152,14 @@ def _avro_rows(blocks: Iterable[Any], schema: Any) -> Iterator[Message]:
         for block in blocks:
             for _ in range(block.num_records):
                 row = fastavro.schemaless_reader(block.bytes_, schema, None)
-                yield Message(-1, None, orjson.dumps(row, default=_plain, option=orjson.OPT_NON_STR_KEYS))
+                yield Message(-1, None, as_json_value(row))
     except Exception as error:
         raise _damaged("Avro", error) from error
+
+
+def as_json_value(row: Any) -> bytes:
+    """A decoded value of Avro as JSON; bytes as base64."""
+    return orjson.dumps(row, default=_plain, option=orjson.OPT_NON_STR_KEYS)
 
 
 def _plain(value: Any) -> Any:

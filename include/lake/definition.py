@@ -6,7 +6,7 @@ A topic belongs to the first of a group's `rules` whose pattern has its name.
 from __future__ import annotations
 
 import fnmatch
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from itertools import permutations
 from typing import Annotated, Any, Final, Literal
 
@@ -32,6 +32,7 @@ __all__ = [
     "Kind",
     "LakeGroup",
     "Rule",
+    "backup_prefixes",
     "declared_groups",
     "format_of",
     "group_named",
@@ -163,6 +164,11 @@ def declared_groups(deployment: Deployment) -> dict[str, LakeGroup]:
                 fix="Give each group a prefix that lies in no other's.",
             )
     return found
+
+
+def backup_prefixes(groups: Mapping[str, LakeGroup]) -> list[str]:
+    """Of the groups that keep what they read, and its schemas."""
+    return [group.prefix for group in groups.values() if group.kind == "backup"]
 
 
 def group_named(deployment: Deployment, name: str) -> LakeGroup:

@@ -20,7 +20,14 @@ from include.errors import Terminal, Transient
 from include.lake.chain import Chain
 from include.lake.chain_key import ChainKey
 from include.lake.cut import Commit
-from include.lake.definition import Kind, LakeGroup, group_named, groups_of_application
+from include.lake.definition import (
+    Kind,
+    LakeGroup,
+    backup_prefixes,
+    declared_groups,
+    group_named,
+    groups_of_application,
+)
 from include.lake.driver import Driver, Watcher
 from include.lake.ending import ending_told
 from include.lake.group_metrics import GroupMetrics
@@ -132,10 +139,11 @@ def build(
     kafka, settings = deployment.one("kafka", Kafka), deployment.one("store", ObjectStore)
     registry = deployment.one("registry", Registry) if "registry" in deployment.values else None
     require_honest(settings)
+    kept_in = backup_prefixes(declared_groups(deployment))
     writer = f"{socket.gethostname()}-{os.getpid()}-{uuid.uuid4()}"
     found = []
     for name, group in groups.items():
-        pool = SparkPool(spark, Place.of(group, kafka, registry, settings, deployment.folder))
+        pool = SparkPool(spark, Place.of(group, kafka, registry, settings, deployment.folder, kept_in=kept_in))
         report = Report(name)
         log = KafkaGroupLog(kafka.bootstrap, kafka.options)
         store = store_of(settings, timeout_s=_DRIVER_WAITS_S)

@@ -16,6 +16,7 @@ from include.errors import BackPressure, LyrebirdError, Transient
 from include.lake.chain import Chain
 from include.lake.chain_key import ChainKey, TopicKey
 from include.lake.cut import Commit
+from include.lake.kept_schemas import KeepingReader, SchemaKeeper, SeenIds
 from include.lake.log_cuts import LogCuts, Logics
 from include.lake.log_ranges import LogRanges
 from include.lake.planner import Range
@@ -63,13 +64,17 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Means:
-    """What a task works with, in the process that it runs in. `folder` is for local files; `logics` by topic."""
+    """What a task works with, in the process that it runs in. `folder` is for local files; `logics` by topic.
+
+    `schemas` keeps those of what is read beside it; None: of a group that is no backup, or without a registry.
+    """
 
     store: ObjectStore
     log: LogRanges
     logics: Logics
     folder: Path
     clock: Clock
+    schemas: SchemaKeeper | None = None
 
 
 Run = Callable[[Task, Means], Outcome]
@@ -83,10 +88,12 @@ def run_task(task: Task, means: Means) -> Outcome:
     # Of all tasks of this host that may run at once no two share a folder.
     place = hashlib.sha256(f"{chain}\n{task.writer}".encode()).hexdigest()[:16]
     plan = Plan(task.range.until, task.range.reason, task.range.policy, task.writer)
-    cuts = LogCuts(means.log, chain, means.logics, means.folder / place, task.max_bytes)
+    seen = SeenIds(means.log) if means.schemas else None
+    cuts = LogCuts(seen or means.log, chain, means.logics, means.folder / place, task.max_bytes)
     try:
         known = Chain(means.store, chain, start=task.start, last=task.range.last, pause=patience(means.clock))
-        found = known.advance(plan, cuts, commits.append)
+        reader = KeepingReader(cuts, seen, means.schemas) if seen and means.schemas else cuts
+        found = known.advance(plan, reader, commits.append)
     except LyrebirdError as error:
         return Outcome(task, None, tuple(commits), _placed(error, spot.topic, spot.partition))
     finally:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import socket
 import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -14,11 +15,13 @@ from include.clock import SystemClock
 from include.errors import LyrebirdError, Terminal, Transient
 from include.lake.definition import LakeGroup
 from include.lake.kafka_ranges import KafkaRanges
+from include.lake.kept_schemas import KeptRegistry, SchemaKeeper
 from include.lake.log_cuts import Logics
 from include.lake.logics import logics_of
 from include.lake.parsing.definition import Means as ParserMeans
 from include.lake.schema_lookup import PatientRegistry
 from include.lake.task import Means, Outcome, Run, Task, run_task
+from include.log.ports import SchemaRegistry
 from include.log.registry import ConfluentRegistry
 from include.settings.connections import Kafka, ObjectStore, Registry
 from include.settings.deployment import Strict
@@ -42,9 +45,18 @@ class Place:
     folder: str
 
     @classmethod
-    def of(cls, group: LakeGroup, kafka: Kafka, registry: Registry | None, store: ObjectStore, folder: Path) -> Place:
-        """The place of a group's tasks."""
-        settings = _Settings(group=group, kafka=kafka, registry=registry, store=store)
+    def of(
+        cls,
+        group: LakeGroup,
+        kafka: Kafka,
+        registry: Registry | None,
+        store: ObjectStore,
+        folder: Path,
+        *,
+        kept_in: Sequence[str] = (),
+    ) -> Place:
+        """The place of a group's tasks; `kept_in`: prefixes of backups, which keep schemas beside them."""
+        settings = _Settings(group=group, kafka=kafka, registry=registry, store=store, kept_in=tuple(kept_in))
         # Only what was declared: what is left out and what is set to its default may mean different things.
         return cls(settings.model_dump_json(exclude_unset=True), str(folder))
 
@@ -54,6 +66,7 @@ class _Settings(Strict):
     kafka: Kafka
     registry: Registry | None
     store: ObjectStore
+    kept_in: tuple[str, ...] = ()
 
 
 def store_of(settings: ObjectStore, *, timeout_s: float = 30.0) -> S3Store:
@@ -70,7 +83,7 @@ def work(place: Place, task: Task, run: Run = run_task) -> Outcome:
     try:
         shop = _workshop(place)
         with tempfile.TemporaryDirectory(prefix="lyrebird-lake-", ignore_cleanup_errors=True) as folder:
-            return run(task, Means(shop.store, shop.log, shop.logics(task), Path(folder), SystemClock()))
+            return run(task, Means(shop.store, shop.log, shop.logics(task), Path(folder), SystemClock(), shop.schemas))
     except LyrebirdError as error:
         return Outcome(task, None, (), error)
     except OSError as error:
@@ -109,7 +122,13 @@ class _Workshop:
         self.log = KafkaRanges(settings.kafka.bootstrap, settings.kafka.options)
         self._group = settings.group
         registry = ConfluentRegistry(settings.registry.url) if settings.registry else None
-        patient = PatientRegistry(registry, SystemClock(), settings.group.unknown_schema_s) if registry else None
+        self.schemas: SchemaKeeper | None = None
+        patient: SchemaRegistry | None = None
+        if registry is not None:
+            kept = KeptRegistry(registry, self.store, settings.kept_in)
+            patient = PatientRegistry(kept, SystemClock(), self._group.unknown_schema_s)
+            if self._group.kind == "backup":
+                self.schemas = SchemaKeeper(self.store, self._group.prefix, registry, SystemClock())
         self._means = ParserMeans(Path(place.folder), patient)
         self._logics: dict[str, Logics] = {}
 

@@ -21,9 +21,10 @@ from include.lake.backfill.raw_ranges import check_source
 from include.lake.backfill.request import Request
 from include.lake.backfill.rewrite import carry_out, rewrite, tasks_of
 from include.lake.backfill.runs import Run, begin, run_named
-from include.lake.definition import LakeGroup, declared_groups
+from include.lake.definition import LakeGroup, backup_prefixes, declared_groups
 from include.lake.driver import Pool
 from include.lake.kafka_ranges import KafkaRanges
+from include.lake.kept_schemas import KeptRegistry
 from include.lake.parsing.definition import Means
 from include.lake.stored import require_stored
 from include.lake.task import Outcome, Task, patience
@@ -64,7 +65,9 @@ class Deployed:
         self.require_stored(request.topic)
         asked = request.asked(self.groups)
         group = self.groups[asked.group]
-        means = Means(self.deployment.folder, ConfluentRegistry(self.registry.url) if self.registry else None)
+        registry = ConfluentRegistry(self.registry.url) if self.registry else None
+        kept = KeptRegistry(registry, self.bucket.store, backup_prefixes(self.groups)) if registry else None
+        means = Means(self.deployment.folder, kept)
         log = KafkaRanges(self.kafka.bootstrap, self.kafka.options) if asked.origin == "kafka" else None
         raw_prefix = self.groups[asked.raw].prefix if asked.origin == "raw" else asked.raw
         return make_plan(self.bucket, asked, group, means, raw_prefix=raw_prefix, log=log, topic_id=request.topic_id)
@@ -72,7 +75,8 @@ class Deployed:
     def place(self, asked: Asked) -> Place:
         """Where tasks find everything, with the parser that is asked for."""
         wanted = narrowed(self.groups[asked.group], asked)
-        return Place.of(wanted, self.kafka, self.registry, self.settings, self.deployment.folder)
+        kept_in = backup_prefixes(self.groups)
+        return Place.of(wanted, self.kafka, self.registry, self.settings, self.deployment.folder, kept_in=kept_in)
 
     def require_stored(self, topic: str) -> None:
         """Raise `SettingsError` for a topic of which no partition group has anything, with the nearest names."""
