@@ -19,6 +19,7 @@ from include.log.kafka import KafkaAdmin, KafkaReader, KafkaWriter
 from include.log.kept import require_kept
 from include.log.memory import MemoryLog
 from include.log.ports import LogReader, LogWriter, Record, TopicAdmin, TopicSpec
+from include.log.survey import KafkaSurvey, PortSurvey, Survey
 from include.log.topics import document_spec, policy
 from include.record.key import partition_of
 
@@ -36,6 +37,7 @@ class Log:
     prefix: str
     opened: list[LogWriter] = field(default_factory=list)
     made: list[str] = field(default_factory=list)
+    open_survey: Callable[[], Survey] | None = None
     configure: Callable[[str, dict[str, str]], None] = lambda _topic, _config: None
     written: Callable[[str], dict[int, int]] = lambda _topic: {}
     numbers: Iterator[int] = field(default_factory=itertools.count)
@@ -58,6 +60,9 @@ class Log:
         while self.kind == "kafka" and self.reader.end_offsets(topic) != self.written(topic):
             assert clock.monotonic_s() < until_s, "a transaction is open"
             clock.sleep(0.01)
+
+    def survey(self) -> Survey:
+        return self.open_survey() if self.open_survey else PortSurvey(self.reader, self.admin)
 
     def all(self, topic: str, partition: int = 0, *, open_: bool = False) -> list[Record]:
         """The committed records; `open_`: while a transaction is open."""
@@ -115,6 +120,7 @@ def log(request: pytest.FixtureRequest, unique: str) -> Iterator[Log]:
 
     found = Log("kafka", KafkaAdmin(bootstrap), reader, lambda name: KafkaWriter(bootstrap, name), unique)
     found.written, found.configure = written, configure
+    found.open_survey = lambda: KafkaSurvey(bootstrap)
     yield found
     for writer in found.opened:
         writer.close()
@@ -380,6 +386,27 @@ def test_a_topic_is_made_once_and_keeps_its_id(log: Log) -> None:
     assert (info.name, info.partitions) == (topic, 3)
     assert log.admin.describe(topic) == info
     assert topic in log.admin.names()
+
+
+def test_what_is_hidden_begins_at_the_last_stable_offset_and_goes_on_to_the_high_watermark(log: Log) -> None:
+    topic, other, writer = log.topic(2), log.topic(), log.writer()
+    places = {(topic, 0), (topic, 1), (other, 0), ("no.such.topic", 0)}
+    write(log.writer("before"), other, b"v")
+    log.settle(other)
+    assert log.survey().hidden(places) == {}
+    writer.begin()
+    writer.append(topic, b"k", b"1", partition=1)
+    writer.next_offsets()
+    committed = log.writer("behind")
+    committed.begin()
+    committed.append(topic, b"k", b"2", partition=1)
+    committed.commit()
+    (hidden,) = log.survey().hidden(places).items()
+    assert (hidden[0], hidden[1].stable) == ((topic, 1), 0)
+    assert hidden[1].written == (3 if log.kind == "kafka" else 1)
+    writer.abort()
+    log.settle(topic)
+    assert log.survey().hidden(places) == {}
 
 
 def test_a_topic_tells_what_it_takes_at_most(log: Log, unique: str) -> None:
