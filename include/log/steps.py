@@ -53,7 +53,7 @@ class Steps:
         best: Step | None = None
         while (step := self._ahead or next(self._walk, None)) is not None:
             self._ahead = None
-            if not _beyond(start.ends, step[1]) or (start.cut and step[0].resolved_offset <= start.cut.resolved_offset):
+            if not size_of(start.ends, step[1]) or (start.cut and step[0].resolved_offset <= start.cut.resolved_offset):
                 continue
             if step[0].resolved_offset >= newest[0].resolved_offset:
                 break
@@ -91,7 +91,7 @@ class Steps:
             with closing(self._tail.between(first, last + 1)) as records:
                 taken = (resolved_at(view, self._topic, *each) for each in records)
                 known = next((record for record in taken if record is not None), None)
-            if known is not None and not _beyond(start, self._wanted(known)):
+            if known is not None and not size_of(start, self._wanted(known)):
                 break
             window *= _GROWTH
         return first
@@ -101,10 +101,5 @@ class Steps:
 
 
 def size_of(start: Mapping[Partition, int], ends: Ends) -> int:
-    """Offsets of `ends` that lie above `start`."""
+    """Offsets of `ends` that lie above `start`; a partition that `start` lacks had no record there."""
     return sum(max(0, end - start.get(at, 0)) for at, end in ends.items())
-
-
-def _beyond(start: Mapping[Partition, int], ends: Ends) -> bool:
-    """Whether something was written after `start`. A partition that `start` lacks tells nothing, unless it is empty."""
-    return any(end > start.get(at, 0 if not start else end) for at, end in ends.items())
