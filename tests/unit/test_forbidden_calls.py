@@ -38,3 +38,35 @@ def test_offsets_of_a_group_are_asked_of_no_admin_client(folder: str) -> None:
 
 def test_such_a_call_is_seen() -> None:
     assert OF_GROUPS & calls("client.list_consumer_group_offsets([asked])")
+
+
+# The daemon's first act: nothing is open yet.
+FORKS_FIRST = {"include/local/supervisor.py"}
+
+
+def forks(source: str) -> bool:
+    """Whether it makes a child that goes on with this process's memory: threads of clients are not in it."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Attribute) and node.attr in ("fork", "forkpty"):
+            return True
+        if not isinstance(node, ast.Call):
+            continue
+        name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+        given = [each.value for each in node.args if isinstance(each, ast.Constant)]
+        if name in ("get_context", "set_start_method") and given and given != ["spawn"]:
+            return True
+        if name == "ProcessPoolExecutor" and not any(each.arg == "mp_context" for each in node.keywords):
+            return True
+    return False
+
+
+def test_no_client_outlives_a_fork_as_nothing_forks() -> None:
+    product = [path for folder in FOLDERS[:-1] for path in (ROOT / folder).rglob("*.py")]
+    found = {str(path.relative_to(ROOT)) for path in product if forks(path.read_text(encoding="utf-8"))}
+    assert found == FORKS_FIRST
+
+
+@pytest.mark.parametrize("source", ["os.fork()", "ProcessPoolExecutor(2)", 'multiprocessing.get_context("fork")'])
+def test_a_fork_is_seen(source: str) -> None:
+    assert forks(source)
+    assert not forks('ProcessPoolExecutor(2, mp_context=multiprocessing.get_context("spawn"))')
