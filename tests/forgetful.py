@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -24,7 +24,8 @@ from kafka.protocol.producer import ProduceRequest
 from kafka.record.memory_records import MemoryRecordsBuilder
 
 from include.log.kafka import KafkaWriter
-from include.log.ports import Headers
+from include.log.ports import Headers, Versioned
+from include.record.version import to_header
 
 __all__ = ["ForgetfulWriter", "unverified"]
 
@@ -82,6 +83,10 @@ class ForgetfulWriter:
             self._held[place].append((key, value, list(headers)))
         else:
             self._inner.append(topic, key, value, headers=headers, partition=partition)
+
+    def append_all(self, records: Sequence[Versioned]) -> None:
+        for topic, key, value, version, partition in records:
+            self.append(topic, key, value, headers=(to_header(version),), partition=partition)
 
     def next_offsets(self) -> dict[Place, int]:
         return self._inner.next_offsets() | self._send()

@@ -9,15 +9,16 @@ from __future__ import annotations
 import threading
 import uuid
 from base64 import b64encode
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
 from include.clock import Clock, ManualClock
 from include.errors import Fenced, Terminal, Transient
 from include.log.memory_registry import MemoryRegistry
-from include.log.ports import Headers, LogReader, LogWriter, Record, TopicAdmin, TopicInfo, TopicSpec
+from include.log.ports import Headers, LogReader, LogWriter, Record, TopicAdmin, TopicInfo, TopicSpec, Versioned
 from include.record.key import partition_of
+from include.record.version import to_header
 
 __all__ = ["MemoryLog", "MemoryRegistry"]
 
@@ -232,6 +233,10 @@ class _Writer:
             record = Record(topic, at, offset, key, value, tuple(headers), stamp)
             held.slots.append(record)
             self._appended.append((record, held))
+
+    def append_all(self, records: Sequence[Versioned]) -> None:
+        for topic, key, value, version, partition in records:
+            self.append(topic, key, value, headers=(to_header(version),), partition=partition)
 
     def next_offsets(self) -> dict[tuple[str, int], int]:
         self._need_open()

@@ -25,6 +25,7 @@ __all__ = [
     "TopicInfo",
     "TopicSpec",
     "UnknownSchema",
+    "Versioned",
 ]
 
 Headers = Sequence[tuple[str, bytes | None]]
@@ -105,6 +106,10 @@ class LogReader(Protocol):
         """Give up connections; may be called twice."""
 
 
+Versioned = tuple[str, bytes | None, bytes | None, int, int | None]
+"""(topic, key, value, version, partition) of a record; `partition` None: by its key."""
+
+
 class LogWriter(Protocol):
     """The one writer of its topics, known by a fixed transactional id.
 
@@ -128,6 +133,9 @@ class LogWriter(Protocol):
         timestamp_ms: int | None = None,
     ) -> None:
         """Add a record to the transaction; without `partition` it goes by murmur2 of `key`. May block when full."""
+
+    def append_all(self, records: Sequence[Versioned]) -> None:
+        """`append` each, with the header that says its version; faster. After an error some of them may be added."""
 
     def next_offsets(self) -> dict[tuple[str, int], int]:
         """Flush; for each (topic, partition) appended to in this transaction, the offset after its last record."""

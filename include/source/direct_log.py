@@ -13,7 +13,7 @@ happened; where Kafka forgot to tell some partitions, `open` has them told, befo
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
 
@@ -127,23 +127,21 @@ class DirectLog:
         self._remade |= {(topic.name, partition): 0 for partition in range(made.partitions)}
         return made
 
-    def write(self, outputs: Iterable[Output]) -> None:
+    def write(self, outputs: Sequence[Output]) -> None:
         """See `CaptureLog`; steps 1 and 2."""
         if self._begun and self._age_s() >= _LATE * self._longest_s:
             raise self._too_long()
         with self._within_time():
             self._append(outputs)
 
-    def _append(self, outputs: Iterable[Output]) -> None:
+    def _append(self, outputs: Sequence[Output]) -> None:
         writer, _ = self._opened()
         if not self._begun:
             self._begun_s = self._clock.monotonic_s()
             writer.begin()
             self._begun = True
-        append = writer.append
-        for topic, key, value, version, partition in outputs:
-            self._appended = True
-            append(topic, key, value, headers=(to_header(version),), partition=partition)
+        self._appended = self._appended or bool(outputs)
+        writer.append_all(outputs)
 
     def commit(self, group: Group) -> None:
         """See `CaptureLog`; all steps."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -56,7 +56,7 @@ class CaptureLog(Protocol):
     def remake(self, topic: TopicSpec) -> TopicInfo:
         """Make the topic anew, empty, whatever was in it; only while nothing is written. Not undone by a crash."""
 
-    def write(self, outputs: Iterable[Output]) -> None:
+    def write(self, outputs: Sequence[Output]) -> None:
         """A part of the open group, in order."""
 
     def commit(self, group: Group) -> None:

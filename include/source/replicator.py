@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 
 from include.clock import Clock
@@ -57,7 +57,7 @@ class Replicator:
         clock: Clock,
         position: SourcePosition,
         state: CaptureState,
-        drain: Callable[[Iterable[Output]], None] | None = None,
+        drain: Callable[[Sequence[Output]], None] | None = None,
         server_now_us: Callable[[], int] = lambda: 0,
     ) -> None:
         """`server_now_us` is the server's own clock.

@@ -12,7 +12,7 @@ An error in 3–5 ends the session; the next one begins at 1 and re-reads what w
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -194,7 +194,7 @@ class Session:
         )
         return self._replicator
 
-    def _drain(self, outputs: Iterable[Output]) -> None:
+    def _drain(self, outputs: Sequence[Output]) -> None:
         self._log.write(outputs)
         self._watcher.on_part()
 

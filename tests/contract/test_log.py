@@ -18,10 +18,11 @@ from include.errors import Fenced, Terminal, Transient
 from include.log.kafka import KafkaAdmin, KafkaReader, KafkaWriter
 from include.log.kept import require_kept
 from include.log.memory import MemoryLog
-from include.log.ports import LogReader, LogWriter, Record, TopicAdmin, TopicSpec
+from include.log.ports import LogReader, LogWriter, Record, TopicAdmin, TopicSpec, Versioned
 from include.log.survey import KafkaSurvey, PortSurvey, Survey
 from include.log.topics import document_spec, policy
 from include.record.key import partition_of
+from include.record.version import from_headers, to_header
 
 COMPACTED = {"cleanup.policy": "compact"}
 
@@ -320,6 +321,34 @@ def test_keys_go_where_the_java_client_sends_them(log: Log) -> None:
     found = {r.key: p for p in range(5) for r in log.all(topic, p)}
     assert found == {key: partition_of(key, 5) for key in keys}
     assert sum(ends.values()) == len(keys)
+
+
+def test_records_appended_together_stand_as_those_appended_one_by_one(log: Log) -> None:
+    topic, other, writer = log.topic(3), log.topic(), log.writer()
+    records: list[Versioned] = [(topic, b"%d" % n, b"v" if n % 3 else None, n, n % 3 % 2) for n in range(450)]
+    records.insert(7, (other, b"o", b"1", 1000, 0))
+    by_key: list[Versioned] = [(topic, b"key", b"a", 2000, None), (topic, b"0", b"b", 2001, 0)]
+    writer.begin()
+    writer.append(topic, b"first", b"", headers=(to_header(5000),), partition=1)
+    for batch in (records, [], by_key, records[:1]):
+        writer.append_all(batch)
+    writer.append(topic, b"last", b"", headers=(to_header(6000),), partition=1)
+    ends = writer.next_offsets()
+    writer.commit()
+    wanted: dict[tuple[str, int], list[tuple[bytes | None, bytes | None, int]]] = {(topic, 1): [(b"first", b"", 5000)]}
+    for at, key, value, version, partition in [*records, *by_key, records[0]]:
+        place = at, partition_of(b"key", 3) if partition is None else partition
+        wanted.setdefault(place, []).append((key, value, version))
+    wanted[topic, 1].append((b"last", b"", 6000))
+    found = {place: [(r.key, r.value, from_headers(r.headers)) for r in log.all(*place)] for place in wanted}
+    assert found == wanted
+    assert ends == {place: len(each) for place, each in wanted.items()}
+
+
+def test_records_together_need_an_open_transaction(log: Log) -> None:
+    topic, writer = log.topic(), log.writer()
+    with pytest.raises(Terminal, match="no transaction is open"):
+        writer.append_all([(topic, b"k", b"v", 1, 0)])
 
 
 def test_a_declared_partition_wins_over_the_key(log: Log) -> None:

@@ -14,13 +14,13 @@ from include.clock import ManualClock
 from include.errors import Terminal, Transient
 from include.log.control import Control
 from include.log.memory import MemoryLog, MemoryRegistry
-from include.log.ports import LogWriter, Record
+from include.log.ports import LogWriter, Record, Versioned
 from include.log.resolved import Resolved, ResolvedView
 from include.log.topics import change, control, source_resolved
 from include.record.codec import Decoder
 from include.record.gtid import MariadbGtidSet
 from include.record.position import BinlogPosition, SourcePosition
-from include.record.version import from_headers, number_of
+from include.record.version import from_headers, number_of, to_header
 from include.source.binlog.events import RowOp
 from include.source.binlog.transaction import Rows, SourceTransaction
 from include.source.database.server import Server
@@ -58,6 +58,11 @@ class Failing:
             return answer
 
         return found if name == "close" else call
+
+    def append_all(self, records: Sequence[Versioned]) -> None:
+        """Each record is a call that may fail."""
+        for topic, key, value, version, partition in records:
+            self.append(topic, key, value, headers=(to_header(version),), partition=partition)
 
 
 SERVER = Server("mariadb", (11, 4, 5), "11.4.5-MariaDB-log", gtids=True)

@@ -68,6 +68,10 @@ class Slow:
         self._take("append")
         self._inner.append(*args, **kwargs)
 
+    def append_all(self, records: Any) -> None:
+        self._take("append")
+        self._inner.append_all(records)
+
     def _take(self, step: str) -> None:
         if step == self._step:
             self._clock.advance(2_000_000)
