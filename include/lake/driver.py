@@ -207,11 +207,23 @@ class Driver:
         if self._live:
             self._turn += 1
             live = list(self._live.values())[self._turn % len(self._live)]
-            day = dt.datetime.fromtimestamp(self._clock.now_us() // 1_000_000, dt.UTC).date().isoformat()
             require_current(self._store, live)
-            if self._noted.get(live.topic) != day:
-                note_heads(self._store, live, self._heads(live.topic), day)
-                self._noted[live.topic] = day
+            self._note(live)
+
+    def note(self) -> None:
+        """Note in each pointer how far it has come; a driver that goes on does so by itself.
+
+        Raises what the store raises.
+        """
+        for live in self._live.values():
+            self._note(live)
+
+    def _note(self, live: Live) -> None:
+        """Once a day."""
+        day = dt.datetime.fromtimestamp(self._clock.now_us() // 1_000_000, dt.UTC).date().isoformat()
+        if self._noted.get(live.topic) != day:
+            note_heads(self._store, live, self._heads(live.topic), day)
+            self._noted[live.topic] = day
 
     def _heads(self, topic: TopicKey) -> dict[int, int]:
         mine = (spot for spot in self.planner.spots if (spot.topic, spot.topic_id) == (topic.topic, topic.topic_id))

@@ -60,7 +60,7 @@ class Host:
         """Store what the log has now, by the policy or all of it, and return.
 
         Raises:
-            Transient: log or store do not answer at the start.
+            Transient: log or store do not answer at the start, or the store at the end; what is stored stays.
             LeftStanding: some partitions must not go on; the others are stored.
         """
         for driver, _ in self._hosted:
@@ -71,6 +71,8 @@ class Host:
             self._step(asked)
             self._say()
         self._settle()
+        for driver, _ in self._hosted:
+            driver.note()
         stopped = [(report.name, *each) for driver, report in self._hosted for each in driver.planner.stopped.items()]
         if whole and not stopped and self._incidents is not None:
             self._incidents.on_well()

@@ -14,7 +14,9 @@ from include.lake.group_metrics import GroupMetrics
 from include.lake.host import Host
 from include.lake.incidents import Incidents, Watchers
 from include.lake.planner import Range, Remade, Spot
+from include.lake.pointer import read_pointer
 from include.lake.report import Report
+from include.lake.stored import stored_topics
 from include.lake.task import Outcome, Task
 from include.metrics.exporter import Metrics
 from include.metrics.progress import RunFolder
@@ -71,6 +73,14 @@ def test_a_run_on_a_schedule_takes_by_policy_or_all(world: World, tmp_path: Path
     world.driver = world.started()
     hosted(world, tmp_path / "run")[0].drain(flush=True)
     assert world.stored("events") == [(0, 200), (200, 301)]
+
+
+def test_a_run_on_a_schedule_notes_how_far_it_has_come(world: World, tmp_path: Path) -> None:
+    world.make("events")
+    world.write("events", 300)
+    hosted(world, tmp_path / "run")[0].drain(flush=True)
+    (topic,) = stored_topics(world.store, "raw")
+    assert read_pointer(world.store, topic).heads == {0: 301}
 
 
 def test_a_run_that_leaves_something_standing_says_so(world: World, tmp_path: Path) -> None:
