@@ -118,6 +118,9 @@ class Statements:
     def _concerns(self, effect: Effect) -> bool:
         if effect.kind == "drop_database":
             return effect.database in self._source.databases
+        if effect.kind == "drop" and f"{effect.database}.{effect.table}" in self._core.state.left_out:
+            # Its rows still stand in the log.
+            return True
         captured = self._source.captures(effect.database, effect.table)
         return captured or (effect.to is not None and self._source.captures(*effect.to))
 

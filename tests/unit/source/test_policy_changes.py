@@ -13,6 +13,7 @@ from include.record.codec import Decoder
 from include.record.version import from_headers
 from include.source.definition import SourceDefinition
 from tests.crash_world import TOPIC, CrashWorld
+from tests.mariadb_golden import transaction
 
 PASSES: dict[str, Any] = {}
 DROPPED: dict[str, Any] = {"t": {"policy": "drop"}}
@@ -104,3 +105,12 @@ def test_a_table_that_is_gone_when_it_would_pass_again_is_dropped_from_copies() 
     assert world.go_on()
     assert world._controls()[-1]["kind"] == "drop"
     assert world.copies()[-1][1:] == (True, {})
+
+
+def test_a_table_that_is_dropped_while_the_policy_leaves_it_out_is_gone_from_copies() -> None:
+    world = PolicyWorld(1)
+    assert world.go_on()
+    world.story.transactions[8] = transaction(9, "DROP TABLE t")
+    assert world.go_on()
+    assert [raw["kind"] for raw in world._controls()] == ["left_out", "drop"]
+    assert world.copies()[-1] == (12, True, {})
