@@ -56,9 +56,11 @@ class CommitReader:
         *,
         summed: bool,
         eraser: Eraser | None = None,
+        kept_from: int = 0,
     ) -> None:
+        """`kept_from`: what ends up to there is forgotten, so nobody misses its commits."""
         self._store, self._folder, self._findings, self._progress = store, folder, findings, progress
-        self._summed, self._eraser = summed, eraser
+        self._summed, self._eraser, self._kept_from = summed, eraser, kept_from
         self._etags_tell = True
         self.made = 0
         self.unwritten = 0
@@ -153,6 +155,8 @@ class CommitReader:
     def _put_back(self, commits: Sequence[Commit]) -> None:
         chain = self._folder.key
         for commit in commits:
+            if commit.next <= self._kept_from:
+                continue
             if self._eraser is not None:
                 self._store.put_if_absent(chain.commit(commit.first), commit.to_bytes())
                 self.mended += 1

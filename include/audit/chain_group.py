@@ -94,7 +94,13 @@ class GroupAudit:
         folder = self._folders[folder.key] = kept_of(folder, pointer.floor(partition))
         entry = next((each for each in pointer.entries if each.generation == generation and each.others), None)
         reader = CommitReader(
-            self._store, folder, self.findings, self._progress, summed=entry is not None, eraser=self._eraser
+            self._store,
+            folder,
+            self.findings,
+            self._progress,
+            summed=entry is not None,
+            eraser=self._eraser,
+            kept_from=pointer.floor(partition),
         )
         walked = walk(
             folder,
@@ -229,7 +235,7 @@ class GroupAudit:
 def _begins(folder: ChainFolder, pointer: Pointer, entry: Entry) -> int:
     """Where a live chain begins: where its entry does; of one that has forgotten, with its first commit up to there."""
     start = pointer.start(entry, folder.key.partition)
-    return min([start, *folder.commits]) if pointer.floor(folder.key.partition) else start
+    return min([start, *folder.commits, *folder.summaries]) if pointer.floor(folder.key.partition) else start
 
 
 def _reads(pointer: Pointer, chain: ChainKey, first: int) -> bool:

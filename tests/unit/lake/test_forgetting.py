@@ -357,6 +357,19 @@ def test_the_oldest_commits_that_are_gone_are_named_and_can_be_accepted(world: B
     assert clean(world)
 
 
+def test_commits_that_only_a_summary_has_are_not_missed_below_the_floor(world: BackfillWorld) -> None:
+    for partition in (0, 1):
+        chain = ChainKey(world.topic_key(), 1, partition)
+        for first in (0, 5):
+            for key in (chain.commit(first), chain.intent(first)):
+                world.store.delete(key)
+    report = audit_chain(world.store, world.groups, "events", world.clock.now_us())
+    assert {each.fault for each in report.findings} == {"commit missing"}
+    forget(world.store, world.store, planned(world, dt.date(2024, 5, 3)))
+    assert min(listed(world)) == (0, 10)
+    assert clean(world)
+
+
 def test_pointers_without_floors_are_written_as_ever() -> None:
     pointer = Pointer().reserve("revision 1", "live").upgrade(1, {})
     assert b"floors" not in pointer.to_bytes()
