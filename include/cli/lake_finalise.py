@@ -51,6 +51,7 @@ def command(
     from include.lake.finalising.finalise import finalise_groups
     from include.lake.finalising.report import TopicReport, counted, together
     from include.lake.kafka_group import KafkaGroupLog
+    from include.lake.stored import require_stored
     from include.metrics.exporter import write_atomically
     from include.settings.connections import Kafka
     from include.settings.deployment import Deployment
@@ -65,11 +66,13 @@ def command(
     kafka, groups = deployment.one("kafka", Kafka), _groups(deployment, names)
     log = KafkaGroupLog(kafka.bootstrap, kafka.options)
     found: list[TopicReport] = []
-    for each in finalise_groups(open_store(deployment), log, groups, SystemClock(), topics, dry_run=dry_run):
+    store = open_store(deployment)
+    for each in finalise_groups(store, log, groups, SystemClock(), topics, dry_run=dry_run):
         found.append(each)
         if not as_json:
             click.echo("\n".join(each.lines()))
     if missing := sorted(set(topics) - {each.topic for each in found}):
+        require_stored(store, [group.prefix for group in groups.values()], missing[0])
         raise SettingsError(
             "nothing is stored of this topic", topic=missing, groups=sorted(groups), fix="See `lyrebird lake status`."
         )

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from include.cli import lake_files, lake_where
+from include.cli import lake_files, lake_finalise, lake_where
 from include.errors import SettingsError
 from include.lake.stored import require_stored
 from tests.unit.cli.test_lake_backfill import Shell
@@ -25,14 +25,16 @@ DAY = ("--from", "2024-05-01")
         ("promote", "event", "--run", "mine"),
         ("expire", "event", "--generation", "1", "--group", "raw", "--plan"),
         ("forget", "event", "--before", "2024-05-01", "--dry-run"),
+        ("finalise", "event"),
     ],
 )
 def test_a_topic_that_is_not_stored_meets_the_nearest_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...]
 ) -> None:
     shell = Shell(tmp_path, monkeypatch)
-    for module in (lake_files, lake_where):
+    for module in (lake_files, lake_finalise, lake_where):
         monkeypatch.setattr(module, "open_store", lambda _deployment: shell.world.store)
+    monkeypatch.setattr("include.lake.kafka_group.KafkaGroupLog", lambda *_, **__: shell.world)
     refused = shell(*arguments)
     assert refused.exit_code == 1
     assert isinstance(refused.exception, SettingsError)
