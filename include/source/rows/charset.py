@@ -20,6 +20,7 @@ from typing import Final, Literal
 
 from include.errors import Terminal
 from include.source.rows.charset_tables import MULTI_BYTE, SAME, SINGLE_BYTE
+from include.source.rows.malformed import Malformed
 
 __all__ = ["CHARSETS", "charset_of", "is_utf8", "max_bytes", "single_byte_table", "text_decoder"]
 
@@ -158,14 +159,14 @@ def _utf8mb3(data: bytes) -> str:
     text = data.decode()
     # Surrogate pairs stand for characters of four bytes; Python has no quicker look at the widest character.
     if len(text.encode("utf-16-le")) != 2 * len(text):
-        raise ValueError("a character of four bytes in utf8mb3")
+        raise Malformed("a character of four bytes in utf8mb3")
     return text
 
 
 def _ucs2(data: bytes) -> str:
     text = data.decode("utf-16-be")
     if 2 * len(text) != len(data):
-        raise ValueError("surrogates in ucs2")
+        raise Malformed("surrogates in ucs2")
     return text
 
 
@@ -214,7 +215,7 @@ def _multi_byte(charset: str) -> Callable[[bytes], str]:
             if char is None:
                 char = piece.decode(codec)
             if len(char) != 1:
-                raise ValueError(f"no character of {charset}: {piece.hex()} at byte {at}")
+                raise Malformed(f"no character of {charset}: {len(piece)} bytes at byte {at}")
             out.append(char)
             at += len(piece)
         return "".join(out)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator, Sequence
-from typing import Final
+from typing import Any, Final
 
 from include.errors import Terminal
 from include.source.binlog.events import RowOp
@@ -18,6 +18,7 @@ from include.source.rows.generate import Made, make
 from include.source.rows.json_binary import json_text
 from include.source.rows.json_diff import apply_diffs
 from include.source.rows.layout import Layout
+from include.source.rows.malformed import Malformed, told
 from include.source.rows.shape import Image
 
 __all__ = ["Cells", "Images", "Pair"]
@@ -51,7 +52,7 @@ class Images:
         try:
             return self._rows(op, body, partial)
         except (IndexError, OverflowError, ValueError, struct.error) as error:
-            raise self._refusal(op, body, partial, error) from error
+            raise self._refusal(op, body, partial, error) from None
 
     def _rows(self, op: RowOp, body: bytes, partial: bool) -> list[Pair]:
         at, bitmaps = self._start(op, body)
@@ -74,7 +75,7 @@ class Images:
         try:
             return list(self._walk(op, body, partial, lost=True))
         except (IndexError, OverflowError, ValueError, struct.error) as error:
-            raise self._refusal(op, body, partial, error) from error
+            raise self._refusal(op, body, partial, error) from None
 
     def _walk(
         self, op: RowOp, body: bytes, partial: bool, lost: bool = False
@@ -82,7 +83,7 @@ class Images:
         at, bitmaps = self._start(op, body)
         if not any(bitmaps):
             # A row takes no byte then, so that their number is not told.
-            raise ValueError("images of no column at all")
+            raise Malformed("images of no column at all")
         documents = frozenset(self._json) if partial else frozenset()
         while at < len(body):
             at, before = self._some(body, at, bitmaps[0], diffs=documents)
@@ -119,7 +120,7 @@ class Images:
         if op == "d":
             return [(image, None) for image in images]
         if len(images) % 2:
-            raise ValueError("an update without an after image")
+            raise Malformed("an update without an after image")
         return list(zip(images[::2], images[1::2], strict=True))
 
     def _make(self, nulls: int) -> Made:
@@ -202,7 +203,7 @@ class Images:
         """
         options, at = _lenenc(body, at)
         if options & ~1:
-            raise ValueError(f"row value options {options:#x}")
+            raise Malformed(f"row value options {options:#x}")
         marked: frozenset[int] = frozenset()
         if options:
             size = (len(self._json) + 7) // 8
@@ -219,7 +220,7 @@ class Images:
                 self.lost.add(self.layout.fields[i].column.name)
                 continue
             if document is None or document == NULL:
-                raise ValueError(f"{self.layout.fields[i].column.name}: changes of a document that is not there")
+                raise Malformed(f"{self.layout.fields[i].column.name}: changes of a document that is not there")
             after[0][i] = b"\x02" + sized(apply_diffs(document, changes))
         return at, after
 
@@ -227,7 +228,7 @@ class Images:
         """Where the images begin, and which columns each side holds."""
         width, at = _lenenc(body, 0)
         if width != self._width:
-            raise ValueError(f"{width} columns where the table map has {self._width}")
+            raise Malformed(f"{width} columns where the table map has {self._width}")
         bitmaps = []
         for _ in range(2 if op == "u" else 1):
             bitmaps.append(int.from_bytes(body[at : at + self._size], "little") & self._every)
@@ -238,16 +239,15 @@ class Images:
 
     def _at_end(self, at: int, body: bytes) -> None:
         if at != len(body):
-            raise ValueError("the last row does not end where its event ends")
+            raise Malformed("the last row does not end where its event ends")
 
     def _refusal(self, op: RowOp, body: bytes, partial: bool, error: Exception) -> Terminal:
         """Which column it was: the event once more, each column by a function of its own."""
-        column, cause = "", error if isinstance(error, ValueError) else "the event is cut short"
-        if not partial:
-            column, cause = self._place(op, body) or (column, cause)
-        return Terminal("a row cannot be read", table=self.shape.table, column=column, cause=str(cause))
+        place = None if partial else self._place(op, body)
+        column, cause, more = place or ("", told(error), {})
+        return Terminal("a row cannot be read", table=self.shape.table, column=column, cause=cause, **more)
 
-    def _place(self, op: RowOp, body: bytes) -> tuple[str, str] | None:
+    def _place(self, op: RowOp, body: bytes) -> tuple[str, str, dict[str, Any]] | None:
         try:
             at, bitmaps = self._start(op, body)
             side = 0
@@ -257,13 +257,14 @@ class Images:
                 for i in range(self._width):
                     if not present >> i & 1 or nulls >> i & 1:
                         continue
-                    name = self.layout.fields[i].column.name
+                    column = self.layout.fields[i].column
+                    more = {"type": column.type, "byte": at, "bytes": len(body)}
                     try:
                         at = self._function(1 << i, 0)(body, at)[0]
                     except (IndexError, OverflowError, ValueError, struct.error) as error:
-                        return name, str(error) if isinstance(error, ValueError) else "the event is cut short"
+                        return column.name, told(error), more
                     if at > len(body):
-                        return name, "the event is cut short"
+                        return column.name, told(IndexError()), more
                 side += 1
         except (IndexError, OverflowError, ValueError, struct.error):
             return None
@@ -276,7 +277,7 @@ def _lenenc(data: bytes, at: int) -> tuple[int, int]:
         return first, at + 1
     size = {0xFC: 2, 0xFD: 3, 0xFE: 8}.get(first)
     if size is None:
-        raise ValueError("a length that is none")
+        raise Malformed("a length that is none")
     if at + 1 + size > len(data):
         raise IndexError
     return int.from_bytes(data[at + 1 : at + 1 + size], "little"), at + 1 + size

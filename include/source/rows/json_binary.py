@@ -16,6 +16,7 @@ from json.encoder import encode_basestring
 from typing import Final
 
 from include.source.rows.json_scalar import double_text, opaque_text
+from include.source.rows.malformed import Malformed
 
 __all__ = ["MOST_DEPTH", "json_text"]
 
@@ -46,9 +47,9 @@ def json_text(data: bytes) -> bytes:
     try:
         end = _value(data, data[0], 1, len(data), 0, pieces.append)
     except (IndexError, struct.error):
-        raise ValueError("the JSON document is cut short") from None
+        raise Malformed("the JSON document is cut short") from None
     if end != len(data):
-        raise ValueError(f"a JSON document of {end} bytes is stored in {len(data)}")
+        raise Malformed(f"a JSON document of {end} bytes is stored in {len(data)}")
     return "".join(pieces).encode()
 
 
@@ -73,16 +74,16 @@ def _value(data: bytes, kind: int, at: int, end: int, depth: int, put: _Put) -> 
         stop = at + 1
         put(_literal(data[at]))
     else:
-        raise ValueError(f"JSON type {kind} at byte {at}")
+        raise Malformed(f"JSON type {kind} at byte {at}")
     if stop > end:
-        raise ValueError(f"a JSON value ends at byte {stop}, its container at {end}")
+        raise Malformed(f"a JSON value ends at byte {stop}, its container at {end}")
     return stop
 
 
 def _container(data: bytes, kind: int, at: int, end: int, depth: int, put: _Put) -> int:
     """Put the text of an object (0, large 1) or array (2, large 3); return where it ends."""
     if depth > MOST_DEPTH:
-        raise ValueError(f"JSON nested deeper than {MOST_DEPTH}")
+        raise Malformed(f"JSON nested deeper than {MOST_DEPTH}")
     wide = kind & 1
     count, size = _COUNT_AND_SIZE[wide].unpack_from(data, at)
     first = at + (8 if wide else 4)
@@ -90,7 +91,7 @@ def _container(data: bytes, kind: int, at: int, end: int, depth: int, put: _Put)
         first += count * (6 if wide else 4)
     low = first + count * (5 if wide else 3)
     if size > end - at or low > at + size:
-        raise ValueError(f"a JSON container of {count} members in {size} bytes, {end - at} are there")
+        raise Malformed(f"a JSON container of {count} members in {size} bytes, {end - at} are there")
     end = at + size
     if not count:
         put("{}" if kind < 2 else "[]")
@@ -125,11 +126,11 @@ def _members(
         elif _LITERAL <= kind <= 6 or (wide and 6 < kind < 9):
             put(_inline(kind, value))
         elif (start := at + value) < low:
-            raise ValueError(f"a JSON value at byte {start} lies over what ends at {low}")
+            raise Malformed(f"a JSON value at byte {start} lies over what ends at {low}")
         elif kind == _STRING and (size := data[start]) < 0x80:
             low = start + 1 + size
             if low > end:
-                raise ValueError(f"a JSON value ends at byte {low}, its container at {end}")
+                raise Malformed(f"a JSON value ends at byte {low}, its container at {end}")
             put(encode_basestring(data[start + 1 : low].decode()))
         else:
             low = _value(data, kind, start, end, depth, put)
@@ -147,7 +148,7 @@ def _inline(kind: int, value: int) -> str:
 
 def _literal(code: int) -> str:
     if code >= len(_LITERALS):
-        raise ValueError(f"JSON literal {code}")
+        raise Malformed("a JSON literal that is none")
     return _LITERALS[code]
 
 
@@ -164,9 +165,9 @@ def _sized(data: bytes, at: int, end: int) -> tuple[int, int]:
             if more < 0x80:
                 break
         else:
-            raise ValueError(f"a JSON length of more than 5 bytes before byte {at}")
+            raise Malformed(f"a JSON length of more than 5 bytes before byte {at}")
     if at + size > end:
-        raise ValueError(f"a JSON value ends at byte {at + size}, its container at {end}")
+        raise Malformed(f"a JSON value ends at byte {at + size}, its container at {end}")
     return at, at + size
 
 
@@ -196,7 +197,7 @@ class _Names:
                 self._known[entries] = shape
         first, last, texts = shape
         if at + last > end:
-            raise ValueError(f"the keys of a JSON object end at byte {at + last}, it ends at {end}")
+            raise Malformed(f"the keys of a JSON object end at byte {at + last}, it ends at {end}")
         keys = data[at + first : at + last]
         found = texts.get(keys)
         if found is None:
@@ -210,7 +211,7 @@ class _Names:
         first = self._entry.unpack_from(entries)[0]
         for offset, length in self._entry.iter_unpack(entries):
             if offset < low:
-                raise ValueError(f"a key of a JSON object at its byte {offset}, where {low} bytes are taken")
+                raise Malformed(f"a key of a JSON object at its byte {offset}, where {low} bytes are taken")
             low = offset + length
         return first, low
 
@@ -220,7 +221,7 @@ class _Names:
         for offset, length in self._entry.iter_unpack(entries):
             key = keys[offset - first : offset - first + length]
             if before is not None and (len(before), before) >= (length, key):
-                raise ValueError(f"a JSON object has the key {key!r} after {before!r}")
+                raise Malformed(f"a key of {length} bytes of a JSON object does not follow the one before it")
             texts.append(f"{', ' if texts else '{'}{encode_basestring(key.decode())}: ")
             before = key
         return tuple(texts)

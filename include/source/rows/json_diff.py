@@ -12,6 +12,7 @@ from json.encoder import encode_basestring
 from typing import Any, Final, NoReturn
 
 from include.source.rows.json_binary import MOST_DEPTH, json_text
+from include.source.rows.malformed import Malformed
 
 __all__ = ["apply_diffs"]
 
@@ -48,7 +49,7 @@ def apply_diffs(before: bytes, diffs: bytes) -> bytes:
     while at < len(diffs):
         operation = diffs[at]
         if operation > _REMOVE:
-            raise ValueError(f"operation {operation} of a change of JSON")
+            raise Malformed(f"operation {operation} of a change of JSON")
         path, at = _counted(diffs, at + 1)
         value: _Tree = None
         if operation != _REMOVE:
@@ -109,13 +110,13 @@ def _index(place: list[_Tree], leg: _Leg) -> int:
 
 def _legs(path: bytes) -> list[_Leg]:
     if path[:1] != b"$":
-        raise ValueError(f"the path {path!r} of a change of JSON")
+        raise Malformed(f"the path of a change of JSON, of {len(path)} bytes, has no root")
     legs: list[_Leg] = []
     at = 1
     while at < len(path):
         found = _LEG.match(path, at)
         if found is None:
-            raise ValueError(f"the path {path!r} of a change of JSON, from byte {at} on")
+            raise Malformed(f"the path of a change of JSON, from its byte {at} on")
         name, quoted, index, last, back = found.groups()
         if name is not None:
             legs.append(name.decode())
@@ -131,12 +132,12 @@ def _legs(path: bytes) -> list[_Leg]:
 
 def _number(digits: bytes) -> int:
     if len(digits) > 10 or int(digits) > 0xFFFFFFFF:
-        raise ValueError(f"an index of {len(digits)} digits in the path of a change of JSON")
+        raise Malformed(f"an index of {len(digits)} digits in the path of a change of JSON")
     return int(digits)
 
 
 def _misfit(path: bytes) -> NoReturn:
-    raise ValueError(f"a change of JSON at {path.decode()} does not fit the document before it")
+    raise Malformed(f"a change of JSON, by a path of {len(path)} bytes, does not fit the document before it")
 
 
 def _counted(data: bytes, at: int) -> tuple[bytes, int]:
@@ -149,7 +150,7 @@ def _counted(data: bytes, at: int) -> tuple[bytes, int]:
         size = int.from_bytes(data[at : at + wide], "little") if wide else len(data)
         at += wide
     if at + size > len(data):
-        raise ValueError("a change of JSON is cut short")
+        raise Malformed("a change of JSON is cut short")
     return data[at : at + size], at + size
 
 
@@ -160,7 +161,7 @@ def _write(tree: _Tree, depth: int, pieces: list[str]) -> None:
         pieces.append(encode_basestring(tree))
     elif isinstance(tree, (dict, list)):
         if depth == MOST_DEPTH:
-            raise ValueError(f"JSON nested deeper than {MOST_DEPTH}")
+            raise Malformed(f"JSON nested deeper than {MOST_DEPTH}")
         _write_members(tree, depth + 1, pieces)
     else:
         pieces.append({True: "true", False: "false", None: "null"}[tree])

@@ -10,6 +10,8 @@ from functools import lru_cache
 from json.encoder import encode_basestring
 from typing import Final
 
+from include.source.rows.malformed import Malformed
+
 __all__ = ["double_text", "opaque_text"]
 
 _TIMESTAMP, _DATE, _TIME, _DATETIME, _DECIMAL, _VAR_STRING = 7, 10, 11, 12, 246, 253
@@ -28,7 +30,7 @@ def double_text(value: float) -> str:
     if "e" not in text:
         if len(text) < 18:
             if text[-1] in "nf":
-                raise ValueError(f"JSON with the number {text}")
+                raise Malformed("JSON with a number that is none")
             return text
         # Python goes on without exponent for one digit more.
         digits = text.removesuffix(".0")
@@ -52,7 +54,7 @@ def opaque_text(kind: int, data: bytes) -> str:
         return _decimal(data)
     if kind in (_DATE, _TIME, _DATETIME, _TIMESTAMP):
         if len(data) != 8:
-            raise ValueError(f"a moment of {len(data)} bytes in JSON")
+            raise Malformed(f"a moment of {len(data)} bytes in JSON")
         packed = int.from_bytes(data, "little", signed=True)
         return f'"{_time(packed) if kind == _TIME else _moment(packed, kind)}"'
     if kind == _VAR_STRING:
@@ -66,7 +68,7 @@ def opaque_text(kind: int, data: bytes) -> str:
 def _groups(precision: int, scale: int) -> tuple[tuple[int, int], ...]:
     """(bytes, digits) of each group, first the whole part's."""
     if not 0 < precision <= 65 or scale > precision:
-        raise ValueError(f"a decimal of {precision} digits, {scale} behind the point, in JSON")
+        raise Malformed(f"a decimal of {precision} digits, {scale} behind the point, in JSON")
     whole = precision - scale
     digits = [whole % 9, *[9] * (whole // 9), *[9] * (scale // 9), scale % 9]
     return tuple((_DIGIT_BYTES[each], each) for each in digits if each)
@@ -74,12 +76,12 @@ def _groups(precision: int, scale: int) -> tuple[tuple[int, int], ...]:
 
 def _decimal(data: bytes) -> str:
     if len(data) < 3:
-        raise ValueError(f"a decimal of {len(data)} bytes in JSON")
+        raise Malformed(f"a decimal of {len(data)} bytes in JSON")
     precision, scale = data[0], data[1]
     groups = _groups(precision, scale)
     size = len(data) - 2
     if size != sum(each for each, _ in groups):
-        raise ValueError(f"a decimal of {precision} digits in {size} bytes in JSON")
+        raise Malformed(f"a decimal of {precision} digits in {size} bytes in JSON")
     # The top bit is set in what is not negative; all other bits of what is negative are inverted.
     raw = int.from_bytes(data[2:], "big") ^ 1 << 8 * size - 1
     negative = raw >> 8 * size - 1
@@ -90,7 +92,7 @@ def _decimal(data: bytes) -> str:
         shift -= 8 * width
         group = str(raw >> shift & (1 << 8 * width) - 1)
         if len(group) > digits:
-            raise ValueError(f"{group} as {digits} digits of a decimal in JSON")
+            raise Malformed(f"{len(group)} digits where a decimal in JSON has {digits}")
         text += group.zfill(digits)
     whole = text[: precision - scale].lstrip("0") or "0"
     return f"{'-' if negative else ''}{whole}{'.' if scale else ''}{text[precision - scale :]}"
@@ -107,7 +109,7 @@ def _moment(packed: int, kind: int) -> str:
     day, months = packed >> 41 & 31, packed >> 46
     year, month = divmod(months, 13)
     if not 0 <= year <= 9999:
-        raise ValueError(f"the year {year} in JSON")
+        raise Malformed("a year beyond 9999 in JSON")
     clock = _clock(packed & 0xFFFFFF, packed >> 24 & 0x1FFFF, 23)
     date = f"{year:04}-{month:02}-{day:02}"
     return date if kind == _DATE else f"{date} {clock}"
@@ -116,5 +118,5 @@ def _moment(packed: int, kind: int) -> str:
 def _clock(micros: int, rest: int, most: int) -> str:
     hour, minute, second = rest >> 12, rest >> 6 & 63, rest & 63
     if hour > most or minute > 59 or second > 59 or micros > 999_999:
-        raise ValueError(f"the time {hour}:{minute}:{second}.{micros:06} in JSON")
+        raise Malformed("a time of no clock in JSON")
     return f"{hour:02}:{minute:02}:{second:02}.{micros:06}"

@@ -11,6 +11,7 @@ from typing import Any
 
 from include.source.rows.avro import DECIMAL_HEADS, NULL, decimal, long_piece, sized
 from include.source.rows.layout import Field, decimal_groups
+from include.source.rows.malformed import Malformed
 
 __all__ = ["Writer", "enum_pieces", "number_writer"]
 
@@ -49,6 +50,7 @@ def _decimal(precision: int, scale: int) -> Writer:
     bits = 8 * sum(sizes)
     names: dict[str, Any] = {
         "number": int.from_bytes, "FLIP": 1 << (bits - 1), "EVERY": (1 << bits) - 1, "HEADS": DECIMAL_HEADS,
+        "Malformed": Malformed,
     }  # fmt: skip
     lines = ["def write(data):", "    raw = number(data, 'big') ^ FLIP", "    negative = raw & FLIP",
              "    if negative: raw ^= EVERY"]  # fmt: skip
@@ -59,7 +61,7 @@ def _decimal(precision: int, scale: int) -> Writer:
         checks.append(f"g{i} >= {power}")
         value = f"({value}) * {power} + g{i}" if value else f"g{i}"
     lines += [
-        f"    if {' or '.join(checks)}: raise ValueError('a group of digits beyond its nines')",
+        f"    if {' or '.join(checks)}: raise Malformed('a group of digits beyond its nines')",
         f"    value = {value}",
         "    if negative: value = -value",
         "    size = ((value if value >= 0 else ~value).bit_length() + 8) >> 3",
@@ -80,7 +82,7 @@ def _decimal_old(width: int, scale: int) -> Writer:
         digits = whole + part
         fits = len(part) == scale and bool(point) == bool(scale) and data[dot : dot + 1] in (b".", b"")
         if not fits or not digits.isdigit() or not digits.isascii():
-            raise ValueError(f"{data!r} is no decimal of {scale} places in {width} characters")
+            raise Malformed(f"{len(data)} bytes are no decimal of {scale} places in {width} characters")
         value = int(digits)
         return b"\x02" + decimal(-value if text[:1] == b"-" else value)
 
@@ -91,7 +93,7 @@ def _bit(bits: int) -> Writer:
     def write(data: bytes) -> bytes:
         value = int.from_bytes(data, "big")
         if value >> bits:
-            raise ValueError(f"{value:#x} has more than {bits} bits")
+            raise Malformed(f"a number of more than {bits} bits")
         return b"\x02" + decimal(value) if bits == 64 else long_piece(value)
 
     return write
@@ -103,7 +105,7 @@ def _enum(field: Field) -> Writer:
     def write(data: bytes) -> bytes:
         index = int.from_bytes(data, "little")
         if index >= len(pieces):
-            raise ValueError(f"enum index {index} of {len(pieces) - 1} labels")
+            raise Malformed(f"an index beyond the {len(pieces) - 1} labels of an enum")
         return pieces[index]
 
     return write
@@ -118,7 +120,7 @@ def _set(field: Field) -> Writer:
         piece = known.get(bits)
         if piece is None:
             if bits >> len(labels):
-                raise ValueError(f"set {bits:#x} of {len(labels)} labels")
+                raise Malformed(f"a set beyond its {len(labels)} labels")
             text = ",".join(label for i, label in enumerate(labels) if bits >> i & 1)
             piece = b"\x02" + sized(text.encode())
             if len(known) < 4096:

@@ -14,6 +14,7 @@ import zlib
 from typing import Final
 
 from include.source.rows.avro import NULL, long_piece
+from include.source.rows.malformed import Malformed
 
 __all__ = ["inet4_text", "inet6_text", "uncompressed", "uuid_text", "vector_piece"]
 
@@ -23,7 +24,7 @@ _ZEROS: Final = re.compile("0+")
 
 def _padded(data: bytes, size: int) -> bytes:
     if len(data) > size:
-        raise ValueError(f"{len(data)} bytes where {size} belong")
+        raise Malformed(f"{len(data)} bytes where {size} belong")
     return data.ljust(size, b"\0")
 
 
@@ -59,7 +60,7 @@ def inet6_text(data: bytes) -> bytes:
 def vector_piece(data: bytes) -> bytes:
     """The piece of an array of floats: they lie in the value as Avro wants them."""
     if len(data) % 4:
-        raise ValueError(f"{len(data)} bytes are no vector of float32")
+        raise Malformed(f"{len(data)} bytes are no vector of float32")
     count = len(data) // 4
     return b"\x02" + (long_piece(count)[1:] + data + NULL if count else NULL)
 
@@ -73,13 +74,13 @@ def uncompressed(data: bytes) -> bytes:
         return data[1:]
     size = head & 7
     if not head & 0x80 or head & 0x70 or not 1 <= size <= 4 or len(data) < 1 + size:
-        raise ValueError(f"compressed column with a header of {head:#x}")
+        raise Malformed(f"compressed column with a header of {head:#x}")
     length = int.from_bytes(data[1 : 1 + size], "big")
     engine = zlib.decompressobj(-15 if head & 8 else 15)
     try:
         found = engine.decompress(data[1 + size :], length + 1)
     except zlib.error as error:
-        raise ValueError(f"compressed column: {error}") from error
+        raise Malformed(f"compressed column: {error}") from error
     if len(found) != length or not engine.eof or engine.unused_data:
-        raise ValueError(f"compressed column of {length} bytes holds {len(found)}")
+        raise Malformed(f"compressed column of {length} bytes holds {len(found)}")
     return found

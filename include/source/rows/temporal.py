@@ -14,6 +14,7 @@ from typing import Final
 
 from include.source.rows.avro import LAST, MORE, MORE_PIECE, NULL, long_piece, micros_piece
 from include.source.rows.layout import FRACTION_BYTES, Field
+from include.source.rows.malformed import Malformed
 
 __all__ = ["Moment", "moment_writer", "parts_piece"]
 
@@ -50,7 +51,7 @@ def moment_writer(field: Field) -> Moment:
 def _days(year: int, month: int, day: int) -> int | None:
     """Days since 1970, None for a day that no calendar has; `ValueError` for what no server can hold."""
     if year > 9999 or month > 12 or day > 31:
-        raise ValueError(f"no server holds the date {year}-{month}-{day}")
+        raise Malformed("a date that no server holds")
     try:
         return dt.date(year, month, day).toordinal() - _EPOCH_DAY
     except ValueError:
@@ -77,7 +78,7 @@ def _clock(second: int, micros: int, digits: int) -> str:
 
 def _second(hour: int, minute: int, second: int, most: int = 23) -> int:
     if hour > most or minute > 59 or second > 59:
-        raise ValueError(f"no server holds the time {hour}:{minute}:{second}")
+        raise Malformed("a time that no server holds")
     return (hour * 60 + minute) * 60 + second
 
 
@@ -85,7 +86,7 @@ def _micros(raw: int, digits: int) -> int:
     """A stored fraction: hundredths, ten-thousandths or millionths by the bytes that `digits` takes."""
     size = FRACTION_BYTES[digits]
     if raw >= 100**size:
-        raise ValueError(f"a fraction of {raw} in {size} bytes")
+        raise Malformed(f"a fraction beyond its {size} bytes")
     return int(raw * 10 ** (6 - 2 * size))
 
 
@@ -125,7 +126,7 @@ def _datetime(digits: int) -> Moment:
                 return piece[z & 16383] + more[z >> 14 & 16383] + more[z >> 28 & 16383] + last[z >> 42], None
             return micros_piece(micros), None
         if not date >> 22:
-            raise ValueError("a negative datetime")
+            raise Malformed("a negative datetime")
         months, seconds = (date >> 5) & 0x1FFFF, raw >> shift
         year, month, of_month = months // 13, months % 13, date & 31
         known = _days(year, month, of_month)
@@ -197,7 +198,7 @@ def _timestamp_hires(digits: int) -> Moment:
     def write(data: bytes) -> tuple[bytes, str | None]:
         part = int.from_bytes(data[4:], "big")
         if part >= 10**digits:
-            raise ValueError(f"a fraction of {part} in {digits} digits")
+            raise Malformed(f"a fraction beyond its {digits} digits")
         return _stamp(int.from_bytes(data[:4], "big"), part * 10 ** (6 - digits), digits)
 
     return write
@@ -205,7 +206,7 @@ def _timestamp_hires(digits: int) -> Moment:
 
 def _signed_time(micros: int) -> tuple[bytes, str | None]:
     if abs(micros) > _LONGEST_TIME_US:
-        raise ValueError(f"no server holds a time of {micros} microseconds")
+        raise Malformed("a time longer than a server holds")
     return long_piece(micros), None
 
 
@@ -219,7 +220,7 @@ def _time(digits: int) -> Moment:
         clock, part = raw >> shift, raw & ((1 << shift) - 1)
         seconds = _second(clock >> 12 & 1023, clock >> 6 & 63, clock & 63, 838)
         if clock >> 22:
-            raise ValueError("a time beyond its range")
+            raise Malformed("a time beyond its range")
         return _signed_time(sign * (seconds * 1_000_000 + _micros(part, digits)))
 
     return write

@@ -13,6 +13,7 @@ from typing import Final
 from include.errors import Terminal
 from include.record.schema import DATES, Column
 from include.source.rows.avro import NULL, decimal, long_piece, sized
+from include.source.rows.malformed import Malformed, told
 from include.source.rows.rare import vector_piece
 from include.source.rows.shape import Image, Shape
 from include.source.rows.temporal import parts_piece
@@ -40,6 +41,7 @@ def row_reader(shape: Shape) -> Callable[[tuple[bytes | None, ...]], Image]:
     chosen = [(i, column) for i, column in enumerate(shape.columns) if i not in shape.skipped]
     writers = [(i, column.name, column.type if column.type in DATES else "", value_writer(column), column.digits)
                for i, column in chosen]  # fmt: skip
+    types = {i: column.type for i, column in chosen}
     width = len(shape.columns)
 
     def read(row: tuple[bytes | None, ...]) -> Image:
@@ -60,9 +62,10 @@ def row_reader(shape: Shape) -> Callable[[tuple[bytes | None, ...]], Image]:
                     "a selected value cannot be read",
                     table=shape.table,
                     column=name,
-                    got=bytes(value or b"")[:40],
-                    cause=str(error),
-                ) from error
+                    type=types[i],
+                    bytes=len(value or b""),
+                    cause=told(error),
+                ) from None
         return shape.image(pieces, bad)
 
     return read
@@ -97,7 +100,7 @@ def _bit(value: int, whole: bool) -> bytes:
 def _unscaled(value: bytes, scale: int) -> int:
     whole, _, part = value.partition(b".")
     if len(part) != scale:
-        raise ValueError(f"{len(part)} decimal places, not {scale}")
+        raise Malformed(f"{len(part)} decimal places, not {scale}")
     return int(whole + part)
 
 

@@ -80,7 +80,7 @@ def _described(packets: _Packets, shape: Shape, width: int) -> None:
     """The result's head: how many columns, a packet for each, and the end of them."""
     head = packets.next()
     if head != bytes((width,)) and (head is None or head != b"\xfc" + width.to_bytes(2, "little")):
-        raise Terminal("a SELECT answers with other columns", table=shape.table, wanted=width, got=(head or b"")[:40])
+        raise Terminal("a SELECT answers with other columns", table=shape.table, wanted=width, bytes=len(head or b""))
     for _ in range(width):
         if packets.next() is None:
             raise packets.broken("too few columns described")
