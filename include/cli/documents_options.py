@@ -65,7 +65,9 @@ class Asked:
         text = f"request {self.id}: {self.state}, {self.done:,} documents"
         if self.share is not None and self.state == "running":
             text += f", {self.share:.0%} of the keys"
-        return text if self.left_s is None else f"{text}, about {duration(self.left_s)} left"
+        if self.left_s is not None:
+            text += f", about {duration(self.left_s)} left"
+        return f"{text} ({self.note})" if self.note else text
 
 
 def chosen(topic: str | None) -> tuple[Deployment, str, DocumentDefinition]:

@@ -1,4 +1,8 @@
-"""What a batch sets aside, in its own transaction: records that cannot be read, documents that cannot be made."""
+"""What a batch sets aside, in its own transaction: records that cannot be read, documents that cannot be made.
+
+A document that lacks a row is a state of the data, not a fault of anybody: one deleted partner can stand behind
+any number of orders. So such documents have a limit of their own, which looks at whole batches.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +10,7 @@ import copy
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import orjson
 
@@ -16,11 +20,12 @@ from include.document.lookup import Missing
 from include.document.publish import Publisher
 from include.document.signals import Signals
 from include.document.spread import key_text
+from include.errors import Terminal
 from include.log.dead_letter import DeadLetter, DeadLetterLimit
 from include.log.ports import Record
 from include.record import version as versions
 
-__all__ = ["Aside", "Wrong"]
+__all__ = ["Aside", "LookupLimit", "Wrong"]
 
 
 @dataclass(frozen=True)
@@ -31,6 +36,52 @@ class Wrong:
     key: bytes
     version: int
     why: Sequence[Missing] | str
+
+
+_BATCHES: Final = 3
+_ALMOST_ALL: Final = 0.99
+
+
+@dataclass
+class LookupLimit:
+    """Stops a stage whose look-ups find (almost) nothing, as when `documents` names a wrong column.
+
+    That is when in three batches one after the other 99 % of the documents lack a row, `least` documents in all, and
+    not all of them the same row. Counts begin anew with each process.
+    """
+
+    least: int
+    batches: int = 0
+    documents: int = 0
+    rows: frozenset[str] = frozenset()
+
+    def batch(self, made: int, lacking: Sequence[Missing]) -> None:
+        """A batch made so many documents, and these rows were missing, one for each document that it could not make.
+
+        Raises `Terminal`, before the batch is committed.
+        """
+        if len(lacking) < _ALMOST_ALL * (made + len(lacking)):
+            self.batches, self.documents, self.rows = 0, 0, frozenset()
+            return
+        if not lacking:
+            return
+        self.batches += 1
+        self.documents += len(lacking)
+        # Two are enough to tell that they differ.
+        for each in lacking:
+            if len(self.rows) < 2:
+                self.rows |= {f"{each.path} {sorted(each.where.items())!r}"}
+        if self.batches >= _BATCHES and self.documents >= self.least and len(self.rows) > 1:
+            raise Terminal(
+                "almost all documents lack a row that they need",
+                batches=self.batches,
+                documents=self.documents,
+                path=lacking[0].path,
+                table=lacking[0].table,
+                where=dict(lacking[0].where),
+                fix="Mend the look-up in `documents`, or declare it `required: false`; nothing of this batch was"
+                " committed.",
+            )
 
 
 class Aside:
@@ -44,15 +95,23 @@ class Aside:
         self._publisher = publisher
         self._clock = clock
         self.limit = self._tried = DeadLetterLimit(definition.dead_ratio, definition.dead_run)
+        self.lookups = self._lookups_tried = LookupLimit(definition.dead_run)
+        self._made = 0
+        self._lacking: list[Missing] = []
 
     def begin(self) -> None:
         """Forget what a try that came to nothing has set aside."""
-        self._tried = copy.copy(self.limit)
+        self._tried, self._lookups_tried = copy.copy(self.limit), copy.copy(self.lookups)
+        self._made, self._lacking = 0, []
 
-    def end(self) -> int:
-        """How many this try has set aside; they count from now on."""
-        before, self.limit = self.limit, self._tried
-        return self.limit.dead - before.dead
+    def written(self) -> None:
+        """All documents of the try are written: see whether their look-ups found anything."""
+        self._lookups_tried.batch(self._made, self._lacking)
+
+    def end(self) -> tuple[int, int]:
+        """How many this try has set aside as nobody can read them, and for rows that are missing; they count now."""
+        before, self.limit, self.lookups = self.limit, self._tried, self._lookups_tried
+        return self.limit.dead - before.dead, len(self._lacking)
 
     def records(self, signals: Signals) -> None:
         """The batch's unreadable records. They are spread evenly over the readable ones for the limit's `run`."""
@@ -65,22 +124,26 @@ class Aside:
 
     def documents(self, wrong: Sequence[Wrong], written: int) -> None:
         """Documents beside `written` good ones. They have no coordinates, as they were never in the log: -1."""
-        share = written // max(1, len(wrong))
+        share = written // max(1, sum(isinstance(each.why, str) for each in wrong))
+        self._made += written
         for each in wrong:
-            self._tried.passed(share)
             said: dict[str, Any] = {"key": each.named, "version": each.version}
+            counted = isinstance(each.why, str)
             if isinstance(each.why, str):
+                self._tried.passed(share)
                 reason = said["error"] = each.why
             else:
+                self._lacking.append(each.why[0])
                 reason = self._reason(each.named, each.why)
                 said["missing"] = [{"path": m.path, "table": m.table, "where": dict(m.where)} for m in each.why]
             headers = (versions.to_header(each.version),)
             value = orjson.dumps(said, default=str)
-            self._write(Record(self._publisher.topic, -1, -1, each.key, value, headers, 0), reason)
+            self._write(Record(self._publisher.topic, -1, -1, each.key, value, headers, 0), reason, counted=counted)
 
-    def _write(self, record: Record, reason: str) -> None:
+    def _write(self, record: Record, reason: str, *, counted: bool = True) -> None:
         letter = DeadLetter(record, self._publisher.application, reason, self._clock.now_us())
-        self._tried.set_aside(letter)
+        if counted:
+            self._tried.set_aside(letter)
         self._publisher.set_aside(letter)
 
     def _reason(self, named: Mapping[str, Any], missing: Sequence[Missing]) -> str:

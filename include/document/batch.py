@@ -206,6 +206,7 @@ class BatchRunner:
         if not news and work is None and not signals.counts["read"]:
             return {}
         counts = {"documents": 0, "tombstones": 0, "skipped": 0, "set_aside": 0}
+        lacking: set[Key] = set()
         below, more = self._keys.below(signals.floor) if signals.floor else ([], None)
         if more is not None:
             accepted.append(self._accept_sweep(signals.floor, more, version))
@@ -224,21 +225,26 @@ class BatchRunner:
             self._aside.records(signals)
             todo = itertools.islice(keys.items(), self._definition.batch_keys)
             while some := dict(itertools.islice(todo, _CHUNK)):
-                self._write(tables, some, counts)
+                lacking |= self._write(tables, some, counts)
                 self._tell("")
+        self._aside.written()
         for request, reason in self._refused:
             self._publisher.answer(Answer(request.id, "refused", self._clock.now_us(), note=reason), ())
         for request in accepted:
             answer = Answer(request.id, "accepted", self._clock.now_us())
             self._publisher.answer(answer, self._rebuilds.headers(self._rebuilds.open[request.id]))
         if chunk is not None:
-            self._rebuilds.record(chunk.after, version, finished=chunk.finished)
+            # What the walk of the table has set aside is older than the request: the look at the topic meets it again.
+            again = work is not None and work.swept is not None and not work.request.id.startswith(f"{OWN}-")
+            after = chunk.after if again else chunk.after.lacked(len(lacking & chunk.keys))
+            self._rebuilds.record(after, version, finished=chunk.finished)
             state: Literal["done", "running"] = "done" if chunk.finished else "running"
-            answer = Answer(chunk.after.request.id, state, self._clock.now_us(), chunk.after.done)
-            self._publisher.answer(answer, self._rebuilds.headers(chunk.after))
+            answer = Answer(after.request.id, state, self._clock.now_us(), after.done, note=after.note())
+            self._publisher.answer(answer, self._rebuilds.headers(after))
         self._publisher.commit(plan.ends)
         self._own_request, self._refused = None, []
-        counts["set_aside"] = self._aside.end()
+        unreadable, counts["missing"] = self._aside.end()
+        counts["set_aside"] = unreadable + counts["missing"]
         return counts
 
     def _accept(self, requests: list[Request]) -> list[Request]:
@@ -270,7 +276,8 @@ class BatchRunner:
         self._rebuilds.sweep(request, floor, swept)
         return request
 
-    def _write(self, tables: Tables, keys: dict[Key, int], counts: dict[str, int]) -> None:
+    def _write(self, tables: Tables, keys: dict[Key, int], counts: dict[str, int]) -> set[Key]:
+        """Those that lack a row."""
         out = self._assembler.assemble(tables, list(keys))
         counts["skipped"] += len(out.skipped)
         wrong: dict[Key, list[Missing] | str] = {**out.incomplete, **out.failed}
@@ -288,6 +295,7 @@ class BatchRunner:
         self._aside.documents(
             [Wrong(encoders.named(key), encoders.key(key), keys[key], why) for key, why in wrong.items()], written
         )
+        return set(out.incomplete)
 
     def _count(
         self, signals: Signals | None, counts: dict[str, int], before: tuple[int, int, float]
@@ -303,7 +311,8 @@ class BatchRunner:
         metrics.count("lyrebird_superseded_total", signals.counts["superseded"])
         metrics.count("lyrebird_filtered_total", signals.counts["filtered"])
         metrics.count("lyrebird_filtered_total", counts["skipped"], "transient in the snapshot")
-        metrics.count("lyrebird_set_aside_total", counts["set_aside"])
+        metrics.count("lyrebird_set_aside_total", counts["set_aside"] - counts["missing"])
+        metrics.count("lyrebird_set_aside_total", counts["missing"], "a row is missing")
         metrics.count("lyrebird_documents_total", counts["documents"], "document")
         metrics.count("lyrebird_documents_total", counts["tombstones"], "tombstone")
         return {

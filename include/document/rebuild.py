@@ -41,6 +41,8 @@ class Rebuild:
     after: Key | None = None
     done: int = 0
     swept: bytes | None = None
+    lacking: int = 0
+    """Documents that were set aside, as a row that they need is missing."""
 
     def advanced(self, keys: int, after: Key | None, version: int) -> Rebuild:
         """After one more chunk of `keys` keys that ended at `after`, stamped with `version`."""
@@ -49,6 +51,14 @@ class Rebuild:
     def walked(self, swept: bytes = b"") -> Rebuild:
         """Done with the table, and with the topic's keys up to `swept`."""
         return replace(self, swept=swept)
+
+    def lacked(self, documents: int) -> Rebuild:
+        """With so many more documents that lack a row."""
+        return replace(self, lacking=self.lacking + documents)
+
+    def note(self) -> str:
+        """What its answer says beside the numbers."""
+        return f"{self.lacking:,} documents set aside, as rows that they need are missing" if self.lacking else ""
 
 
 class Rebuilds:
@@ -123,6 +133,7 @@ class Rebuilds:
             "since": rebuild.since,
             "after": after,
             "stamped": self.stamped,
+            "lacking": rebuild.lacking,
             "swept": None if rebuild.swept is None else rebuild.swept.hex(),
         }
         return ((_HEADER, orjson.dumps(value)),)
@@ -141,9 +152,9 @@ class Rebuilds:
         after = None if progress["after"] is None else tuple(progress["after"])
         request = Request.parse(progress["request"].encode())
         swept = progress.get("swept")
-        self.open[answer.id] = Rebuild(
-            request, progress["since"], after, answer.done, None if swept is None else bytes.fromhex(swept)
-        )
+        swept = None if swept is None else bytes.fromhex(swept)
+        lacking = progress.get("lacking", 0)
+        self.open[answer.id] = Rebuild(request, progress["since"], after, answer.done, swept, lacking)
 
 
 def _turn(rebuild: Rebuild) -> tuple[bool, int, str]:

@@ -212,11 +212,13 @@ def test_what_a_batch_sets_aside_counts_once_however_often_it_is_tried() -> None
     process.settle(2)
     for order_id in range(1, 4):
         world.order(order_id, partner_id=99)
+        world.capture.spoil("orders", b"rubbish")
     failures += [1] * 5  # 3 set aside in each of 6 tries: over the limit of 10 if tries counted
     process.batches()
     assert failures == []
     assert len(letters(world)) == 3
     assert process.runner._aside.limit.dead == 3
+    assert process.runner._aside.lookups.documents == 3
 
 
 def test_who_stood_still_for_longer_than_deletes_are_kept_writes_all_anew_and_says_so_until_then(world: World) -> None:
