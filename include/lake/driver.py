@@ -33,6 +33,7 @@ LOGGER: Final = logging.getLogger("lyrebird.lake")
 _TOPICS_EVERY_S: Final = 5.0
 _EDGES_EVERY_S: Final = 0.5
 _HIDDEN_EVERY_S: Final = 10.0
+_MOST_HIDDEN: Final = 50
 _PAUSE_S: Final = 1.0
 _OUTSIDE: Final = {"s3", "kafka", "registry"}
 
@@ -195,10 +196,18 @@ class Driver:
             self._asked_s = now_s
             self._stop_shrunk(0 if first else SHRUNK_MS)
         if asks and now_s - self._hidden_s >= _HIDDEN_EVERY_S:
-            self.planner.on_hidden(self._log.hidden(self.planner.spots), self._now_ms())
+            self._look_at_hidden()
             self._hidden_s = now_s
         for spot in self.planner.unaged():
             self._ask_age(spot)
+
+    def _look_at_hidden(self) -> None:
+        found, begun_ms = self._log.hidden(self.planner.spots), dict[Spot, int]()
+        if self._frozen:
+            # A run on a schedule does not last until it has seen one stand: records tell since when they wait.
+            for spot in sorted(found)[:_MOST_HIDDEN]:
+                begun_ms[spot] = self._log.begun_ms(spot, found[spot].stable)
+        self.planner.on_hidden(found, self._now_ms(), {spot: at_ms for spot, at_ms in begun_ms.items() if at_ms >= 0})
 
     def _check_current(self) -> None:
         """Raise `Fenced` when a newer revision has taken over. A topic at a time: it takes all of them at its start."""

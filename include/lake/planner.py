@@ -132,16 +132,16 @@ class Planner:
                 watched.shrunk_ms = now_ms
             watched.shrunk_end = end
 
-    def on_hidden(self, found: Mapping[Spot, Hidden], now_ms: int) -> None:
-        """All that the log has and shows to no reader, as a transaction has no end."""
+    def on_hidden(self, found: Mapping[Spot, Hidden], now_ms: int, begun_ms: Mapping[Spot, int] | None = None) -> None:
+        """All that the log has and shows to no reader, as a transaction has no end; `begun_ms`: since when."""
         self._hidden_known = True
         for spot, watched in self._watched.items():
-            watched.note_hidden(found.get(spot), now_ms)
+            watched.note_hidden(found.get(spot), now_ms, (begun_ms or {}).get(spot, now_ms))
 
     def held_up(self) -> dict[Spot, HeldUp] | None:
         """Each spot behind whose end something is hidden, and for how long; None before the first look at that.
 
-        By this driver's clock, from its own first look on: producers give records any timestamp.
+        Unless it was told since when, by this driver's clock, from its own first look on.
         """
         held_up = ((spot, watched.held_up()) for spot, watched in sorted(self._watched.items()))
         return {spot: found for spot, found in held_up if found is not None} if self._hidden_known else None

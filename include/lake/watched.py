@@ -50,10 +50,10 @@ class Watched:
     hidden_ms: int = 0
     hidden_looked_ms: int = 0
 
-    def note_hidden(self, hidden: Hidden | None, now_ms: int) -> None:
+    def note_hidden(self, hidden: Hidden | None, now_ms: int, since_ms: int) -> None:
         """What no reader is shown now; where it begins later than before, it is another transaction's."""
         if hidden is None or self.hidden is None or hidden.stable != self.hidden.stable:
-            self.hidden_ms = now_ms
+            self.hidden_ms = min(since_ms, now_ms)
         self.hidden, self.hidden_looked_ms = hidden, now_ms
 
     def held_up(self) -> HeldUp | None:

@@ -130,6 +130,27 @@ def test_a_transaction_without_an_end_is_told_once_it_is_older_than_the_policy_a
     assert scene.run(70) == []
 
 
+def test_a_run_on_a_schedule_goes_by_the_first_record_that_is_hidden(tmp_path: Path) -> None:
+    scene = Scene(tmp_path, GROUP.model_copy(update={"run": "schedule"}))
+    world = scene.world
+    writer = world.memory.writer("shop")
+    writer.begin()
+    writer.append("events", b"k", b"v", partition=0)
+    world.begun = world.clock.now_us() // 1000
+    world.clock.advance(50)
+    world.driver.freeze()
+    assert scene.look() == []
+    for _ in range(2):
+        world.clock.advance(3_600)
+        scene.restart()
+        world.driver.freeze()
+        assert only(scene.look()).kind == "hanging"
+    writer.abort()
+    scene.restart()
+    world.driver.freeze()
+    assert scene.look() == []
+
+
 def test_transactions_that_end_in_time_are_none_though_there_is_always_one(scene: Scene) -> None:
     world = scene.world
     for _ in range(5):
