@@ -11,6 +11,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Iterator, Mapping, Sequence
+from operator import attrgetter
 from typing import Any, Final, get_args
 
 import orjson
@@ -27,6 +28,8 @@ __all__ = ["KeepingReader", "KeptRegistry", "SchemaKeeper", "SeenIds", "kept_key
 
 LOGGER: Final = logging.getLogger("lyrebird.lake")
 _HEAD: Final = 5
+_KEY: Final = attrgetter("key")
+_VALUE: Final = attrgetter("value")
 _ASK_AGAIN_S: Final = 60.0
 # Of ids that the registry does not know; those of bytes that only look framed are many.
 _OWED: Final = 1_000
@@ -55,8 +58,8 @@ class SeenIds:
     def batches(self, topic: str, partition: int, start: int, end: int) -> Iterator[MessageBatch]:
         """See `LogRanges`."""
         for batch in self._log.batches(topic, partition, start, end):
-            self.heads |= {each.value[:_HEAD] for each in batch.messages if each.value and not each.value[0]}
-            self.heads |= {each.key[:_HEAD] for each in batch.messages if each.key and not each.key[0]}
+            for field in (_VALUE, _KEY):
+                self.heads |= {data[:_HEAD] for data in map(field, batch.messages) if data and not data[0]}
             yield batch
 
     def epoch_before(self, topic: str, partition: int, offset: int) -> int | None:
