@@ -13,6 +13,7 @@ something out (it leaves out ANNOTATE when a dump did not ask for it).
 from __future__ import annotations
 
 import re
+import ssl
 import struct
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple, Protocol
@@ -28,6 +29,8 @@ from include.source.definition import SourceDefinition
 
 __all__ = ["Event", "EventReader", "EventType", "Packets"]
 
+# With TLS a socket that may not wait says so in its own way.
+_NOTHING_YET: Final = (TimeoutError, BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
 _HEADER: Final = struct.Struct("<IBIIIH")
 _U32: Final = struct.Struct("<I")
 _ARTIFICIAL: Final = 0x20
@@ -92,11 +95,14 @@ class Packets:
                 return found
 
     def fill(self, timeout_s: float) -> bool:
-        """Receive more; False when nothing came within `timeout_s`. Raises `Transient` for a connection that ended."""
-        self._connection.settimeout(max(timeout_s, 0.001))
+        """Receive more; False when nothing came within `timeout_s`, 0: when nothing is here.
+
+        Raises `Transient` for a connection that ended.
+        """
+        self._connection.settimeout(max(timeout_s, 0.0))
         try:
             more = self._connection.recv(_RECEIVED)
-        except TimeoutError:
+        except _NOTHING_YET:
             return False
         except OSError as broken:
             raise _cut(self._source, str(broken)) from broken

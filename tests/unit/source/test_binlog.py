@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+import socket
+import ssl
 import struct
 
 import pytest
@@ -56,6 +58,27 @@ def test_nothing_is_lost_when_time_runs_out_inside_a_packet() -> None:
     assert [packets.next(0.1), packets.next(0.1), packets.next(0.1)] == [None, None, b"hello"]
 
 
+def test_a_reader_without_time_takes_what_is_here_and_does_not_wait() -> None:
+    wire = packet(b"\0hello")
+    ours, server = socket.socketpair()
+    with ours, server:
+        packets = Packets(ours, SOURCE)
+        server.sendall(wire[:3])
+        assert packets.next(0.0) is None
+        assert packets.next(0.0) is None
+        server.sendall(wire[3:])
+        assert packets.next(0.0) == b"hello"
+
+
+@pytest.mark.parametrize("busy", [ssl.SSLWantReadError, ssl.SSLWantWriteError, BlockingIOError])
+def test_a_connection_that_may_not_wait_is_not_taken_for_broken(busy: type[OSError]) -> None:
+    class Busy(Socket):
+        def recv(self, _size: int) -> bytes:
+            raise busy
+
+    assert Packets(Busy(), SOURCE).next(1.0) is None
+
+
 @pytest.mark.parametrize("size", [0xFFFFFE, 0xFFFFFF, 0xFFFFFF + 10])
 def test_an_event_of_over_16_megabytes_comes_in_one_piece(size: int) -> None:
     data = random.Random(1).randbytes(size)
@@ -65,9 +88,9 @@ def test_an_event_of_over_16_megabytes_comes_in_one_piece(size: int) -> None:
 
 
 def test_a_closed_connection_is_tried_again() -> None:
-    for socket in (Socket(b""), Socket(packet(b"\xfe\0\0\0\0"))):
+    for closed in (Socket(b""), Socket(packet(b"\xfe\0\0\0\0"))):
         with pytest.raises(Transient, match=r"broke"):
-            Packets(socket, SOURCE).next(1.0)
+            Packets(closed, SOURCE).next(1.0)
 
 
 def test_a_purged_binlog_stops_the_source_with_the_way_out() -> None:
