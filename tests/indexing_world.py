@@ -31,7 +31,7 @@ from include.log.memory import MemoryLog, MemoryRegistry
 from include.log.plan import BatchPlan
 from include.log.slices import Slice
 from include.metrics.exporter import Metrics
-from include.settings.connections import Cluster, Elasticsearch
+from include.settings.connections import Cluster, Elasticsearch, Registry
 from tests.document_topic import MAPPING, DocumentTopic
 
 DEFINITION = IndexDefinition.model_validate(
@@ -119,7 +119,7 @@ class Life:
                 "",
                 {},
                 Elasticsearch(url="http://none"),
-                "",
+                Registry(url="http://none"),
                 1000,
                 evolves=Evolves.of(self.leader.settlement.info, world.definition, MAPPING),
             ),

@@ -47,7 +47,7 @@ class ServerSides:
         self.admin: TopicAdmin = KafkaAdmin(kafka.bootstrap, dict(kafka.options))
         self.reader: LogReader = KafkaReader(kafka.bootstrap, dict(kafka.options))
         self.clock: Clock = SystemClock()
-        self._registry = ConfluentRegistry(registry.url)
+        self._registry = ConfluentRegistry(registry)
         self._cluster = deployment.one("cluster", Cluster)
         self._deployment = deployment
         self._folding = folding

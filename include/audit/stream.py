@@ -114,7 +114,7 @@ class StatesPlan:
     feed: Feed
     bootstrap: str
     options: Mapping[str, Any]
-    registry_url: str
+    registry: Registry
 
 
 def states(plan: StatesPlan, batches: Iterable[Any]) -> Iterator[Any]:
@@ -122,7 +122,7 @@ def states(plan: StatesPlan, batches: Iterable[Any]) -> Iterator[Any]:
     import pyarrow
 
     pa: Any = pyarrow
-    reading = reading_of(States(plan.feed, ConfluentRegistry(plan.registry_url)))
+    reading = reading_of(States(plan.feed, ConfluentRegistry(plan.registry)))
     kinds = {"doc_id": pa.string(), "version": pa.int64(), "partition": pa.int32(), "offset": pa.int64()}
     kinds |= {"kind": pa.string(), "d0": pa.int64(), "d1": pa.int64(), **dict.fromkeys(_BUCKETS, pa.int32())}
     schema = pa.schema(list(kinds.items()))
@@ -168,7 +168,7 @@ def expected_by_spark(
     rows = read_batch(
         spark, bootstrap=kafka.bootstrap, topics=[spec.topic], end=end, tasks=tasks, slices=True, options=options
     )
-    plan = StatesPlan(feed, kafka.bootstrap, options, registry.url)
+    plan = StatesPlan(feed, kafka.bootstrap, options, registry)
     newest = (
         rows.mapInArrow(functools.partial(states, plan), _STATE)
         .groupBy("doc_id")

@@ -46,7 +46,7 @@ def command(name: str, as_json: bool) -> None:
     differences = check(info, name, declared)
     more = undeclared(info, declared)
     hidden = ignored_values(index.client, info.name)
-    fits = topic_fits(ConfluentRegistry(deployment.one("registry", Registry).url), definition, info.mapping, declared)
+    fits = topic_fits(ConfluentRegistry(deployment.one("registry", Registry)), definition, info.mapping, declared)
     stops = any(fit.stops for fit in fits)
     if as_json:
         found = {

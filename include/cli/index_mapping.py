@@ -47,7 +47,7 @@ def command(
 ) -> None:
     """Print a first mapping for documents of TOPIC, made from its schema, with a comment on each choice."""
     deployment = Deployment.load()
-    registry = ConfluentRegistry(deployment.one("registry", Registry).url)
+    registry = ConfluentRegistry(deployment.one("registry", Registry))
     topics.readable(topic)
     name, file, sources, new = _declared(deployment, topic) or _undeclared(deployment, registry, topic, entity, value)
     found = index_forms(registry, sources)

@@ -69,4 +69,4 @@ def means_of(deployment: Deployment) -> Means:
     from include.settings.connections import Registry
 
     registry = deployment.one("registry", Registry) if "registry" in deployment.values else None
-    return Means(deployment.folder, ConfluentRegistry(registry.url) if registry else None)
+    return Means(deployment.folder, ConfluentRegistry(registry) if registry else None)

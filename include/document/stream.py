@@ -58,7 +58,7 @@ def run(application: str, deployment: Deployment, *, keep_session: bool = False)
     """
     topic, definition = definition_of(deployment, application)
     kafka = deployment.one("kafka", Kafka)
-    registry_url = deployment.one("registry", Registry).url
+    registry = deployment.one("registry", Registry)
     options = dict(kafka.options)
     clock = SystemClock()
     metrics = Metrics(application).serve(state_folder())
@@ -93,7 +93,7 @@ def run(application: str, deployment: Deployment, *, keep_session: bool = False)
         publisher,
         tables,
         reader,
-        ConfluentRegistry(registry_url),
+        ConfluentRegistry(registry),
         clock,
         metrics,
         find=lambda version, after: find_living(
@@ -118,7 +118,7 @@ def run(application: str, deployment: Deployment, *, keep_session: bool = False)
             options=options,
         )
 
-        task = functools.partial(fold, inputs, kafka.bootstrap, options, registry_url)
+        task = functools.partial(fold, inputs, kafka.bootstrap, options, registry)
 
         def on_batch(_: DataFrame, plan: BatchPlan) -> Mapping[str, Any]:
             slices = slices_of(plan.start, plan.ends, plan.topic_ids)

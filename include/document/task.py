@@ -17,6 +17,7 @@ from include.log.slices import Slice, cached_consumer, slices_in
 from include.log.worker_memory import keep_imports
 from include.record import version as versions
 from include.record.codec import Decoder
+from include.settings.connections import Registry
 
 __all__ = ["KEY_SCHEMA", "fold", "keys"]
 
@@ -25,10 +26,10 @@ _ROWS: Final = 20_000
 
 
 def fold(
-    inputs: Inputs, bootstrap: str, options: Mapping[str, Any], registry_url: str, slices: Sequence[Slice]
+    inputs: Inputs, bootstrap: str, options: Mapping[str, Any], registry: Registry, slices: Sequence[Slice]
 ) -> Signals:
     """The signals of the records in `slices`; called once a task. Raises as consumer and registry do."""
-    signals = SignalFold(inputs, _decoder(registry_url))
+    signals = SignalFold(inputs, _decoder(registry))
     with cached_consumer(bootstrap, options) as consumer:
         for messages in consumer.read(slices):
             for message in messages:
@@ -62,6 +63,6 @@ def keys(bootstrap: str, options: Mapping[str, Any], batches: Iterable[Any]) -> 
 
 
 @functools.cache
-def _decoder(registry_url: str) -> Decoder:
+def _decoder(registry: Registry) -> Decoder:
     """Kept for the worker's life: schemas are fetched and parsed once."""
-    return Decoder(ConfluentRegistry(registry_url).schema)
+    return Decoder(ConfluentRegistry(registry).schema)

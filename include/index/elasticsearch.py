@@ -13,6 +13,7 @@ from include.errors import BackPressure, Terminal, Transient
 from include.index.answers import WRITTEN, serializers
 from include.index.bulk import BulkAnswer, ItemAnswer
 from include.index.port import Found, IndexInfo, Note
+from include.settings.certificates import tls_context
 from include.settings.connections import Elasticsearch as Settings
 
 if TYPE_CHECKING:
@@ -25,35 +26,51 @@ _REQUEST_S = 10.0
 _BULK_S = 30.0
 # What a busy node does at its own pace; sent again it would only have more to do.
 _SLOW_S = 60.0
+_SECTION = "elasticsearch"
 _IDS = 500
+# Each is left out for a while once it was found away.
+_NODES_AWAY = 2
+# OpenSSL's and urllib3's words for a certificate that one side does not accept; other ends of a connection pass.
+_UNTRUSTED = ("CERTIFICATE_VERIFY_FAILED", "Fingerprints did not match", "ALERT_CERTIFICATE", "ALERT_BAD_CERTIFICATE")
 _MOST_HITS = 10_000
 _BULK_FILTER = "errors,items.*.status,items.*.error.type,items.*.error.reason,items.*.error.caused_by.reason"
 
 
 def connect(settings: Settings, node_class: Any = "urllib3") -> elasticsearch.Elasticsearch:
-    """A client without retries of its own, as `delivery` decides what is sent again."""
+    """A client without retries of its own, as `delivery` decides what is sent again.
+
+    Raises `Terminal` for a file of certificates that is not on this host or holds something else.
+    """
     import elasticsearch
 
+    context = tls_context(_SECTION, settings.ca_file, settings.client_cert, settings.client_key)
+    tls: dict[str, Any] = {} if context is None else {"ssl_context": context}
+    if settings.fingerprint is not None:
+        # It takes the place of an authority and of names, which the client then does not look at.
+        tls["ssl_assert_fingerprint"] = settings.fingerprint
     return elasticsearch.Elasticsearch(
-        settings.url,
+        list(settings.urls),
+        api_key=settings.api_key,
         basic_auth=(settings.user, settings.password or "") if settings.user else None,
         serializers=serializers(),
         max_retries=0,
         retry_on_timeout=False,
         request_timeout=_REQUEST_S,
         node_class=node_class,
+        **tls,
     )
 
 
 def call(request: Callable[[], T], **details: Any) -> T:
     """Run a request; raises `Transient` (no answer), `BackPressure` (full) or `Terminal` (refused).
 
-    A 404 stays `NotFoundError` and a 409 `ConflictError` of the client, as the caller knows what they mean.
+    What a node that is away never got is asked of the next one, as the client goes by turns. A 404 stays
+    `NotFoundError` and a 409 `ConflictError` of the client, as the caller knows what they mean.
     """
     import elasticsearch
 
     try:
-        return request()
+        return _asked(request)
     except (elasticsearch.NotFoundError, elasticsearch.ConflictError):
         raise
     except elasticsearch.ApiError as error:
@@ -64,9 +81,16 @@ def call(request: Callable[[], T], **details: Any) -> T:
             raise Transient(
                 "Elasticsearch failed", system="elasticsearch", status=status, reason=reason, **details
             ) from error
-        fix = "Check user and password in section `elasticsearch`." if status in (401, 403) else ""
+        fix = "Check the user or API key in section `elasticsearch`, and its rights." if status in (401, 403) else ""
         raise Terminal("Elasticsearch refuses", status=status, reason=reason, fix=fix, **details) from error
     except elasticsearch.TransportError as error:
+        if any(word in str(error.message) for word in _UNTRUSTED):
+            raise Terminal(
+                "Elasticsearch's certificate is not trusted, or it does not trust ours",
+                reason=str(error.message),
+                fix="Check ca_file, fingerprint and client_cert in section `elasticsearch`.",
+                **details,
+            ) from error
         raise Transient(
             "Elasticsearch does not answer",
             system="elasticsearch",
@@ -74,6 +98,19 @@ def call(request: Callable[[], T], **details: Any) -> T:
             fix="Run `lyrebird status`, or check LYREBIRD_ELASTICSEARCH.",
             **details,
         ) from error
+
+
+def _asked(request: Callable[[], T]) -> T:
+    import elasticsearch
+    from urllib3.exceptions import NewConnectionError
+
+    for _ in range(_NODES_AWAY):
+        try:
+            return request()
+        except elasticsearch.ConnectionError as error:
+            if not isinstance(error.__cause__, NewConnectionError):
+                raise
+    return request()
 
 
 class ElasticsearchIndex:

@@ -41,7 +41,7 @@ def replay_deployed(
     Raises `Terminal` and `Transient` as `fed_indexes` and `replay`.
     """
     fed = fed_indexes(on.index, on.alias)
-    registry = ConfluentRegistry(on.deployment.one("registry", Registry).url)
+    registry = ConfluentRegistry(on.deployment.one("registry", Registry))
     found: dict[str, list[Replayed]] = {}
     try:
         for info in sorted(fed.infos, key=lambda each: each.name != fed.serving):

@@ -118,7 +118,7 @@ def build(
         bootstrap=kafka.bootstrap,
         kafka_options=options,
         elasticsearch=server,
-        registry_url=registry.url,
+        registry=registry,
         bulk_bytes=definition.bulk_bytes,
         evolves=Evolves.of(leader.settlement.info, definition, mapping_of(deployment, definition)),
     )

@@ -28,7 +28,7 @@ from include.log.ports import SchemaRegistry
 from include.log.registry import ConfluentRegistry
 from include.log.slices import Slice, cached_consumer
 from include.log.worker_memory import keep_imports
-from include.settings.connections import Elasticsearch
+from include.settings.connections import Elasticsearch, Registry
 
 __all__ = ["WorkerPlan", "work_off"]
 
@@ -48,7 +48,7 @@ class WorkerPlan:
     bootstrap: str
     kafka_options: Mapping[str, Any]
     elasticsearch: Elasticsearch
-    registry_url: str
+    registry: Registry
     bulk_bytes: int
     epochs: Mapping[tuple[str, int], int] = field(default_factory=dict)
     starts: Mapping[tuple[str, int], int] = field(default_factory=dict)
@@ -57,53 +57,53 @@ class WorkerPlan:
 
 
 @functools.lru_cache(maxsize=8)
-def _server(url: str, user: str | None, password: str | None) -> ElasticsearchIndex:
+def _server(settings: Elasticsearch) -> ElasticsearchIndex:
     """Kept for as long as the worker lives: a new connection for each batch would cost more than the batch."""
-    return ElasticsearchIndex(Elasticsearch(url=url, user=user, password=password))
+    return ElasticsearchIndex(settings)
 
 
 @functools.lru_cache(maxsize=8)
-def _pace(url: str) -> tuple[Executor, Concurrency]:
+def _pace(server: Elasticsearch) -> tuple[Executor, Concurrency]:
     """What the last batch found out of a server's strength holds for the next one."""
     return ThreadPoolExecutor(_MOST_IN_FLIGHT, thread_name_prefix="bulk"), Concurrency(_MOST_IN_FLIGHT)
 
 
 @functools.lru_cache(maxsize=8)
-def _registry(url: str) -> SchemaRegistry:
-    return ConfluentRegistry(url)
+def _registry(settings: Registry) -> SchemaRegistry:
+    return ConfluentRegistry(settings)
 
 
 @functools.lru_cache(maxsize=32)
-def _formats(registry_url: str, key: KeyForm, value: ValueForm) -> tuple[Keys, Values]:
-    registry = _registry(registry_url)
+def _formats(settings: Registry, key: KeyForm, value: ValueForm) -> tuple[Keys, Values]:
+    registry = _registry(settings)
     return Keys(registry, key), Values(registry, value)
 
 
 @functools.lru_cache(maxsize=32)
 def _evolving(
-    server: Elasticsearch, registry_url: str, topic: str, entity: str, value: ValueForm, evolves: Evolves
+    server: Elasticsearch, settings: Registry, topic: str, entity: str, value: ValueForm, evolves: Evolves
 ) -> Bodies:
     """Kept likewise, so that a schema is new to an index only once."""
-    index, registry = _server(server.url, server.user, server.password), _registry(registry_url)
+    index, registry = _server(server), _registry(settings)
     put_mapping = ElasticsearchAdmin(server, index.client).put_mapping
     return evolves.bodies(Values(registry, value), index.describe, put_mapping, registry, topic, entity, value)
 
 
 def _formats_of(plan: WorkerPlan, feed: Feed) -> tuple[Keys, Bodies]:
     own = feed.topic
-    keys, values = _formats(plan.registry_url, own.key, own.value)
+    keys, values = _formats(plan.registry, own.key, own.value)
     if plan.evolves is None:
         return keys, values
     server = plan.elasticsearch
-    return keys, _evolving(server, plan.registry_url, feed.name, own.entity, own.value, plan.evolves)
+    return keys, _evolving(server, plan.registry, feed.name, own.entity, own.value, plan.evolves)
 
 
 def work_off(plan: WorkerPlan, slices: Iterable[Slice]) -> TaskOutcome:
     """One task: index the records of `slices`, then tell what became of them; may be done again, by anybody."""
     server = plan.elasticsearch
-    index = _server(server.url, server.user, server.password)
-    pool, concurrency = _pace(server.url)
-    states = {feed.name: States(feed, _registry(plan.registry_url), _formats_of(plan, feed)) for feed in plan.feeds}
+    index = _server(server)
+    pool, concurrency = _pace(server)
+    states = {feed.name: States(feed, _registry(plan.registry), _formats_of(plan, feed)) for feed in plan.feeds}
     task = IndexTask(
         states=states,
         delivery=Delivery(

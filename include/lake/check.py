@@ -45,8 +45,8 @@ def check_groups(deployment: Deployment) -> dict[str, LakeGroup]:
         return groups
     _check_bucket(deployment)
     applications = deployment.section("applications", Application)
-    url = deployment.one("registry", Registry).url if "registry" in deployment.values else None
-    means = Means(deployment.folder, ConfluentRegistry(url) if url else None)
+    registry = deployment.one("registry", Registry) if "registry" in deployment.values else None
+    means = Means(deployment.folder, ConfluentRegistry(registry) if registry else None)
     for name, group in groups.items():
         _check_application(deployment, name, group, applications)
         _check_patterns(deployment, name, group)

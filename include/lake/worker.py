@@ -121,7 +121,7 @@ class _Workshop:
         self.store = store_of(settings.store)
         self.log = KafkaRanges(settings.kafka.bootstrap, settings.kafka.options)
         self._group = settings.group
-        registry = ConfluentRegistry(settings.registry.url) if settings.registry else None
+        registry = ConfluentRegistry(settings.registry) if settings.registry else None
         self.schemas: SchemaKeeper | None = None
         patient: SchemaRegistry | None = None
         if registry is not None:

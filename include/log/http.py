@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import http.client
+import ssl
 import threading
 import weakref
 from collections.abc import Mapping
@@ -12,7 +13,7 @@ from urllib.parse import unquote, urlsplit
 
 from include.errors import SettingsError
 
-__all__ = ["Answer", "Http"]
+__all__ = ["Answer", "Http", "basic"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,11 +25,21 @@ class Answer:
     body: bytes
 
 
+def basic(user: str, password: str) -> str:
+    """The value of `Authorization` for a user and a password."""
+    return f"Basic {base64.b64encode(f'{user}:{password}'.encode()).decode()}"
+
+
 class Http:
     """One connection, kept open; may be used by several threads. `url` may name a user and password."""
 
-    def __init__(self, url: str, headers: Mapping[str, str], timeout_s: float) -> None:
-        """Connects at the first need; raises `SettingsError` for what is not an address."""
+    def __init__(
+        self, url: str, headers: Mapping[str, str], timeout_s: float, tls: ssl.SSLContext | None = None
+    ) -> None:
+        """Connects at the first need; raises `SettingsError` for what is not an address.
+
+        An `Authorization` of `headers` wins over the user of `url`. `tls`: None for the system's own certificates.
+        """
         found = urlsplit(url)
         try:
             port = found.port
@@ -38,10 +49,12 @@ class Http:
             raise SettingsError("not an address", got=url, allowed="http://host:port/path or https://…")
         self._url, self._path, self._headers = url, found.path, dict(headers)
         if found.username is not None:
-            who = f"{unquote(found.username)}:{unquote(found.password or '')}"
-            self._headers["Authorization"] = f"Basic {base64.b64encode(who.encode()).decode()}"
-        kind = http.client.HTTPSConnection if found.scheme == "https" else http.client.HTTPConnection
-        self._connection = kind(found.hostname, port, timeout=timeout_s)
+            self._headers.setdefault("Authorization", basic(unquote(found.username), unquote(found.password or "")))
+        self._connection = (
+            http.client.HTTPSConnection(found.hostname, port, timeout=timeout_s, context=tls)
+            if found.scheme == "https"
+            else http.client.HTTPConnection(found.hostname, port, timeout=timeout_s)
+        )
         # Hangs up for whoever forgets to.
         weakref.finalize(self, self._connection.close)
         self._lock = threading.Lock()

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+import ssl
 from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any, Final
 from urllib.parse import quote
 
 from include.errors import InvalidRecord, Terminal, Transient
-from include.log.http import Answer, Http
+from include.log.http import Answer, Http, basic
 from include.log.ports import Compatibility, SchemaLanguage, UnknownSchema
 from include.log.references import whole_avro, whole_json_schema
+from include.settings.certificates import tls_context
+from include.settings.connections import Registry
 
 __all__ = ["ConfluentRegistry"]
 
@@ -19,14 +22,18 @@ _TYPE: Final = {"Content-Type": "application/vnd.schemaregistry.v1+json"}
 
 
 class ConfluentRegistry:
-    """`SchemaRegistry` over HTTP; `url` is the folder of `/subjects` and `/schemas`.
+    """`SchemaRegistry` over HTTP; the settings' `url` is the folder of `/subjects` and `/schemas`.
 
     Answers are kept for the life of the object, as neither ids nor their schemas ever change.
     """
 
-    def __init__(self, url: str, *, timeout_s: float = 10.0) -> None:
-        self.url = url.rstrip("/")
-        self._http = Http(self.url, _TYPE, timeout_s)
+    def __init__(self, settings: Registry | str, *, timeout_s: float = 10.0) -> None:
+        """`settings`: the section, or an address alone. `Terminal` for certificates that are not on this host."""
+        if isinstance(settings, str):
+            settings = Registry(url=settings)
+        self.url = settings.url.rstrip("/")
+        tls = tls_context("registry", settings.ca_file, settings.client_cert, settings.client_key)
+        self._http = Http(self.url, {**_TYPE, **_authorization(settings)}, timeout_s, tls)
         self._ids: dict[tuple[str, str], int] = {}
         self._schemas: dict[int, tuple[SchemaLanguage, dict[str, Any]]] = {}
 
@@ -117,6 +124,14 @@ class ConfluentRegistry:
     def _ask(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Answer:
         try:
             answer = self._http.ask(method, path, None if body is None else json.dumps(body).encode())
+        except ssl.SSLCertVerificationError as error:
+            raise Terminal(
+                "the schema registry's certificate is not trusted",
+                system="registry",
+                url=self.url,
+                reason=str(error),
+                fix="Name its authority: `ca_file` of `registry`.",
+            ) from error
         except OSError as error:
             raise Transient(
                 "the schema registry does not answer",
@@ -152,6 +167,14 @@ class ConfluentRegistry:
                 **place,
             )
         return found
+
+
+def _authorization(settings: Registry) -> dict[str, str]:
+    if settings.token is not None:
+        return {"Authorization": f"Bearer {settings.token}"}
+    if settings.user is not None:
+        return {"Authorization": basic(settings.user, settings.password or "")}
+    return {}
 
 
 def _message(answer: Answer) -> str:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Final, Literal, Self
+from typing import Annotated, Any, Final, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
 from include.settings.deployment import Strict
 
@@ -20,6 +20,32 @@ CRC that the store keeps beside the object as well. Over HTTPS that comes in a t
 Encryption = Literal["AES256", "aws:kms", "aws:kms:dsse"]
 
 _ARCHIVES: Final = {"GLACIER", "DEEP_ARCHIVE"}
+
+
+def _joined(value: Any) -> Any:
+    """A list of addresses as one text, without spaces."""
+    if isinstance(value, list) and all(isinstance(each, str) for each in value):
+        value = ",".join(value)
+    return ",".join(filter(None, (each.strip() for each in value.split(",")))) if isinstance(value, str) else value
+
+
+def _one_way_in(user: str | None, password: str | None, **other: str | None) -> None:
+    for name, value in other.items():
+        if value is not None and user is not None:
+            raise ValueError(f"user and {name}: which of them?")
+    if password is not None and user is None:
+        raise ValueError("a password belongs to a user")
+
+
+def _client_pair(cert: str | None, key: str | None) -> None:
+    if cert is None and key is not None:
+        raise ValueError("client_key belongs to client_cert")
+
+
+def _over_tls(urls: tuple[str, ...], **settings: str | None) -> None:
+    named = [name for name, value in settings.items() if value is not None]
+    if named and not all(url.startswith("https://") for url in urls):
+        raise ValueError(f"{named[0]} is for https:// addresses")
 
 
 class Cluster(Strict):
@@ -41,17 +67,64 @@ class Kafka(Strict):
 
 
 class Registry(Strict):
-    """Section `registry`: a Confluent-compatible schema registry."""
+    """Section `registry`: a Confluent-compatible schema registry.
+
+    What is named here by path has to be on every host that runs tasks.
+    """
 
     url: str
+    """May name a user and a password itself; those of the fields win."""
+    user: str | None = None
+    password: str | None = Field(default=None, min_length=1, repr=False)
+    token: str | None = Field(default=None, min_length=1, repr=False)
+    """Sent as `Authorization: Bearer`, instead of user and password."""
+    ca_file: str | None = None
+    """Certificates (PEM) that the registry's is verified by, instead of the system's."""
+    client_cert: str | None = None
+    client_key: str | None = None
+
+    @model_validator(mode="after")
+    def _agree(self) -> Self:
+        _one_way_in(self.user, self.password, token=self.token)
+        _client_pair(self.client_cert, self.client_key)
+        _over_tls((self.url,), ca_file=self.ca_file, client_cert=self.client_cert)
+        return self
 
 
 class Elasticsearch(Strict):
-    """Section `elasticsearch`."""
+    """Section `elasticsearch`: one cluster.
 
-    url: str
+    What is named here by path has to be on every host that runs tasks.
+    """
+
+    url: Annotated[str, BeforeValidator(_joined)]
+    """Of one node or of several: a list, or addresses with commas between. They take turns; one that does not answer is
+    left out for a while."""
     user: str | None = None
     password: str | None = Field(default=None, repr=False)
+    api_key: str | None = Field(default=None, min_length=1, repr=False)
+    """As Elasticsearch gives it (`encoded`), instead of user and password."""
+    ca_file: str | None = None
+    """Certificates (PEM) that the nodes' are verified by, instead of the public ones."""
+    fingerprint: str | None = Field(default=None, pattern=r"^([0-9A-Fa-f]{2}:?){32}$")
+    """SHA-256 of the nodes' authority or of a node's own certificate, as Elasticsearch prints it at its first start."""
+    client_cert: str | None = None
+    client_key: str | None = None
+
+    @property
+    def urls(self) -> tuple[str, ...]:
+        """The address of each node."""
+        return tuple(self.url.split(","))
+
+    @model_validator(mode="after")
+    def _agree(self) -> Self:
+        _one_way_in(self.user, self.password, api_key=self.api_key)
+        _client_pair(self.client_cert, self.client_key)
+        if self.ca_file is not None and self.fingerprint is not None:
+            raise ValueError("ca_file and fingerprint: which of them?")
+        tls = {"ca_file": self.ca_file, "fingerprint": self.fingerprint, "client_cert": self.client_cert}
+        _over_tls(self.urls, **tls)
+        return self
 
 
 class ObjectStore(Strict):

@@ -43,7 +43,7 @@ def kafka_log(deployment: Deployment, name: str, clock: Clock) -> DirectLog:
         )
 
     reader = KafkaReader(bootstrap, options, timeout_s=_TIMEOUT_S, clock=clock)
-    registry = ConfluentRegistry(deployment.one("registry", Registry).url)
+    registry = ConfluentRegistry(deployment.one("registry", Registry))
 
     def finish(places: Collection[tuple[str, int]], commit: bool) -> None:
         id_ = transactional_id(name)

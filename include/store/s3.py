@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import datetime as dt
-import socket
 import weakref
 from collections.abc import Iterable, Iterator, Mapping
-from pathlib import Path
 from typing import Any, Final, Literal
 
 import boto3
@@ -15,6 +13,7 @@ from botocore.client import Config
 from botocore.exceptions import BotoCoreError, ClientError, HTTPClientError, SSLError
 
 from include.errors import LyrebirdError, Terminal, Transient
+from include.settings.certificates import require_files
 from include.settings.connections import Addressing, Checksums, Encryption
 from include.store.object_store import ObjectInfo, StoredObject
 from include.store.s3_errors import Absent, Refused, code_of, error_of
@@ -66,14 +65,7 @@ class S3Store:
         self._encrypted: dict[str, str] = {"ServerSideEncryption": encryption} if encryption else {}
         if kms_key:
             self._encrypted["SSEKMSKeyId"] = kms_key
-        if ca_file and not Path(ca_file).is_file():
-            raise Terminal(
-                "no such file of certificates",
-                system="s3",
-                ca_file=ca_file,
-                host=socket.gethostname(),
-                fix="`ca_file` of `store` has to lie at the same path on every host that runs tasks.",
-            )
+        require_files("store", ca_file=ca_file)
         calculated: Literal["when_required", "when_supported"] = (
             "when_required" if checksums == "when_required" else "when_supported"
         )

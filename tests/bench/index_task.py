@@ -20,7 +20,7 @@ from include.index.metadata import Origin
 from include.index.states import Feed
 from include.index.worker import WorkerPlan, work_off
 from include.log.slices import Slice
-from include.settings.connections import Elasticsearch
+from include.settings.connections import Elasticsearch, Registry
 from include.settings.environment import PROJECT_ROOT
 from tests.bench.index import stub
 from tests.bench.index_application import deployed
@@ -74,7 +74,7 @@ def _worked_off(asked: dict[str, Any]) -> dict[str, float]:
         bootstrap=asked["kafka"],
         kafka_options={},
         elasticsearch=Elasticsearch(url=asked["elasticsearch"]),
-        registry_url=asked["registry"],
+        registry=Registry(url=asked["registry"]),
         bulk_bytes=5_000_000,
     )
     documents, begun_cpu_s = 0, 0.0

@@ -28,7 +28,7 @@ from include.index.states import States, feed_of
 from include.log.memory import MemoryLog, MemoryRegistry
 from include.log.ports import Record
 from include.log.slices import Slice
-from include.settings.connections import Cluster
+from include.settings.connections import Cluster, Registry
 from tests.document_topic import DocumentTopic
 
 KEYS = sorted({*(f"{n:05}" for n in range(3_000)), "", "Z", "a", "ü", "\ufffd", "\U0001f600", "a\0", "'; --"})
@@ -173,7 +173,7 @@ def test_a_task_makes_of_its_slices_what_one_process_reads(monkeypatch: pytest.M
     monkeypatch.setattr(stream, "_ROWS", 7)
     definition = IndexDefinition(application="a", topic="docs", entity="order", mapping="m.json")
     feed = feed_of(Cluster(name="c", type="t"), definition, "docs", Progress("docs"))
-    plan = stream.StatesPlan(feed, "nowhere:9092", {}, "http://nowhere")
+    plan = stream.StatesPlan(feed, "nowhere:9092", {}, Registry(url="http://nowhere"))
     slices = [{"topic": "docs", "topic_id": "", "partition": p, "start": 0, "end": end} for p, end in ends.items()]
     batch = pyarrow.RecordBatch.from_pylist(slices)
     rows = [row for found in stream.states(plan, [batch]) for row in found.to_pylist()]

@@ -154,7 +154,7 @@ def documents(spark: SparkSession, deployment: Deployment, feed: Feed, window: W
     kafka, registry = deployment.one("kafka", Kafka), deployment.one("registry", Registry)
     end = {feed.name: dict(window)}
     rows = read_batch(spark, bootstrap=kafka.bootstrap, topics=[feed.name], end=end, options=kafka.options)
-    read = rows.mapInArrow(functools.partial(_identified, feed, registry.url), NEWEST)
+    read = rows.mapInArrow(functools.partial(_identified, feed, registry), NEWEST)
     newest = read.groupBy("doc_id").agg(
         functions.max(functions.struct("version", "offset", "value")).alias("newest"),
         functions.count("*").alias("records"),
@@ -162,20 +162,20 @@ def documents(spark: SparkSession, deployment: Deployment, feed: Feed, window: W
     )
     newest = newest.select("doc_id", "records", "schema_id", "newest.value").persist(StorageLevel.DISK_ONLY)
     try:
-        return _decoded(feed, registry.url, window, newest)
+        return _decoded(feed, registry, window, newest)
     except BaseException:
         newest.unpersist()
         raise
 
 
-def _decoded(feed: Feed, registry_url: str, window: Window, newest: DataFrame) -> Documents:
-    body = _body(feed, registry_url, newest.agg(functions.max("schema_id")).collect()[0][0])
+def _decoded(feed: Feed, registry: Registry, window: Window, newest: DataFrame) -> Documents:
+    body = _body(feed, registry, newest.agg(functions.max("schema_id")).collect()[0][0])
     fields, left_out = _typed(body)
     schema = StructType().add(KEY, "string").add(UNREADABLE, "long")
     for each in fields:
         schema = schema.add(each)
     decode = functools.partial(
-        decoded, body, to_arrow_schema(schema, timezone="UTC"), functools.partial(ConfluentRegistry, registry_url)
+        decoded, body, to_arrow_schema(schema, timezone="UTC"), functools.partial(ConfluentRegistry, registry)
     )
     living = newest.where("doc_id is null or value is not null")
     found = living.mapInArrow(decode, schema).persist(StorageLevel.DISK_ONLY)
@@ -188,17 +188,17 @@ def _decoded(feed: Feed, registry_url: str, window: Window, newest: DataFrame) -
     return Documents(found.where("doc_id is not null").drop(UNREADABLE), figures, (newest, found))
 
 
-def _identified(feed: Feed, registry_url: str, batches: Iterable[Any]) -> Iterator[Any]:
-    return identified(States(feed, ConfluentRegistry(registry_url)), batches)
+def _identified(feed: Feed, registry: Registry, batches: Iterable[Any]) -> Iterator[Any]:
+    return identified(States(feed, ConfluentRegistry(registry)), batches)
 
 
-def _body(feed: Feed, registry_url: str, schema_id: int | None) -> Body:
+def _body(feed: Feed, registry: Registry, schema_id: int | None) -> Body:
     """How the documents' fields become columns; none where nothing was ever written."""
     if schema_id is None:
         return Body({"type": "record", "name": "Nothing", "fields": []}, ())
-    registry = ConfluentRegistry(registry_url)
+    asked = ConfluentRegistry(registry)
     try:
-        return body_of(registry.schema(schema_id), feed.topic.value, registry.language(schema_id))
+        return body_of(asked.schema(schema_id), feed.topic.value, asked.language(schema_id))
     except InvalidRecord as error:
         raise Terminal(
             "the topic's documents have no columns",
@@ -209,7 +209,7 @@ def _body(feed: Feed, registry_url: str, schema_id: int | None) -> Body:
             "the index holds of it is audited all the same.",
         ) from error
     finally:
-        registry.close()
+        asked.close()
 
 
 def _typed(body: Body) -> tuple[list[StructField], tuple[str, ...]]:

@@ -88,7 +88,7 @@ def _worker_plan(on: DeployedIndex, info: IndexInfo, progress: Mapping[str, Prog
         bootstrap=kafka.bootstrap,
         kafka_options=dict(kafka.options),
         elasticsearch=deployment.one("elasticsearch", Elasticsearch),
-        registry_url=deployment.one("registry", Registry).url,
+        registry=deployment.one("registry", Registry),
         bulk_bytes=definition.bulk_bytes,
         evolves=Evolves.of(info, definition, mapping_of(deployment, definition)),
     )

@@ -65,7 +65,7 @@ class Deployed:
         self.require_stored(request.topic)
         asked = request.asked(self.groups)
         group = self.groups[asked.group]
-        registry = ConfluentRegistry(self.registry.url) if self.registry else None
+        registry = ConfluentRegistry(self.registry) if self.registry else None
         kept = KeptRegistry(registry, self.bucket.store, backup_prefixes(self.groups)) if registry else None
         means = Means(self.deployment.folder, kept)
         log = KafkaRanges(self.kafka.bootstrap, self.kafka.options) if asked.origin == "kafka" else None
