@@ -217,6 +217,9 @@ class MadeUpstream:
     def changes_others(self, _database: str, _table: str) -> bool:
         return False
 
+    def untraced_cascades(self, _database: str, _table: str) -> bool:
+        return False
+
     def now_us(self) -> int:
         return 0
 

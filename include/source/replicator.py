@@ -327,6 +327,11 @@ class Replicator:
         noted = Aside(transaction.gtid, str(transaction.end), cause, self._clock.now_us())
         self.state = self.state.with_orphan(table, noted)
 
+    def note_orphan(self, table: str, gtid: str, cause: str) -> None:
+        """The table may lack rows from that transaction on, until somebody asks for them again."""
+        noted = Aside(gtid, str(self.position.binlog), cause, self._clock.now_us())
+        self.state = self.state.with_orphan(table, noted)
+
     def _forget(self, names: Collection[tuple[str, str]] | None) -> None:
         if names is None:
             self._tables.clear()

@@ -142,6 +142,7 @@ class Capture:
         finally:
             self._version = session.version
             session.close()
+            upstream.close()
 
     def _require_ours(self) -> None:
         last = self._log.newest()

@@ -78,6 +78,7 @@ class Session:
             upstream.cascades_into,
             upstream.table,
             upstream.changes_others,
+            upstream.untraced_cascades,
         )
         self._encoders = Encoders(name, source, log)
         self._replicator: Replicator | None = None

@@ -29,6 +29,8 @@ class _Core(Protocol):
     seam: Seam | None
     texts_passed: int
 
+    def note_orphan(self, table: str, gtid: str, cause: str) -> None: ...
+
     def on_control(self, kind: ControlKind, table: str, gtid: str = "", floor: int | None = None) -> None: ...
 
 
@@ -66,6 +68,8 @@ class Statements:
             self._on_effect(effect, gtid, taken_over)
             if effect.kind in ("alter", "create"):
                 self._on_alter(f"{effect.database}.{effect.table}", gtid, commit_us)
+            if effect.kind in ("alter", "create", "rename"):
+                self._on_keys(effect.to or (effect.database, effect.table), gtid)
         if changed:
             self._on_rows_as_text(changed, gtid)
         return old
@@ -163,6 +167,17 @@ class Statements:
         if commit_us <= until_us + _STAMP_US:
             log.warning("table %s is read again: it was altered before it was described, at %s", table, gtid)
             self._core.state = self._core.state.with_gap(f"gap:{gtid}:{table}", [table])
+
+    def _on_keys(self, name: tuple[str, str], gtid: str) -> None:
+        """A foreign key that a start would refuse came while capture runs: from now on the table may lack changes."""
+        table = ".".join(name)
+        state = self._core.state
+        if table not in state.tables or table in state.orphans or not self._source.captures(*name):
+            return
+        if self._catalog.untraced_cascades(name):
+            cause = "a foreign key changes its rows by cascade, which the server does not log"
+            log.error("table %s may miss changes from %s on: %s", table, gtid, cause)
+            self._core.note_orphan(table, gtid, cause)
 
     def _drop(self, table: str, gtid: str) -> None:
         if table in self._core.state.tables:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import Final
+from typing import Final, Literal
 
 from include.errors import Terminal
-from include.source.database.server import Ask
+from include.source.database.server import Ask, Server
 
-__all__ = ["cascades_into", "cascading_keys", "changes_others"]
+__all__ = ["cascades_into", "cascading_keys", "changes_others", "traces", "untraced_cascades"]
 
 _CASCADES: Final = """
 SELECT constraint_schema, table_name, constraint_name, referenced_table_name
@@ -30,23 +30,43 @@ WHERE unique_constraint_schema = %s AND referenced_table_name = %s
 _OF_THE_SERVER: Final = frozenset({"mysql", "sys", "performance_schema", "information_schema"})
 _NO_SUCH_TABLE: Final = 1146
 _KEY: Final = re.compile(
-    r"^ +(?:CONSTRAINT .*)?FOREIGN KEY .* ON (?:DELETE|UPDATE) (?:CASCADE|SET NULL|SET DEFAULT)\b", re.MULTILINE
+    r"^ +(?:CONSTRAINT .*)?FOREIGN KEY .* REFERENCES (\S.*) \("
+    r".* ON (?:DELETE|UPDATE) (?:CASCADE|SET NULL|SET DEFAULT)\b",
+    re.MULTILINE,
 )
 
 
-def cascades_into(ask: Ask, database: str, table: str) -> bool:
-    """Whether such a key changes rows of the table; False for one that is gone.
+def cascades_into(ask: Ask, database: str, table: str, *, itself: bool = False) -> bool:
+    """Whether such a key changes rows of the table; False for one that is gone. `itself`: only a key of its own rows.
 
     From SHOW CREATE TABLE, which an account sees that may only read; `information_schema` hides keys from it.
     """
-    names = ".".join(f"`{name.replace('`', '``')}`" for name in (database, table))
+    names = ".".join(map(_quoted, (database, table)))
     try:
         rows = ask(f"SHOW CREATE TABLE {names}")
     except Terminal as refusal:
         if refusal.details.get("code") == _NO_SUCH_TABLE:
             return False
         raise
-    return _KEY.search(str(rows[0][1])) is not None
+    parents = _KEY.findall(str(rows[0][1]))
+    # A parent of another database is shown with it.
+    return _quoted(table).lower() in map(str.lower, parents) if itself else bool(parents)
+
+
+def traces(server: Server) -> Literal["rows", "maps", "none"]:
+    """What its binlog has of rows that a key changes.
+
+    rows: all of them; maps: their table's map, without rows, unless the key is of the table's own rows; none: nothing.
+    """
+    if server.flavour == "mysql":
+        return "rows" if server.version >= (9, 6, 0) else "none"
+    return "maps" if server.version >= (10, 2, 0) else "none"
+
+
+def untraced_cascades(ask: Ask, server: Server, database: str, table: str) -> bool:
+    """Whether a key changes rows of the table of which the binlog has no trace."""
+    trace = traces(server)
+    return trace != "rows" and cascades_into(ask, database, table, itself=trace == "maps")
 
 
 def changes_others(ask: Ask, database: str, table: str) -> bool:
@@ -55,6 +75,10 @@ def changes_others(ask: Ask, database: str, table: str) -> bool:
     As far as the account may see them; triggers need the privilege TRIGGER.
     """
     return database.lower() not in _OF_THE_SERVER and bool(ask(_OTHERS, *(database, table) * 3))
+
+
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"
 
 
 def cascading_keys(ask: Ask, databases: Iterable[str]) -> list[tuple[str, str, str, str]]:

@@ -151,6 +151,42 @@ def asked(source: SourceDefinition, question: Callable[[Ask], T]) -> T:
         connection.close()
 
 
+class Questions:
+    """One connection for many questions, made at the first, and anew after the server has hung up.
+
+    Not for several threads. A question may be put twice, so that it only reads.
+    """
+
+    def __init__(self, source: SourceDefinition) -> None:
+        self._source = source
+        self._connection: Connection[Cursor] | None = None
+
+    def __call__(self, question: Callable[[Ask], T]) -> T:
+        """The answer; raises as `connect` does."""
+        if self._connection is not None:
+            try:
+                return question(self._ask)
+            except Transient:
+                # It may be that it had nothing to do for so long.
+                self.close()
+        try:
+            return question(self._ask)
+        except Transient:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """Hang up; may be called twice."""
+        if self._connection is not None:
+            self._connection._force_close()  # type: ignore[attr-defined]  # noqa: SLF001 - it may be broken
+            self._connection = None
+
+    def _ask(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
+        if self._connection is None:
+            self._connection = connect(self._source)
+        return query(self._connection, self._source, sql, *values)
+
+
 class Dump:
     """A running dump: bytes of packets, nothing else is ever said on this connection."""
 

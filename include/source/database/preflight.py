@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from include.errors import SettingsError, Terminal
 from include.source.database.account import account
 from include.source.database.care import needs_care
-from include.source.database.cascades import cascading_keys
+from include.source.database.cascades import cascading_keys, traces
 from include.source.database.connection import asked
 from include.source.database.finding import Finding, Level
 from include.source.database.gaps import gaps
@@ -116,13 +116,13 @@ def _variables(ask: Ask, server: Server) -> Iterator[Finding]:
 
 def _cascades(ask: Ask, source: SourceDefinition, server: Server) -> Iterator[Finding]:
     """Keys whose changes InnoDB makes by itself; MySQL logs them since 9.6, MariaDB leaves a trace since 10.2."""
-    if server.flavour == "mysql" and server.version >= (9, 6, 0):
+    trace = traces(server)
+    if trace == "rows":
         return
-    traced = server.flavour == "mariadb" and server.version >= (10, 2, 0)
     for database, table, constraint, referenced in cascading_keys(ask, source.databases):
         if not source.captures(database, table):
             continue
-        shown = traced and referenced != table
+        shown = trace == "maps" and referenced != table
         what = "a mail says when it happens" if shown else "nothing in the binlog tells that it happened"
         yield Finding(
             f"{database}.{table}",

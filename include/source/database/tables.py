@@ -111,10 +111,11 @@ class Catalog:
         cascades: Cascades = lambda _database, _table: False,
         describe: Describe | None = None,
         changes_others: ChangesOthers = lambda _database, _table: False,
+        untraced: Cascades = lambda _database, _table: False,
     ) -> None:
         self._load = load
         self._describe: Describe = describe or (lambda database, table: self._load().get((database, table)))
-        self._cascades, self._changes_others = cascades, changes_others
+        self._cascades, self._changes_others, self._untraced = cascades, changes_others, untraced
         self._server = server
         self._flavour: Flavour = server.flavour
         self._policy = policy
@@ -190,6 +191,10 @@ class Catalog:
         if found is None:
             found = self._cascading[name] = self._cascades(*name)
         return found
+
+    def untraced_cascades(self, name: tuple[str, str]) -> bool:
+        """Whether a foreign key cascades into the table without a trace in the binlog; asked anew at each call."""
+        return self._untraced(*name)
 
     def changes_others(self, name: tuple[str, str]) -> bool:
         """Whether a statement that changes the table may change others too: by a view, a trigger or a foreign key.

@@ -13,8 +13,8 @@ from include.record.position import SourcePosition
 from include.source.binlog.open_group import SurvivesRollback
 from include.source.binlog.step import PlainRun
 from include.source.binlog.transaction import SourceTransaction
-from include.source.database.cascades import cascades_into, changes_others
-from include.source.database.connection import asked, server_of
+from include.source.database.cascades import cascades_into, changes_others, untraced_cascades
+from include.source.database.connection import Questions, asked, server_of
 from include.source.database.failover import there
 from include.source.database.inflow import Idle, Inflow
 from include.source.database.server import Server
@@ -68,6 +68,9 @@ class Upstream(Protocol):
     def cascades_into(self, database: str, table: str) -> bool:
         """Whether a foreign key cascades into the table."""
 
+    def untraced_cascades(self, database: str, table: str) -> bool:
+        """Whether a foreign key changes rows of the table of which the binlog has no trace."""
+
     def changes_others(self, database: str, table: str) -> bool:
         """Whether a statement that changes rows of the table may change those of others, as far as one may see."""
 
@@ -96,6 +99,7 @@ class LiveServer:
         """Ask what it is."""
         self._name, self._source, self._clock = name, source, clock
         self._server = server_of(source)
+        self._asked = Questions(source)
         self._question: Callable[[], None] | None = None
         self._due_s = 0.0
         self._found: queue.SimpleQueue[LyrebirdError] = queue.SimpleQueue()
@@ -111,6 +115,10 @@ class LiveServer:
             self._question = None
         if not self._found.empty():
             raise self._found.get()
+
+    def close(self) -> None:
+        """Hang up; may be called twice."""
+        self._asked.close()
 
     @property
     def server(self) -> Server:
@@ -129,19 +137,23 @@ class LiveServer:
 
     def table(self, database: str, table: str) -> TableInfo | None:
         """See `Upstream`."""
-        return asked(self._source, lambda ask: load_table(ask, database, table))
+        return self._asked(lambda ask: load_table(ask, database, table))
 
     def cascades_into(self, database: str, table: str) -> bool:
         """See `Upstream`."""
-        return asked(self._source, lambda ask: cascades_into(ask, database, table))
+        return self._asked(lambda ask: cascades_into(ask, database, table))
+
+    def untraced_cascades(self, database: str, table: str) -> bool:
+        """See `Upstream`."""
+        return self._asked(lambda ask: untraced_cascades(ask, self._server, database, table))
 
     def changes_others(self, database: str, table: str) -> bool:
         """See `Upstream`."""
-        return asked(self._source, lambda ask: changes_others(ask, database, table))
+        return self._asked(lambda ask: changes_others(ask, database, table))
 
     def now_us(self) -> int:
         """See `Upstream`."""
-        return asked(self._source, lambda ask: round(float(ask("SELECT UNIX_TIMESTAMP(NOW(6))")[0][0]) * 1_000_000))
+        return self._asked(lambda ask: round(float(ask("SELECT UNIX_TIMESTAMP(NOW(6))")[0][0]) * 1_000_000))
 
     def there(self, position: SourcePosition) -> SourcePosition:
         """See `Upstream`."""

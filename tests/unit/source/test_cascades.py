@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 
 from include.errors import Terminal
-from include.source.database.cascades import cascades_into
+from include.record.gtid import Flavour
+from include.source.database.cascades import cascades_into, untraced_cascades
+from include.source.database.server import Server
 
 BEFORE = "CREATE TABLE `c` (\n  `id` int(11) NOT NULL COMMENT 'FOREIGN KEY ON DELETE CASCADE',\n  KEY `p` (`p`),\n"
 AFTER = "\n) ENGINE=InnoDB COMMENT='  FOREIGN KEY x ON DELETE CASCADE'"
@@ -49,3 +51,22 @@ def test_a_table_that_is_gone_has_no_keys_and_another_refusal_stands() -> None:
     assert not cascades_into(refuse(1146), "shop", "gone")
     with pytest.raises(Terminal):
         cascades_into(refuse(1064), "shop", "t")
+
+
+@pytest.mark.parametrize(
+    ("flavour", "version", "parent", "untraced"),
+    [
+        ("mysql", (8, 4, 0), "`p`", True),
+        ("mysql", (9, 6, 0), "`p`", False),
+        ("mariadb", (10, 1, 0), "`p`", True),
+        ("mariadb", (11, 4, 0), "`p`", False),
+        ("mariadb", (11, 4, 0), "`c`", True),
+        ("mariadb", (11, 4, 0), "`other`.`c`", False),
+    ],
+)
+def test_a_key_leaves_a_trace_by_server_and_parent(
+    flavour: Flavour, version: tuple[int, int, int], parent: str, untraced: bool
+) -> None:
+    line = f"  CONSTRAINT `k` FOREIGN KEY (`p`) REFERENCES {parent} (`id`) ON DELETE CASCADE"
+    server = Server(flavour, version, "", gtids=True)
+    assert untraced_cascades(lambda _sql: [("c", BEFORE + line + AFTER)], server, "shop", "c") is untraced
