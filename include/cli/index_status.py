@@ -18,6 +18,7 @@ from include.index.outcome import SETTLED
 from include.index.progress import Progress, read_progress
 from include.log import topics
 from include.log.kafka import KafkaReader
+from include.log.unended import find_hanging
 from include.settings.connections import Elasticsearch, Kafka
 from include.settings.deployment import Deployment
 
@@ -42,6 +43,7 @@ def command(name: str, as_json: bool) -> None:
                 _ends(reader, topic),
                 topics.dead(topic, definition.application),
                 sum(_ends(reader, topics.dead(topic, definition.application)).values()),
+                {p: offset for (_, p), offset in sorted(reader.unended([topic]).items())},
             )
             for topic in definition.topics
         ]
@@ -61,12 +63,16 @@ def command(name: str, as_json: bool) -> None:
 
 @dataclass(frozen=True)
 class _Status:
-    """One topic of an index; `dead` counts the offsets of its dead-letter topic."""
+    """One topic of an index; `dead` counts the offsets of its dead-letter topic.
+
+    `open`: offsets from which on partitions show nothing, as the transaction that begins there has no end.
+    """
 
     progress: Progress
     ends: Mapping[int, int]
     dead_topic: str
     dead: int
+    open: Mapping[int, int]
 
     @property
     def waiting(self) -> int:
@@ -80,6 +86,7 @@ class _Status:
             "searchable": _texts(known.searchable),
             "ends": _texts(self.ends),
             "waiting": self.waiting,
+            "open_transactions": _texts(self.open),
             "set_aside": self.dead > 0,
             "complete": known.complete.to_json() if known.complete else None,
             "visible": known.visible.to_json() if known.visible else None,
@@ -96,6 +103,9 @@ class _Status:
         yield ", ".join(f"{name} {count:,}" for name, count in totals.items() if count) or "nothing read yet"
         if known.complete:
             yield f"complete to {known.complete.gtids} ({known.complete.binlog})"
+        for p, offset in self.open.items():
+            find = find_hanging(known.topic, p)
+            yield f"partition {p} shows nothing from {offset} on, as a transaction has no end; if it stays so: {find}"
         if self.dead:
             yield f"documents were set aside: see topic {self.dead_topic}"
 

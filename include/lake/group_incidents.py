@@ -23,13 +23,14 @@ from include.errors import LyrebirdError
 from include.lake.cut import Commit
 from include.lake.definition import LakeGroup
 from include.lake.driver import Watcher
-from include.lake.incident import find_hanging, next_command
+from include.lake.incident import next_command
 from include.lake.incident_ledger import IncidentLedger
 from include.lake.object_key import QUARANTINE
 from include.lake.planner import Planner, Remade, Spot
 from include.lake.task import Outcome
 from include.lake.troubles import Troubles
 from include.lake.untold_cuts import UntoldCuts
+from include.log.unended import find_hanging
 
 __all__ = ["GroupIncidents"]
 

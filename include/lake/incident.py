@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-import shlex
 from dataclasses import asdict, dataclass
 from typing import Any, Final, Literal
 
 from include.errors import Fenced, LyrebirdError, Terminal
 
-__all__ = ["Incident", "IncidentKind", "LeftStanding", "end_incident", "find_hanging", "next_command"]
+__all__ = ["Incident", "IncidentKind", "LeftStanding", "end_incident", "next_command"]
 
 IncidentKind = Literal[
     "lost", "quarantine", "late", "hanging", "standing", "store", "log", "registry", "disk", "fenced", "stopped"
@@ -57,12 +56,6 @@ def next_command(text: str, group: str = "", topic: str = "") -> str:
             return str(command)
     options = {"--group": group, "--topic": topic}
     return " ".join(["lyrebird lake status", *(f"{name} {value}" for name, value in options.items() if value)])
-
-
-def find_hanging(topic: str, partition: int) -> str:
-    """Kafka's own command that tells whether a partition's transaction hangs; what it finds another one aborts."""
-    at = f"--topic {shlex.quote(topic)} --partition {partition}"
-    return f"kafka-transactions.sh --bootstrap-server … find-hanging {at}"
 
 
 def end_incident(application: str, error: LyrebirdError, at_us: int, *, again: bool = False) -> Incident:

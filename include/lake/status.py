@@ -16,13 +16,13 @@ from include.lake.chain_key import ChainKey, TopicKey
 from include.lake.definition import LakeGroup
 from include.lake.diagnosis import Diagnosis, diagnose
 from include.lake.driver import GroupLog
-from include.lake.incident import find_hanging
 from include.lake.planner import Spot
 from include.lake.pointer import Pointer, read_pointer
 from include.lake.read_cuts import read_partitions
 from include.lake.stored import chain_head, stored_topics
 from include.lake.upload_policy import Standing, decide
 from include.log.survey import Hidden
+from include.log.unended import find_hanging
 from include.store.object_store import ObjectStore
 
 __all__ = ["BAD", "GroupStatus", "LastCommit", "PartitionState", "PartitionStatus", "group_status", "standing_of"]

@@ -7,6 +7,7 @@ would read a state that is older than what was committed, write it again, and co
 from __future__ import annotations
 
 import logging
+import shlex
 from collections.abc import Callable, Collection, Mapping
 from typing import Final
 
@@ -14,7 +15,7 @@ from include.clock import Clock
 from include.errors import Terminal
 from include.log.ports import LogReader, LogWriter
 
-__all__ = ["Place", "open_ended", "unended"]
+__all__ = ["Place", "find_hanging", "open_ended", "unended"]
 
 _LOG: Final = logging.getLogger(__name__)
 _PATIENCE_S: Final = 1.0
@@ -92,3 +93,9 @@ def unended(
         if not found or clock.monotonic_s() >= until_s:
             return found
         clock.sleep(_EVERY_S)
+
+
+def find_hanging(topic: str, partition: int) -> str:
+    """Kafka's own command that tells whether a partition's transaction hangs; what it finds another one aborts."""
+    at = f"--topic {shlex.quote(topic)} --partition {partition}"
+    return f"kafka-transactions.sh --bootstrap-server … find-hanging {at}"

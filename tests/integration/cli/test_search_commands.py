@@ -14,6 +14,8 @@ from include.errors import LyrebirdError
 from include.index.bulk import document_line
 from include.index.elasticsearch import ElasticsearchIndex
 from include.index.identity import Identity
+from include.log.kafka import KafkaAdmin, KafkaWriter
+from include.log.ports import TopicSpec
 from include.settings.connections import Elasticsearch
 from tests.document_topic import MAPPING
 
@@ -64,6 +66,23 @@ def test_an_index_is_created_once_and_is_as_declared(run: Run, unique: str) -> N
     assert checked == f"{unique}-v1 is as declared\n{unique} has no schema yet: nothing can be said of its documents\n"
     status = json.loads(run("index", "status", unique, "--json").output)
     assert (status["topic"], status["waiting"], status["complete"]) == (unique, 0, None)
+
+
+def test_what_a_transaction_without_an_end_hides_from_an_index_is_told(run: Run, unique: str, kafka: str) -> None:
+    run("index", "create", unique)
+    KafkaAdmin(kafka).ensure(TopicSpec(unique, 2))
+    writer = KafkaWriter(kafka, unique)
+    writer.begin()
+    writer.append(unique, b"k", b"v", partition=1)
+    writer.next_offsets()
+    try:
+        status = json.loads(run("index", "status", unique, "--json").output)
+        assert (status["waiting"], status["open_transactions"]) == (0, {"1": 0})
+        text = run("index", "status", unique).output
+        assert "partition 1 shows nothing from 0 on, as a transaction has no end" in text
+        assert f"find-hanging --topic {unique} --partition 1" in text
+    finally:
+        writer.close()
 
 
 def test_a_live_index_that_differs_is_told_with_the_next_step(run: Run, unique: str, tmp_path: Path) -> None:
