@@ -1,7 +1,8 @@
-"""What the driver does with one batch: signals → keys → look-ups in one snapshot → documents in one transaction.
+"""What the driver does with one batch: signals → keys → look-ups in snapshots → documents in one transaction.
 
 Knows neither Spark nor Kafka nor MySQL, only the ports. Memory is bounded by keys and versions: look-ups are read and
-documents are written in chunks of 1,000 keys, all in the same snapshot and the same transaction.
+documents are written in chunks of 1,000 keys, all in the same transaction. Each chunk is read in a snapshot of its own
+(the first one in that which finds the keys), as keys are independent; encoding, writing and waiting come after it.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import Any, Final, Literal
 
 from include.clock import Clock
 from include.document.aside import Aside, Wrong
-from include.document.assembler import Assembler
+from include.document.assembler import Assembled, Assembler
 from include.document.encoders import Encoders
 from include.document.living import Find, Living, by_reader
 from include.document.load import Metered, ReadLoad
@@ -23,7 +24,7 @@ from include.document.reach import Behind
 from include.document.rebuild import FIRST_START, Rebuilds
 from include.document.signals import Inputs, Signals
 from include.document.spread import OWN, spread
-from include.document.tables import SourceTables, Tables
+from include.document.tables import SourceTables
 from include.document.wanted import Wanted
 from include.errors import InvalidRecord, Transient
 from include.log.plan import BatchPlan, Cut, Partition
@@ -197,6 +198,7 @@ class BatchRunner:
     def _once(self, plan: BatchPlan, signals: Signals) -> dict[str, int]:
         """One try at step 3 of `publish`."""
         self._aside.begin()
+        self._load.begin()
         accepted = self._accept(signals.requests)
         version = plan.cut.version if plan.cut is not None else 0
         work = self._rebuilds.due(version)
@@ -212,7 +214,8 @@ class BatchRunner:
             accepted.append(self._accept_sweep(signals.floor, more, version))
         chunk = self._keys.by_topic(work, version) if work is not None and work.swept is not None else None
         self._encoders.begin(altered=signals.altered)
-        with self._metered.snapshot(plan.cut.position if plan.cut is not None else None) as tables:
+        position = plan.cut.position if plan.cut is not None else None
+        with self._metered.snapshot(position) as tables:
             found = self._keys.by_signals(tables, signals, below)
             if found is None and not self._rebuilds.will_rebuild():
                 accepted += self._accept_own(None, version)
@@ -220,13 +223,18 @@ class BatchRunner:
             if work is not None:
                 chunk = chunk or self._keys.by_request(tables, work, version, self._encoders.numbers)
                 keys.update(dict.fromkeys(chunk.keys, version))
-            accepted += self._accept_own(itertools.islice(keys, self._definition.batch_keys, None), version)
-            self._publisher.begin()
-            self._aside.records(signals)
             todo = itertools.islice(keys.items(), self._definition.batch_keys)
-            while some := dict(itertools.islice(todo, _CHUNK)):
-                lacking |= self._write(tables, some, counts)
-                self._tell("")
+            some = dict(itertools.islice(todo, _CHUNK))
+            made = self._assembler.assemble(tables, list(some))
+        accepted += self._accept_own(itertools.islice(keys, self._definition.batch_keys, None), version)
+        self._publisher.begin()
+        self._aside.records(signals)
+        while some:
+            lacking |= self._write(made, some, counts)
+            self._tell("")
+            if some := dict(itertools.islice(todo, _CHUNK)):
+                with self._metered.snapshot(position) as tables:
+                    made = self._assembler.assemble(tables, list(some))
         self._aside.written()
         for request, reason in self._refused:
             self._publisher.answer(Answer(request.id, "refused", self._clock.now_us(), note=reason), ())
@@ -276,9 +284,8 @@ class BatchRunner:
         self._rebuilds.sweep(request, floor, swept)
         return request
 
-    def _write(self, tables: Tables, keys: dict[Key, int], counts: dict[str, int]) -> set[Key]:
+    def _write(self, out: Assembled, keys: dict[Key, int], counts: dict[str, int]) -> set[Key]:
         """Those that lack a row."""
-        out = self._assembler.assemble(tables, list(keys))
         counts["skipped"] += len(out.skipped)
         wrong: dict[Key, list[Missing] | str] = {**out.incomplete, **out.failed}
         written = 0
@@ -305,6 +312,7 @@ class BatchRunner:
         rows, statements, held_back_s = (now - then for now, then in zip(load.counts(), before, strict=True))
         metrics.count("lyrebird_source_rows_total", rows)
         metrics.count("lyrebird_source_statements_total", statements)
+        metrics.set("lyrebird_source_snapshot_seconds", load.snapshot_s)
         metrics.count("lyrebird_source_held_back_seconds_total", held_back_s)
         if not counts or signals is None:
             return {}
@@ -320,4 +328,5 @@ class BatchRunner:
             "source_rows": rows,
             "source_statements": statements,
             "held_back_s": round(held_back_s, 3),
+            "snapshot_s": round(load.snapshot_s, 3),
         }

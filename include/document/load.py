@@ -1,8 +1,9 @@
 """How much an assembler reads from the source's database: counted, and kept to a rate.
 
 One connection reads, one snapshot at a time, so rows a second are what is left to bound. They are paid for after
-they were read (a token bucket that may go below zero), but within no snapshot for longer than `MOST_S`, as a
-transaction of the log ends by itself after minutes. What a batch still owes it pays before the next one begins.
+they were read (a token bucket that may go below zero), between snapshots: one that is open while nobody reads holds up
+the server's purge for nothing. Nor does anybody wait longer than `MOST_S` within one batch, as a transaction of the log ends
+by itself after minutes. What a batch still owes it pays before the next one begins.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from include.record.schema import Column
 __all__ = ["Metered", "ReadLoad"]
 
 MOST_S: Final = 60.0
-"""Longest wait within one snapshot, and before one."""
+"""Longest wait within one batch, and before one."""
 _SLICE_S: Final = 0.5
 _LEAST_S: Final = 0.001
 _BURST_S: Final = 1.0
@@ -33,6 +34,8 @@ class ReadLoad:
         self.rows = 0
         self.statements = 0
         self.held_back_s = 0.0
+        self.snapshot_s = 0.0
+        """The longest that a snapshot of this batch was open."""
         self._clock = clock
         self._free_s = clock.monotonic_s()
         self._left_s = MOST_S
@@ -42,20 +45,31 @@ class ReadLoad:
         return self.rows, self.statements, self.held_back_s
 
     def begin(self) -> None:
-        """A snapshot is about to begin: pay what the last one owes."""
+        """A batch is about to begin: pay what the last one owes."""
         self._left_s = MOST_S
-        self._wait()
+        self.wait()
         self._left_s = MOST_S
+        self.snapshot_s = 0.0
 
     def read(self, rows: int, statements: int = 1) -> None:
-        """Statements gave so many rows: wait until they are paid for, unless this snapshot has waited too long."""
+        """Statements gave so many rows, which are to be paid for."""
         self.rows += rows
         self.statements += statements
         if self.rows_per_s:
             self._free_s = max(self._free_s, self._clock.monotonic_s() - _BURST_S) + rows / self.rows_per_s
-            self._wait()
 
-    def _wait(self) -> None:
+    @contextmanager
+    def open(self) -> Iterator[None]:
+        """Pays first; the time until the end counts as a snapshot's."""
+        self.wait()
+        began_s = self._clock.monotonic_s()
+        try:
+            yield
+        finally:
+            self.snapshot_s = max(self.snapshot_s, self._clock.monotonic_s() - began_s)
+
+    def wait(self) -> None:
+        """Until all is paid for, unless this batch has waited too long. Not for use within a snapshot."""
         while (due_s := min(self._free_s - self._clock.monotonic_s(), self._left_s)) > _LEAST_S:
             slice_s = min(due_s, _SLICE_S)
             self._clock.sleep(slice_s)
@@ -73,8 +87,7 @@ class Metered:
     @contextmanager
     def snapshot(self, after: SourcePosition | None = None) -> Iterator[Tables]:
         """See `SourceTables`."""
-        self._load.begin()
-        with self._source.snapshot(after) as tables:
+        with self._load.open(), self._source.snapshot(after) as tables:
             yield _MeteredTables(tables, self._load)
 
     def columns(self, table: str) -> dict[str, Column]:

@@ -69,6 +69,7 @@ class InSnapshot:
     def __init__(self, world: World) -> None:
         self._tables = world.tables
         self.open = False
+        self.opened = 0
 
     def __getattr__(self, name: str) -> object:
         return getattr(self._tables, name)
@@ -79,6 +80,7 @@ class InSnapshot:
 
     def __enter__(self) -> object:
         self.open = True
+        self.opened += 1
         return self._inner.__enter__()
 
     def __exit__(self, *error: object) -> None:

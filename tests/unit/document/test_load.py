@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from include.clock import ManualClock
+from include.document import batch
 from include.document.load import MOST_S, Metered, ReadLoad
 from include.document.tables import MemoryTables
+from include.log.ports import LogWriter
 from tests.order_world import COLUMNS, DEFINITION, Process, World, live
+from tests.unit.document.test_living import InSnapshot
 
 
 @given(st.integers(1, 1000), st.lists(st.tuples(st.integers(0, 500), st.floats(0, 2)), max_size=30))
@@ -24,6 +29,7 @@ def test_no_second_sees_more_rows_than_declared_but_for_the_last_read_of_it(
         clock.sleep(pause_s)
         began_s, held_s = clock.monotonic_s(), load.held_back_s
         load.read(rows)
+        load.wait()
         assert clock.monotonic_s() - began_s == pytest.approx(load.held_back_s - held_s, abs=1e-3)
         total += rows
         if load.held_back_s < MOST_S - 1:
@@ -39,12 +45,13 @@ def test_without_a_limit_nothing_waits() -> None:
     assert (clock.monotonic_s(), load.counts()) == (0, (10**9, 1, 0.0))
 
 
-def test_a_snapshot_is_not_held_open_for_longer_than_its_bound_and_the_rest_is_paid_before_the_next() -> None:
+def test_a_batch_is_not_held_up_for_longer_than_its_bound_and_the_rest_is_paid_before_the_next() -> None:
     clock = ManualClock()
     load = ReadLoad(10, clock)
     load.begin()
     for _ in range(10):
         load.read(100)
+        load.wait()
     assert clock.monotonic_s() == pytest.approx(MOST_S)
     load.begin()
     assert clock.monotonic_s() == pytest.approx(1000 / 10)
@@ -71,6 +78,8 @@ def test_an_assembler_keeps_to_its_rate_tells_it_and_counts_it() -> None:
         world.order(order_id)
     began_s, before = world.clock.monotonic_s(), process.runner._load.rows
     process.batches()
+    world.capture.heartbeat()
+    process.batches()  # pays what the one before it owes
     rows = process.runner._load.rows - before
     assert live(world.documents()) == world.expected()
     assert rows > 60
@@ -78,3 +87,42 @@ def test_an_assembler_keeps_to_its_rate_tells_it_and_counts_it() -> None:
     text = process.metrics.text()
     assert f'source_rows_total{{application="assemble_orders",kind=""}} {process.runner._load.rows}.0' in text
     assert "lyrebird_source_held_back_seconds_total" in text
+
+
+class Watched(ManualClock):
+    """A clock that nobody sleeps by while a snapshot is open."""
+
+    tables: InSnapshot
+
+    def sleep(self, seconds: float) -> None:
+        assert not self.tables.open
+        super().sleep(seconds)
+
+
+class Outside:
+    """A writer that nobody writes with while a snapshot is open."""
+
+    def __init__(self, inner: LogWriter, tables: InSnapshot) -> None:
+        self._inner, self._tables = inner, tables
+
+    def __getattr__(self, name: str) -> Any:
+        assert not self._tables.open
+        return getattr(self._inner, name)
+
+
+def test_no_snapshot_is_open_while_documents_are_written_or_rows_paid_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(batch, "_CHUNK", 10)
+    world = World(DEFINITION.model_copy(update={"read_rows_per_s": 20, "rebuild_keys": 100}))
+    world.clock = Watched(1_000_000)
+    tables = InSnapshot(world)
+    world.clock.tables = tables
+    world.furnish()
+    for order_id in range(1, 40):
+        world.order(order_id)
+    wrap: Any = lambda writer: Outside(writer, tables)  # noqa: E731
+    process = Process(world, wrap=wrap, tables=tables)  # type: ignore[arg-type]
+    process.settle(4)
+    assert live(world.documents()) == world.expected()
+    assert tables.opened > 4, "each ten keys one"
+    assert process.runner._load.held_back_s > 1
+    assert 'lyrebird_source_snapshot_seconds{application="assemble_orders",kind=""} 0.0' in process.metrics.text()
