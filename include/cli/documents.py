@@ -12,6 +12,7 @@ __all__ = ["COMMANDS", "command"]
 
 COMMANDS: Final[dict[str, Entry]] = {
     "assemble": Entry("documents_assemble", "Print one document as the database makes it now, with its sources."),
+    "check": Entry("documents_check", "Does the database have the tables, columns and indexes that documents need?"),
     "rebuild": Entry("documents_rebuild", "Ask the running assembler to write documents anew."),
     "status": Entry("documents_status", "How far assemblers are: position, age, load, open requests."),
 }

@@ -151,7 +151,11 @@ class DocumentDefinition(Strict):
 
     def paths(self) -> list[Path]:
         """The ways from a signal table's row back to the fact table, one for each place where a look-up reads it."""
-        return [path for path in _walk(self.lookups, ()) if path.table in self.signals]
+        return [path for path in self.ways() if path.table in self.signals]
+
+    def ways(self) -> list[Path]:
+        """The ways from the fact table to each row that a document reads."""
+        return list(_walk(self.lookups, ()))
 
 
 @dataclass(frozen=True)

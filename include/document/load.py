@@ -2,7 +2,7 @@
 
 One connection reads, one snapshot at a time, so rows a second are what is left to bound. They are paid for after
 they were read (a token bucket that may go below zero), between snapshots: one that is open while nobody reads holds up
-the server's purge for nothing. Nor does anybody wait longer than `MOST_S` within one batch, as a transaction of the log ends
+the server's purge for nothing. Nor does anybody wait longer than `MOST_S` within one batch, as a transaction ends
 by itself after minutes. What a batch still owes it pays before the next one begins.
 """
 

@@ -29,6 +29,8 @@ __all__ = ["MysqlTables"]
 _ACCESS_DENIED: Final = frozenset({1044, 1045, 1142, 1143, 1227, 1698})
 _GONE: Final = frozenset({1049, 1054})
 _NO_TABLE: Final = 1146
+_MYSQL_PLAN: Final = 12
+"""Columns of MySQL's EXPLAIN; MariaDB's has 10."""
 
 
 class MysqlTables:
@@ -175,6 +177,19 @@ class MysqlTables:
         name = quoted(column)
         ((low, high),) = self._execute(f"SELECT MIN({name}), MAX({name}) FROM {quoted(table)}")  # noqa: S608 - names of a checked definition, quoted
         return None if low is None else (low, high)
+
+    def indexed(self, table: str, columns: Sequence[str]) -> bool:
+        """Whether the server could find rows of `table` by an index, given values of `columns`.
+
+        It is asked how it would join the table with itself, so that types and collations are the columns' own.
+        """
+        same = " AND ".join(f"y.{quoted(name)} = x.{quoted(name)}" for name in columns)
+        statement = (
+            f"EXPLAIN FORMAT=TRADITIONAL SELECT STRAIGHT_JOIN 1 FROM {quoted(table)} x JOIN {quoted(table)} y ON {same}"  # noqa: S608 - names of a checked definition, quoted
+        )
+        plan = self._execute(statement)
+        # id, select_type, table, on MySQL partitions, type, possible_keys, …
+        return any(row[2] == "y" and row[-7 if len(row) == _MYSQL_PLAN else -6] for row in plan)
 
     def close(self) -> None:
         """Give up the connection; may be called twice."""

@@ -20,6 +20,7 @@ from pyspark.sql import DataFrame, SparkSession, functions
 from include.clock import SystemClock
 from include.document.batch import BatchRunner
 from include.document.definition import database_of, definition_of
+from include.document.indexes import unindexed
 from include.document.mysql import MysqlTables
 from include.document.publish import Publisher
 from include.document.signals import Inputs, Signals
@@ -106,6 +107,8 @@ def run(application: str, deployment: Deployment, *, keep_session: bool = False)
         start = _start(runner, run_folder, application)
         if start is None:
             return
+        for each in unindexed(definition, tables.indexed):
+            LOGGER.warning("no index finds rows of %s by %s, for %s: %s", each.table, each.columns, each.why, each.fix)
         spark = stream.session(application)
         rows = stream.read_stream(
             spark,
