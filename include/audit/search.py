@@ -32,6 +32,7 @@ from include.audit.sides import Sides
 from include.audit.state_view import MOST_ABOVE, IndexState, StateView, far_ahead
 from include.audit.verdict import judge, judge_counted
 from include.clock import iso
+from include.index.growth import require_no_growth
 
 __all__ = ["Examined", "How", "Mode", "Since", "audit_and_repair", "audit_search", "examine"]
 
@@ -112,10 +113,12 @@ def examine(
             as a slow bulk takes by default for a `bisect`, and not at all for a `digest`.
 
     Raises:
-        Terminal: it cannot be said: no index, nothing indexed yet, or the topic was made anew.
+        Terminal: it cannot be said: no index, nothing indexed yet, or the topic was made anew or has grown.
         Transient: a server did not answer, or for a part only.
     """
     application = spec.index.application
+    if sides.admin.describe(spec.topic) is not None:
+        require_no_growth(spec.index, spec.topic, sides.admin, sides.reader)
     at = cut(
         spec.alias,
         spec.topic,

@@ -27,6 +27,7 @@ from include.errors import Fenced, Transient
 from include.log import topics
 from include.log.dead_letter import DeadLetter
 from include.log.kept import require_kept
+from include.log.placement import require_ungrown
 from include.log.plan import BatchPlan, Cut, Partition
 from include.log.ports import Headers, LogReader, LogWriter, Record, TopicAdmin, TopicSpec
 from include.log.requests import Answer
@@ -87,11 +88,13 @@ class Publisher:
         """Make the topics that this application writes or is asked through, where they are missing.
 
         Raises:
-            Terminal: the documents' topic is there with another number of partitions, or forgets documents.
+            Terminal: the documents' topic is there with another number of partitions, forgets documents, or has
+                grown.
         """
         spec = topics.document_spec(self.topic, partitions)
         self._topic_id = self._admin.ensure(spec).topic_id
         require_kept(spec, self._admin)
+        require_ungrown(self.topic, self._reader)
         for name in (topics.resolved(self.topic), topics.requests(self.topic), topics.answers(self.topic)):
             self._admin.ensure(TopicSpec(name, 1, topics.policy(name)))
 

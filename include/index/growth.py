@@ -1,4 +1,8 @@
-"""Notices that a topic has grown partitions, before a record is versioned by its key and partition (`eras`)."""
+"""What becomes of topics that have grown partitions.
+
+Where records are versioned by their key and partition (`eras`), growth is noticed before the next one is. A compacted
+topic with versions of its own must not grow: it keeps what was deleted (`log.placement`).
+"""
 
 from __future__ import annotations
 
@@ -10,9 +14,20 @@ from include.index.advance import grown
 from include.index.definition import IndexDefinition
 from include.index.eras import known_numbers
 from include.index.progress import Progress
+from include.log.placement import require_ungrown
 from include.log.ports import LogReader, TopicAdmin
 
-__all__ = ["Growth"]
+__all__ = ["Growth", "require_no_growth"]
+
+
+def require_no_growth(definition: IndexDefinition, topic: str, admin: TopicAdmin, reader: LogReader) -> None:
+    """Refuse a topic that has grown, where what was deleted in it would come back from there.
+
+    Raises `Terminal`, and `Transient` when the log does not answer.
+    """
+    keyed = definition.topics[topic].key != "none" and definition.versions == "header"
+    if keyed and admin.deletions_kept_ms(topic) is not None:
+        require_ungrown(topic, reader)
 
 
 class Growth:

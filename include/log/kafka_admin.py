@@ -181,7 +181,8 @@ def _require(spec: TopicSpec, partitions: int) -> None:
             topic=spec.name,
             has=partitions,
             declared=spec.partitions,
-            fix="Declare the number that it has, or delete the topic and take a snapshot.",
+            fix="Declare the number that it was made with. If the topic itself has grown, make it anew: delete it and "
+            "write it again from its source (a snapshot, or a rebuild of documents).",
         )
 
 

@@ -312,7 +312,7 @@ class _Admin:
                 topic=spec.name,
                 has=info and info.partitions,
                 declared=spec.partitions,
-                fix="Declare the number that it has, or delete the topic and take a snapshot.",
+                fix="Declare the number that it was made with. If the topic itself has grown, make it anew.",
             )
         return info
 

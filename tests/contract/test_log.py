@@ -11,13 +11,14 @@ from typing import Any, cast
 
 import pytest
 from confluent_kafka import TopicPartition
-from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, OffsetSpec
+from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewPartitions, OffsetSpec
 
 from include.clock import SystemClock
 from include.errors import Fenced, Terminal, Transient
 from include.log.kafka import KafkaAdmin, KafkaReader, KafkaWriter
 from include.log.kept import require_kept
 from include.log.memory import MemoryLog
+from include.log.placement import require_ungrown
 from include.log.ports import LogReader, LogWriter, Record, TopicAdmin, TopicSpec, Versioned
 from include.log.survey import KafkaSurvey, PortSurvey, Survey
 from include.log.topics import document_spec, policy
@@ -39,6 +40,7 @@ class Log:
     opened: list[LogWriter] = field(default_factory=list)
     made: list[str] = field(default_factory=list)
     open_survey: Callable[[], Survey] | None = None
+    grow: Callable[[str, int], None] = lambda _topic, _partitions: None
     configure: Callable[[str, dict[str, str]], None] = lambda _topic, _config: None
     written: Callable[[str], dict[int, int]] = lambda _topic: {}
     numbers: Iterator[int] = field(default_factory=itertools.count)
@@ -97,7 +99,7 @@ def log(request: pytest.FixtureRequest, unique: str) -> Iterator[Log]:
     if request.param == "memory":
         memory = MemoryLog()
         found = Log("memory", memory.admin(), memory.reader(), memory.writer, unique)
-        found.configure = memory.configure
+        found.configure, found.grow = memory.configure, memory.grow
         yield found
         return
     bootstrap = request.getfixturevalue("kafka")
@@ -120,7 +122,15 @@ def log(request: pytest.FixtureRequest, unique: str) -> Iterator[Log]:
             clock.sleep(0.02)
 
     found = Log("kafka", KafkaAdmin(bootstrap), reader, lambda name: KafkaWriter(bootstrap, name), unique)
-    found.written, found.configure = written, configure
+
+    def grow(topic: str, partitions: int) -> None:
+        client.create_partitions([NewPartitions(topic, partitions)])[topic].result(10)
+        clock, until_s = SystemClock(), SystemClock().monotonic_s() + 20
+        while len(found.reader.end_offsets(topic)) < partitions:
+            assert clock.monotonic_s() < until_s, "the topic does not grow"
+            clock.sleep(0.02)
+
+    found.written, found.configure, found.grow = written, configure, grow
     found.open_survey = lambda: KafkaSurvey(bootstrap)
     yield found
     for writer in found.opened:
@@ -503,8 +513,29 @@ def test_deleting_a_topic_that_is_not_there_is_harmless(log: Log) -> None:
 
 def test_another_number_of_partitions_is_refused_with_advice(log: Log) -> None:
     topic = log.topic(2)
-    with pytest.raises(Terminal, match=r"has=2, declared=3.*Declare the number"):
+    with pytest.raises(Terminal, match=r"has=2, declared=3.*Declare the number that it was made with"):
         log.admin.ensure(TopicSpec(topic, 3))
+
+
+def test_a_topic_that_has_grown_is_known_by_its_keys(log: Log) -> None:
+    topic = log.topic(2)
+
+    def put(numbers: range, partitions: int) -> None:
+        # One that begins after the growth knows of it.
+        writer = log.writer(f"of-{partitions}")
+        writer.begin()
+        for number in numbers:
+            key = b"%d" % number
+            writer.append(topic, key, b"v", partition=partition_of(key, partitions))
+        writer.commit()
+        log.settle(topic)
+
+    put(range(50), 2)
+    require_ungrown(topic, log.reader)
+    log.grow(topic, 3)
+    put(range(50, 60), 3)
+    with pytest.raises(Terminal, match="partitions=3, before=2"):
+        require_ungrown(topic, log.reader)
 
 
 def test_a_topic_that_does_not_exist_is_named(log: Log) -> None:

@@ -30,7 +30,7 @@ from include.index.batch import Settlement
 from include.index.definition import IndexDefinition
 from include.index.fed import change_fed, read_fed
 from include.index.floors import Floors
-from include.index.growth import Growth
+from include.index.growth import Growth, require_no_growth
 from include.index.outcome import SETTLED, TaskOutcome
 from include.index.patience import Patience
 from include.index.port import IndexInfo, SearchIndex
@@ -119,7 +119,7 @@ def rebuild(
 
     Raises:
         Fenced: another rebuild of this generation has begun.
-        Terminal: as the tasks of the indexing application do; or the topic was made anew.
+        Terminal: as the tasks of the indexing application do; or the topic was made anew, or has grown.
         Transient: the application did not follow within `within_s`.
     """
     begun_s = means.clock.monotonic_s()
@@ -127,6 +127,8 @@ def rebuild(
     if plan.followed:
         info = _require(means.index, name)
     else:
+        for topic in definition.topics:
+            require_no_growth(definition, topic, means.topics, means.reader)
         ensure_notes(means.index)
         write_rebuild(means.index, plan.note, plan.last)  # 1
         info = _make(plan, means)  # 2

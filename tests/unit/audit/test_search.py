@@ -64,6 +64,13 @@ def test_a_document_that_should_be_deleted_is_extra(world: AuditWorld, mode: Mod
     assert world.audit(mode).extra == ("50",)
 
 
+def test_a_topic_that_has_grown_is_told_instead_of_a_verdict(world: AuditWorld, mode: Mode) -> None:
+    world.log.grow(world.topic.name, 5)
+    world.topic.put(1_000)
+    with pytest.raises(Terminal, match=r"has grown.*partitions=5, before=2"):
+        world.audit(mode)
+
+
 def test_a_document_that_nobody_sent_is_extra(world: AuditWorld, mode: Mode) -> None:
     world.put("7x", 7)
     assert world.audit(mode).extra == ("7x",)

@@ -242,6 +242,16 @@ def test_who_stood_still_for_longer_than_deletes_are_kept_writes_all_anew_and_sa
     assert len(world.records()) == before
 
 
+def test_an_assembler_does_not_start_on_a_documents_topic_that_has_grown(world: World) -> None:
+    for order_id in range(1, 31):
+        world.order(order_id)
+    Process(world).settle(8)
+    world.log.grow(TOPIC, 9)
+    # Declared as it is now, as somebody who was told of another number would.
+    with pytest.raises(Terminal, match=r"has grown.*partitions=9, before=2.*written anew"):
+        Process(world).publisher.ensure(9)
+
+
 def test_who_stood_still_for_a_shorter_time_goes_on_from_the_log(world: World) -> None:
     world.order(1)
     Process(world).settle(4)

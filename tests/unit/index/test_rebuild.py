@@ -417,6 +417,16 @@ def test_a_lost_index_is_rebuilt_from_the_topic_and_fed_no_more_under_its_old_na
     assert len(world.documents("orders-v2")) == 12
 
 
+def test_a_lost_index_is_not_rebuilt_from_a_topic_that_grew_and_kept_what_was_deleted(world: World) -> None:
+    for order_id in range(100, 120):
+        world.topic.put(order_id)
+    world.log.grow("docs", 3)
+    for order_id in range(100, 120):
+        world.topic.delete(order_id)
+    with pytest.raises(Terminal, match=r"has grown.*topic='docs', partitions=3, before=2"):
+        world.rebuild()
+
+
 def test_another_declaration_is_not_filled_into_an_index_of_the_former_one(world: World) -> None:
     stopped(world)
     wider = {**BODY, "settings": {**BODY["settings"], "number_of_shards": 2}}
