@@ -7,6 +7,7 @@ import random
 import pytest
 from pyspark.sql import SparkSession
 
+from include.clock import SystemClock
 from include.document import stream
 from include.document.living import Living, by_reader
 from include.log.kafka import KafkaReader
@@ -27,7 +28,15 @@ def topic(log: Log, unique: str) -> str:
         value = None if chance.random() < 0.3 else b"document"
         headers = (versions.to_header(1 + (number * 7919) % RECORDS),)
         log.writer.append(name, key, value, headers=headers, partition=chance.randrange(3))
+    ends = log.writer.next_offsets()
     log.writer.commit()
+    # Markers come after the commit's answer: until then readers do not see the transaction.
+    reader, clock = KafkaReader(log.bootstrap), SystemClock()
+    until_s = clock.monotonic_s() + 30
+    while any(reader.end_offsets(name)[partition] < end for (_, partition), end in ends.items()):
+        assert clock.monotonic_s() < until_s
+        clock.sleep(0.05)
+    reader.close()
     return name
 
 
