@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from include.clock import ManualClock
@@ -118,7 +118,10 @@ class World:
     def begun_ms(self, spot: Spot, offset: int) -> int:
         return self.begun
 
-    def timestamp_ms(self, spot: Spot, offset: int) -> int:
+    def timestamps_ms(self, offsets: Mapping[Spot, int]) -> dict[Spot, int]:
+        return {spot: self._timestamp_ms(spot, offset) for spot, offset in offsets.items()}
+
+    def _timestamp_ms(self, spot: Spot, offset: int) -> int:
         end = self.memory.reader().end_offsets(spot.topic)[spot.partition]
         records = self.memory.reader().read(spot.topic, spot.partition, offset, end)
         return next((record.timestamp_ms for record in records), -1)

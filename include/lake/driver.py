@@ -1,5 +1,8 @@
 """Drives one group: finds its topics, looks up heads, hands what is due to a pool, and hears what became of it.
 
+What it asks for each partition, it asks in parts. A step takes one part, so whoever calls it can tell how far it is in
+between, however many partitions there are.
+
 All that it knows is forgotten with it. Two drivers of one group do no harm, they only do some work twice.
 """
 
@@ -7,16 +10,15 @@ from __future__ import annotations
 
 import datetime as dt
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, Protocol
 
 from include.clock import Clock
 from include.errors import BackPressure, Fenced, LyrebirdError, Terminal, Transient
-from include.lake.agreement import agreed_until
-from include.lake.chain import Chain
-from include.lake.chain_key import ChainKey, TopicKey
+from include.lake.chain_key import TopicKey
 from include.lake.definition import LakeGroup
-from include.lake.generations import Live, note_heads, require_current, take_over
+from include.lake.generations import Live, note_heads, require_current
+from include.lake.group_heads import PART, GroupHeads, Told, from_outside
 from include.lake.planner import SHRUNK_MS, Planner, Remade, Spot
 from include.lake.protocol import Head
 from include.lake.standing import check_log
@@ -35,7 +37,10 @@ _EDGES_EVERY_S: Final = 0.5
 _HIDDEN_EVERY_S: Final = 10.0
 _MOST_HIDDEN: Final = 50
 _PAUSE_S: Final = 1.0
-_OUTSIDE: Final = {"s3", "kafka", "registry"}
+
+
+def _silent() -> None:
+    """Nobody listens."""
 
 
 class Pool(Protocol):
@@ -67,10 +72,10 @@ class GroupLog(Protocol):
     def begun_ms(self, spot: Spot, offset: int) -> int:
         """Kafka timestamp of the first record from `offset` on, shown or not; -1 where none is found."""
 
-    def timestamp_ms(self, spot: Spot, offset: int) -> int:
-        """Kafka timestamp of the first record from `offset` on; -1 where it has none, or there is no record.
+    def timestamps_ms(self, offsets: Mapping[Spot, int]) -> dict[Spot, int]:
+        """Kafka timestamp of each one's first record from its offset on.
 
-        `Terminal` where the partition or what was asked for has gone.
+        -1 where the record has none, there is none, or the partition or what was asked for has gone.
         """
 
     def epoch_before(self, spot: Spot, offset: int) -> int | None:
@@ -112,17 +117,18 @@ class Driver:
         self._log, self._store, self._pool = log, store, pool
         self._clock, self._watcher = clock, watcher
         self.planner = Planner(group)
-        self._live: dict[tuple[str, str], Live] = {}
+        self._heads_of = GroupHeads(store, log, group)
         self._partitions: dict[str, int] = {}
         self._looked_s = self._asked_s = self._hidden_s = -1e9
         self._turn = 0
         self._noted: dict[TopicKey, str] = {}
+        self._known = False
         self._frozen = False
         # Not zero: the last look was in vain.
         self._away_until_s = 0.0
 
-    def step(self, asked: Asked = "") -> None:
-        """Look around, where it is time, and begin what is due.
+    def step(self, asked: Asked = "", told: Told = _silent) -> None:
+        """Look around, where it is time, and begin what is due; not more than a part of what there is to ask.
 
         Raises:
             Fenced: a newer revision of the group has taken a topic over.
@@ -130,7 +136,7 @@ class Driver:
         self.settle()
         if self._clock.monotonic_s() >= self._away_until_s:
             try:
-                self._look()
+                self._look(told)
             except LyrebirdError as error:
                 if not self._passes(error):
                     raise
@@ -142,14 +148,14 @@ class Driver:
                     self._watcher.on_back()
         self._begin(asked)
 
-    def freeze(self) -> None:
-        """Look once more; from then on no more than what there is now is taken: a run on a schedule ends.
+    def freeze(self, told: Told = _silent) -> None:
+        """Look at everything once more; from then on only what there is now is taken: a run on a schedule ends.
 
         Raises `Transient` or `BackPressure` when not all could be looked up, `Terminal` when the store refuses.
         """
         self._looked_s = self._asked_s = -1e9
         self._frozen = True
-        self._look(first=True)
+        self._look(told, first=True)
 
     def left(self, asked: Asked = "") -> bool:
         """Whether there is anything still to do, now: after `freeze` no more comes."""
@@ -177,9 +183,9 @@ class Driver:
         brokers know of) is mended from outside, and a stream goes on by itself then; a run on a schedule ends, and the
         next one tries.
         """
-        return isinstance(error, (Transient, BackPressure)) or (not self._frozen and _from_outside(error))
+        return isinstance(error, (Transient, BackPressure)) or (not self._frozen and from_outside(error))
 
-    def _look(self, *, first: bool = False) -> None:
+    def _look(self, told: Told, *, first: bool = False) -> None:
         now_s = self._clock.monotonic_s()
         asks = first or not self._frozen
         if asks and now_s - self._looked_s >= _TOPICS_EVERY_S:
@@ -189,8 +195,9 @@ class Driver:
             for remade in self.planner.on_topics(infos):
                 self._watcher.on_lost(remade)
             self._check_current()
-        for spot in self.planner.headless():
-            self._look_up(spot)
+        for part in self._parts(self.planner.headless(), told, all_of_them=first):
+            self._look_up(part, told)
+        self._known = not self.planner.headless()
         if asks and now_s - self._asked_s >= _EDGES_EVERY_S:
             self.planner.on_edges(self._log.edges(self.planner.spots), self._now_ms())
             self._asked_s = now_s
@@ -198,8 +205,16 @@ class Driver:
         if asks and now_s - self._hidden_s >= _HIDDEN_EVERY_S:
             self._look_at_hidden()
             self._hidden_s = now_s
-        for spot in self.planner.unaged():
-            self._ask_age(spot)
+        for part in self._parts(self.planner.unaged(), told, all_of_them=first):
+            self._ask_ages(part)
+
+    @staticmethod
+    def _parts(spots: list[Spot], told: Told, *, all_of_them: bool) -> Iterator[list[Spot]]:
+        """The first part of them or, one after another, every part."""
+        for at in range(0, len(spots) if all_of_them else min(1, len(spots)), PART):
+            if at:
+                told()
+            yield spots[at : at + PART]
 
     def _look_at_hidden(self) -> None:
         found, begun_ms = self._log.hidden(self.planner.spots), dict[Spot, int]()
@@ -212,10 +227,11 @@ class Driver:
     def _check_current(self) -> None:
         """Raise `Fenced` when a newer revision has taken over. A topic at a time: it takes all of them at its start."""
         there = {(spot.topic, spot.topic_id) for spot in self.planner.spots}
-        self._live = {place: live for place, live in self._live.items() if place in there}
-        if self._live:
+        for place in self._heads_of.live.keys() - there:
+            del self._heads_of.live[place]
+        if self._heads_of.live:
             self._turn += 1
-            live = list(self._live.values())[self._turn % len(self._live)]
+            live = list(self._heads_of.live.values())[self._turn % len(self._heads_of.live)]
             require_current(self._store, live)
             self._note(live)
 
@@ -224,11 +240,13 @@ class Driver:
 
         Raises what the store raises.
         """
-        for live in self._live.values():
+        for live in self._heads_of.live.values():
             self._note(live)
 
     def _note(self, live: Live) -> None:
-        """Once a day."""
+        """Once a day, when all heads are known."""
+        if not self._known:
+            return
         day = dt.datetime.fromtimestamp(self._clock.now_us() // 1_000_000, dt.UTC).date().isoformat()
         if self._noted.get(live.topic) != day:
             note_heads(self._store, live, self._heads(live.topic), day)
@@ -238,22 +256,17 @@ class Driver:
         mine = (spot for spot in self.planner.spots if (spot.topic, spot.topic_id) == (topic.topic, topic.topic_id))
         return {spot.partition: self.planner.head(spot) for spot in mine}
 
-    def _look_up(self, spot: Spot) -> None:
-        """Where its chain ends. What is damaged there stops this partition, and no other."""
-        try:
-            live = self._taken_over(spot)
-            head = self._look_along(live.chain(spot.partition), live.start(spot.partition))
-            live.check_head(spot.partition, head.next)
-        except Terminal as error:
-            if isinstance(error, Fenced) or _from_outside(error):
-                raise
-            self._stop(spot, error)
-        else:
-            self.planner.on_head(spot, head.next, last=head.last)
+    def _look_up(self, spots: Sequence[Spot], told: Told) -> None:
+        """Where their chains end. What is damaged there stops this partition, and no other."""
+        for spot, head in self._heads_of.look_up(spots, self._partitions, told):
+            if isinstance(head, Head):
+                self.planner.on_head(spot, head.next, last=head.last)
+            else:
+                self._stop(spot, head)
 
     def _stop_shrunk(self, least_ms: int) -> None:
         for spot, end in self.planner.shrunk(self._now_ms(), least_ms).items():
-            live = self._live[spot.topic, spot.topic_id]
+            live = self._heads_of.live[spot.topic, spot.topic_id]
             try:
                 check_log(live.chain(spot.partition), self.planner.head(spot), end)
             except Terminal as error:
@@ -263,46 +276,19 @@ class Driver:
         LOGGER.error("%s: %s/%d stands still: %s", self._name, spot.topic, spot.partition, error)
         self.planner.on_failure(spot, self._now_ms(), stop=str(error))
 
-    def _ask_age(self, spot: Spot) -> None:
-        try:
-            timestamp_ms = self._log.timestamp_ms(spot, self.planner.head(spot))
-        except Terminal:
-            # Its topic or the record has gone since the last look: the next one tells. Until then it ages from now on.
-            timestamp_ms = -1
-        self.planner.on_oldest(spot, timestamp_ms)
-
-    def _taken_over(self, spot: Spot) -> Live:
-        place = spot.topic, spot.topic_id
-        if place not in self._live:
-            self._live[place] = take_over(
-                self._store,
-                TopicKey(self._group.prefix, spot.topic, spot.topic_id),
-                self._group.revision,
-                self._partitions[spot.topic],
-                self._goes_on_at,
-            )
-        return self._live[place]
-
-    def _look_along(self, chain: ChainKey, start: int) -> Head:
-        # Without patience: the next step looks again, and reports in between.
-        return Chain(self._store, chain, start=start).head()
-
-    def _goes_on_at(self, chain: ChainKey, start: int) -> int:
-        """Where a newer revision begins: at the head, unless the log was truncated below it."""
-        spot, found = Spot(chain.of.topic, chain.of.topic_id, chain.partition), Chain(self._store, chain, start=start)
-        # Whoever still writes stores no more than the log has now.
-        head = found.head()
-        edges = self._log.edges([spot]).get(spot)
-        if edges is None:
-            return head.next
-        return agreed_until(found, head, edges[1], lambda offset: self._log.epoch_before(spot, offset))
+    def _ask_ages(self, spots: Sequence[Spot]) -> None:
+        if spots:
+            # What has gone since the last look has no age, until the next one tells: it ages from now on.
+            heads = {spot: self.planner.head(spot) for spot in spots}
+            for spot, timestamp_ms in self._log.timestamps_ms(heads).items():
+                self.planner.on_oldest(spot, timestamp_ms)
 
     def _begin(self, asked: Asked) -> None:
         room = self._pool.slots - self.planner.busy
         if room <= 0:
             return
         for due in self.planner.due(self._now_ms(), room, asked):
-            live = self._live[due.spot.topic, due.spot.topic_id]
+            live = self._heads_of.live[due.spot.topic, due.spot.topic_id]
             self._pool.submit(
                 Task(
                     self._name,
@@ -317,7 +303,3 @@ class Driver:
 
     def _now_ms(self) -> int:
         return self._clock.now_us() // 1000
-
-
-def _from_outside(error: LyrebirdError) -> bool:
-    return not isinstance(error, Fenced) and error.details.get("system") in _OUTSIDE

@@ -23,10 +23,10 @@ from include.lake.chain_key import ChainKey, TopicKey
 from include.lake.pointer import Entry, Pointer, Purpose, change_pointer, read_pointer
 from include.store.object_store import ObjectStore
 
-__all__ = ["HeadOf", "Live", "least_generation", "lives", "note_heads", "require_current", "take_over"]
+__all__ = ["HeadsOf", "Live", "least_generation", "lives", "note_heads", "require_current", "take_over"]
 
-HeadOf = Callable[[ChainKey, int], int]
-"""(chain, where it begins) → its head."""
+HeadsOf = Callable[[Mapping[ChainKey, int]], Mapping[ChainKey, int]]
+"""Chains, with where each begins → their heads. All of a topic's at once, so that they can be asked for together."""
 
 _LIVE: Final = re.compile(r"revision ([1-9][0-9]*)")
 
@@ -68,7 +68,7 @@ class Live:
             )
 
 
-def take_over(store: ObjectStore, topic: TopicKey, revision: int, partitions: int, head_of: HeadOf) -> Live:
+def take_over(store: ObjectStore, topic: TopicKey, revision: int, partitions: int, heads_of: HeadsOf) -> Live:
     """What `revision` writes of a topic of so many partitions, taken over from the one before where it is newer.
 
     `Fenced` when a newer one has taken over; the store's errors as they come.
@@ -84,7 +84,7 @@ def take_over(store: ObjectStore, topic: TopicKey, revision: int, partitions: in
             return Live(topic, generation, pointer)
         # 2. Where the one before stands.
         before = pointer.live
-        heads = _heads(topic, pointer, partitions, head_of)
+        heads = _heads(topic, pointer, partitions, heads_of)
         # 3. From now on readers follow this one.
         change_pointer(store, topic, partial(_upgraded, generation=generation, before=before, heads=heads))
 
@@ -115,12 +115,14 @@ def require_current(store: ObjectStore, live: Live) -> None:
         )
 
 
-def _heads(topic: TopicKey, pointer: Pointer, partitions: int, head_of: HeadOf) -> dict[int, int]:
+def _heads(topic: TopicKey, pointer: Pointer, partitions: int, heads_of: HeadsOf) -> dict[int, int]:
     live = pointer.live
     if live is None:
         return {}
     # Where the chain of one was taken away, the next one begins at the floor: nothing is read twice.
-    return {p: head_of(ChainKey(topic, live.generation, p), pointer.start(live, p)) for p in range(partitions)}
+    chains = [ChainKey(topic, live.generation, p) for p in range(partitions)]
+    heads = heads_of({chain: pointer.start(live, chain.partition) for chain in chains})
+    return {chain.partition: heads[chain] for chain in chains}
 
 
 def note_heads(store: ObjectStore, live: Live, heads: Mapping[int, int], day: str) -> None:

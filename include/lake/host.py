@@ -64,7 +64,7 @@ class Host:
             LeftStanding: some partitions must not go on; the others are stored.
         """
         for driver, _ in self._hosted:
-            driver.freeze()
+            driver.freeze(self._tell_in_time)
         asked: Asked = "flush" if flush else ""
         whole = False
         while not (self._stopped() or (whole := not any(driver.left(asked) for driver, _ in self._hosted))):
@@ -94,7 +94,11 @@ class Host:
 
     def _step(self, asked: Asked) -> None:
         for driver, _ in self._hosted:
-            driver.step(asked)
+            driver.step(asked, self._tell_in_time)
+        self._tell_in_time()
+        self._clock.sleep(_STEP_S)
+
+    def _tell_in_time(self) -> None:
         now_s = self._clock.monotonic_s()
         if self._told_s is None or now_s - self._told_s >= _REPORT_EVERY_S:
             self._told_s = now_s
@@ -102,7 +106,6 @@ class Host:
                 if report.name in self._lag:
                     self._lag[report.name].show(report, driver.planner)
             self._tell()
-        self._clock.sleep(_STEP_S)
 
     def _settle(self) -> None:
         while any(driver.planner.busy for driver, _ in self._hosted):

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from confluent_kafka import Consumer, TopicPartition
 
+from include.errors import Terminal
 from include.lake.kafka_ranges import KafkaRanges
 from include.lake.planner import Spot
 from include.log.kafka_admin import KafkaAdmin
 from include.log.kafka_errors import Connection, Options
 from include.log.ports import TopicInfo
+from include.log.slices import Slice, cached_consumer
 from include.log.survey import Hidden, KafkaSurvey
 
 __all__ = ["KafkaGroupLog"]
 
 _PATIENCE_S: Final = 5.0
+_FURTHER: Final = 16
 
 
 class KafkaGroupLog:
@@ -28,6 +31,7 @@ class KafkaGroupLog:
         self._connection = Connection(bootstrap, options)
         self._survey = KafkaSurvey(bootstrap, options)
         self._ranges = KafkaRanges(bootstrap, options)
+        self._way = bootstrap, options
 
     def topics(self) -> list[TopicInfo]:
         """See `GroupLog`."""
@@ -62,15 +66,38 @@ class KafkaGroupLog:
         finally:
             consumer.close()
 
-    def timestamp_ms(self, spot: Spot, offset: int) -> int:
-        """See `GroupLog`."""
-        place = spot.topic, spot.partition
-        begin, end = self._ranges.edges(*place)
-        start = max(offset, begin)
+    def timestamps_ms(self, offsets: Mapping[Spot, int]) -> dict[Spot, int]:
+        """See `GroupLog`. Reads one record of each, many partitions at a time."""
+        try:
+            return dict.fromkeys(offsets, -1) | self._first_timestamps(offsets)
+        except Terminal:
+            if len(offsets) == 1:
+                return dict.fromkeys(offsets, -1)
+        # One of them has gone since its edges were told: the others are asked again without it.
+        spots = sorted(offsets)
+        halves = spots[: len(spots) // 2], spots[len(spots) // 2 :]
+        return {at: ms for half in halves for at, ms in self.timestamps_ms({at: offsets[at] for at in half}).items()}
+
+    def _first_timestamps(self, offsets: Mapping[Spot, int]) -> dict[Spot, int]:
+        edges, found = self.edges(offsets), dict[Spot, int]()
+        spots = {(spot.topic, spot.partition): spot for spot in edges}
+        starts = {spot: max(offsets[spot], begin) for spot, (begin, _) in edges.items()}
         # Mostly it is the very next one; a range read to its end leaves the consumer to the next question.
-        found = list(self._ranges.batches(*place, start, min(start + 1, end)))
-        first = found[0] if found else next(self._ranges.batches(*place, start + 1, end), None)
-        return -1 if first is None else first.messages[0].timestamp_ms
+        reach = 1
+        while waiting := [spot for spot, (_, end) in edges.items() if spot not in found and starts[spot] < end]:
+            slices = [
+                Slice(spot.topic, spot.partition, starts[spot], min(starts[spot] + reach, edges[spot][1]))
+                for spot in waiting
+            ]
+            with cached_consumer(*self._way) as consumer:
+                for messages in consumer.read(slices):
+                    for message in messages:
+                        kind, timestamp_ms = message.timestamp()
+                        spot = spots[message.topic(), message.partition()]
+                        found.setdefault(spot, timestamp_ms if kind else -1)
+            starts |= {spot: starts[spot] + reach for spot in waiting}
+            reach *= _FURTHER
+        return found
 
     def epoch_before(self, spot: Spot, offset: int) -> int | None:
         """See `GroupLog`."""

@@ -256,7 +256,7 @@ class _Look:
 
     def _waited_ms(self, spot: Spot, offset: int, *, shown: bool = True) -> int | None:
         try:
-            oldest = (self._log.timestamp_ms if shown else self._log.begun_ms)(spot, offset)
+            oldest = self._log.timestamps_ms({spot: offset})[spot] if shown else self._log.begun_ms(spot, offset)
         except LyrebirdError as error:
             self._log_trouble(error)
             return None

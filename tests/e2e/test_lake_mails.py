@@ -147,7 +147,13 @@ class World:
         """As another deployment with a higher revision does."""
         key = self.key(prefix, topic)
         assert key is not None
-        take_over(self.store, key, 2, 1, lambda chain, start: Chain(self.store, chain, start=start).head().next)
+        take_over(
+            self.store,
+            key,
+            2,
+            1,
+            lambda chains: {at: Chain(self.store, at, start=start).head().next for at, start in chains.items()},
+        )
 
     def mail(self, *words: str) -> dict[str, Any] | None:
         with urllib.request.urlopen(

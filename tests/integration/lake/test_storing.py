@@ -24,7 +24,7 @@ from include.lake.kafka_ranges import KafkaRanges
 from include.lake.logics import logics_of
 from include.lake.message import Message
 from include.lake.parsing.definition import Means as ParserMeans
-from include.lake.planner import Remade
+from include.lake.planner import Remade, Spot
 from include.lake.task import Means, Outcome, Task, run_task
 from include.log.kafka import KafkaAdmin, KafkaWriter
 from include.log.ports import TopicSpec
@@ -155,3 +155,32 @@ def test_every_committed_record_is_stored_once_and_comes_back_as_it_was(group: G
         assert commits[-1].next == KafkaRanges(group.kafka).edges(topic, partition)[1]
         assert all(each.leader_epoch is not None and not each.gaps for each in commits)
     assert len(group.commits(topic, 0)) > 1
+
+
+def test_timestamps_of_many_partitions_are_asked_at_once_whatever_gaps_there_are(group: Group) -> None:
+    topic = f"{group.unique}.ages"
+    KafkaAdmin(group.kafka).ensure(TopicSpec(topic, 4))
+    writer = KafkaWriter(group.kafka, f"{group.unique}-w")
+    writer.begin()
+    writer.append(topic, None, b"first", partition=0, timestamp_ms=1_000)
+    writer.append(topic, None, b"first", partition=1, timestamp_ms=2_000)
+    writer.commit()
+    writer.begin()
+    for _ in range(400):
+        writer.append(topic, None, b"aborted", partition=1, timestamp_ms=3_000)
+    writer.next_offsets()
+    writer.abort()
+    writer.begin()
+    writer.append(topic, None, b"last", partition=1, timestamp_ms=4_000)
+    writer.append(topic, None, b"other", partition=2, timestamp_ms=5_000)
+    writer.commit()
+    writer.close()
+    info = KafkaAdmin(group.kafka).describe(topic)
+    assert info is not None
+    spots = [Spot(topic, info.named_id, partition) for partition in range(4)]
+    gone = Spot(f"{topic}.gone", "id", 0)
+    log = KafkaGroupLog(group.kafka)
+    # Behind partition 1's first record stand a marker, aborted records and a marker.
+    offsets = {spots[0]: 0, spots[1]: 1, spots[2]: 0, spots[3]: 0, gone: 0}
+    assert log.timestamps_ms(offsets) == {spots[0]: 1_000, spots[1]: 4_000, spots[2]: 5_000, spots[3]: -1, gone: -1}
+    assert log.timestamps_ms({spots[0]: 2, spots[1]: 0}) == {spots[0]: -1, spots[1]: 2_000}

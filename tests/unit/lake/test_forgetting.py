@@ -277,13 +277,13 @@ def test_a_driver_notes_once_a_day_how_far_it_has_come(world: BackfillWorld) -> 
 
 def test_a_pointer_that_is_gone_is_named_and_nothing_begins_anew(world: BackfillWorld) -> None:
     topic = world.topic_key()
-    live = take_over(world.store, topic, 1, 2, lambda _chain, _start: 0)
+    live = take_over(world.store, topic, 1, 2, lambda chains: dict.fromkeys(chains, 0))
     before = keys(world)
     world.store.delete(topic.pointer)
     with pytest.raises(Terminal, match=r"pointer is gone.*lifecycle rule"):
         require_current(world.store, live)
     with pytest.raises(Terminal, match=r"pointer is gone, though the topic has chains.*lifecycle rule"):
-        take_over(world.store, topic, 2, 2, lambda _chain, _start: 0)
+        take_over(world.store, topic, 2, 2, lambda chains: dict.fromkeys(chains, 0))
     assert keys(world) == [key for key in before if key != topic.pointer]
 
 
@@ -300,7 +300,7 @@ def test_a_pointer_that_another_one_has_just_written_is_no_pointer_that_is_gone(
     store, topic = Late(), TopicKey("raw", "events", "id")
     body = Pointer().reserve("revision 1", "live").upgrade(1, {}).to_bytes()
     store.put(topic.pointer, body)
-    assert take_over(store, topic, 1, 1, lambda _chain, _start: 0).generation == 1
+    assert take_over(store, topic, 1, 1, lambda chains: dict.fromkeys(chains, 0)).generation == 1
 
 
 def test_commits_that_are_gone_while_a_driver_runs_stop_the_partition(world: BackfillWorld) -> None:
@@ -320,16 +320,16 @@ def test_commits_that_are_gone_while_a_driver_runs_stop_the_partition(world: Bac
 
 def test_a_chain_that_ends_before_what_was_noted_is_named(world: BackfillWorld) -> None:
     topic = world.topic_key()
-    live = take_over(world.store, topic, 1, 2, lambda _chain, _start: 0)
+    live = take_over(world.store, topic, 1, 2, lambda chains: dict.fromkeys(chains, 0))
     note_heads(world.store, live, {0: 45, 1: 45}, "2024-05-10")
     note_heads(world.store, live, {0: 99}, "2024-05-10")
     assert world.pointer().heads == {0: 45, 1: 45}
-    live = take_over(world.store, topic, 1, 2, lambda _chain, _start: 0)
+    live = take_over(world.store, topic, 1, 2, lambda chains: dict.fromkeys(chains, 0))
     live.check_head(0, 45)
     with pytest.raises(Terminal, match=r"commits are gone.*reached=45.*lifecycle rule"):
         live.check_head(0, 0)
     # A newer revision begins elsewhere: what was noted is not of it.
-    newer = take_over(world.store, topic, 2, 2, lambda _chain, _start: 40)
+    newer = take_over(world.store, topic, 2, 2, lambda chains: dict.fromkeys(chains, 40))
     newer.check_head(0, 40)
     with pytest.raises(Fenced):
         require_current(world.store, live)

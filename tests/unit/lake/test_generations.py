@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import suppress
 
 import pytest
@@ -18,12 +19,12 @@ TOPIC = TopicKey("lake/raw", "events", "id1")
 HEADS = {(1, 0): 40, (1, 1): 70, (2, 0): 60, (2, 1): 90, (2, 2): 5}
 
 
-def head_of(chain: ChainKey, start: int) -> int:
-    return max(start, HEADS.get((chain.generation, chain.partition), 0))
+def heads_of(chains: Mapping[ChainKey, int]) -> dict[ChainKey, int]:
+    return {chain: max(start, HEADS.get((chain.generation, chain.partition), 0)) for chain, start in chains.items()}
 
 
 def taken(store: MemoryStore, revision: int, partitions: int = 2) -> Live:
-    return take_over(store, TOPIC, revision, partitions, head_of)
+    return take_over(store, TOPIC, revision, partitions, heads_of)
 
 
 def test_the_first_writer_has_everything_and_finds_itself_again() -> None:
@@ -61,7 +62,7 @@ def test_a_topic_made_anew_takes_numbers_that_no_life_of_it_has() -> None:
     store.put("lake/raw/_chain/events.more~id9/current", b"")
     again = TopicKey("lake/raw", "events", "id2")
     assert least_generation(store, again) == 3
-    assert take_over(store, again, 2, 2, head_of).generation == 3
+    assert take_over(store, again, 2, 2, heads_of).generation == 3
     assert list(lives(store, "lake/raw", "events")) == [TOPIC, again]
 
 
@@ -86,7 +87,7 @@ def test_a_crash_at_any_call_of_the_store_leaves_what_the_next_one_completes(dat
             return super().__getattribute__(name)
 
     with suppress(Transient):
-        take_over(Crashing(), TOPIC, 2, 2, head_of)
+        take_over(Crashing(), TOPIC, 2, 2, heads_of)
     second = taken(store, 2)
     assert (second.generation, second.start(0), second.start(1)) == (2, 40, 70)
     assert len(read_pointer(store, TOPIC).entries) == 2

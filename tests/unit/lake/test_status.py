@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -51,8 +51,8 @@ class Edges:
     def hidden(self, spots: Iterable[Spot]) -> dict[Spot, Hidden]:
         return {}
 
-    def timestamp_ms(self, spot: Spot, offset: int) -> int:
-        return self.world.clock.now_us() // 1000
+    def timestamps_ms(self, offsets: Mapping[Spot, int]) -> dict[Spot, int]:
+        return dict.fromkeys(offsets, self.world.clock.now_us() // 1000)
 
 
 @pytest.fixture

@@ -95,9 +95,9 @@ class BackfillWorld(World):
         )
         return run_task(task, means)
 
-    def timestamp_ms(self, spot: Spot, offset: int) -> int:
+    def _timestamp_ms(self, spot: Spot, offset: int) -> int:
         begin = self.memory.reader().begin_offsets(spot.topic)[spot.partition]
-        return super().timestamp_ms(spot, max(begin, offset))
+        return super()._timestamp_ms(spot, max(begin, offset))
 
     def send(self, topic: str, values: Sequence[bytes | None], partition: int = 0) -> None:
         writer = self.memory.writer("w")
