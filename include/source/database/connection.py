@@ -24,7 +24,7 @@ from include.record.position import SourcePosition
 from include.source.database.server import Ask, Server, read_server
 from include.source.definition import SourceDefinition
 
-__all__ = ["Dump", "asked", "connect", "dump", "error_of", "query", "server_of"]
+__all__ = ["Dump", "Questions", "asked", "connect", "dump", "error_of", "query", "server_of"]
 
 T = TypeVar("T")
 
