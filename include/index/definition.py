@@ -68,6 +68,10 @@ class IndexDefinition(Strict):
     shards: int = Field(default=1, ge=1)
     replicas: int = Field(default=0, ge=0)
     refresh_interval: str = Field(default="500ms", pattern=r"^[1-9][0-9]*(ms|s)$")
+    sort: list[str] = Field(
+        default_factory=list,
+        description="fields of one value, `-` in front for descending, by which a segment's documents lie on disk",
+    )
     bulk_bytes: int = Field(default=5_000_000, ge=10_000, le=50_000_000, description="most bytes of one request")
     dead_ratio: float = Field(default=0.5, gt=0, le=1, description="a greater part of bad records stops the stage")
     dead_run: int = Field(default=1000, ge=1, description="so many bad records in a row stop the stage")

@@ -16,6 +16,8 @@ __all__ = ["LIVING", "check", "creation", "drift", "places", "require_metadata",
 
 LIVING: dict[str, Any] = {"term": {"metadata.deleted": False}}
 """The alias's filter: readers never see soft-delete tombstones."""
+# Types whose values a server can lay documents by.
+_SORTABLE: Final = frozenset({"boolean", "byte", "date", "date_nanos", "double", "integer", "keyword", "long", "short"})
 # What a server leaves out when it shows a mapping.
 _DEFAULTS: Final = {"index": True, "doc_values": True, "enabled": True, "store": False, "coerce": True, "norms": True}
 
@@ -33,6 +35,7 @@ def creation(alias: str, definition: IndexDefinition, mapping: Mapping[str, Any]
         )
     return {
         "settings": {
+            **_sorting(definition, mapping),
             "number_of_shards": definition.shards,
             "number_of_replicas": definition.replicas,
             "refresh_interval": definition.refresh_interval,
@@ -42,6 +45,26 @@ def creation(alias: str, definition: IndexDefinition, mapping: Mapping[str, Any]
         "mappings": dict(mapping),
         "aliases": {alias: {"filter": LIVING}},
     }
+
+
+def _sorting(definition: IndexDefinition, mapping: Mapping[str, Any]) -> dict[str, Any]:
+    if not definition.sort:
+        return {}
+    fields = [name.removeprefix("-") for name in definition.sort]
+    kinds = {name: field for name, field in _fields(mapping) if name in fields}
+    wrong = [name for name in fields if kinds.get(name, {}).get("type") not in _SORTABLE]
+    nested = [name for name, field in _fields(mapping) if field["type"] == "nested"]
+    wrong += [name for name in fields if any(name.startswith(f"{path}.") for path in nested)]
+    if wrong:
+        raise Terminal(
+            "an index cannot be sorted by these fields",
+            mapping=definition.mapping,
+            fields=wrong,
+            allowed=sorted(_SORTABLE),
+            fix="Name fields of the mapping, as order.user_id, that are in no nested object.",
+        )
+    orders = ["desc" if name.startswith("-") else "asc" for name in definition.sort]
+    return {"sort.field": fields, "sort.order": orders}
 
 
 def require_metadata(where: str, mapping: Mapping[str, Any]) -> None:

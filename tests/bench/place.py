@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from unittest.mock import patch
@@ -19,8 +19,7 @@ from tests.servers import Server, running
 __all__ = ["Place", "add_rows", "add_table", "halves", "on_cores", "placed", "served"]
 
 _SEED_ROWS = 20_000
-# Servers of the one-machine stack spare memory and compile little; these are set up as where they have a host.
-_LARGE = "-Xms1g -Xmx1g -XX:TieredStopAtLevel=4"
+_HEAP_MB = 1024
 
 
 @dataclass(frozen=True)
@@ -58,10 +57,17 @@ def halves(apart: bool) -> tuple[frozenset[int], frozenset[int]]:
 
 
 @contextmanager
-def served(services: Sequence[str], state: Path, cores: frozenset[int]) -> Iterator[dict[str, str]]:
-    """The services' addresses, while they run on these cores."""
+def served(
+    services: Sequence[str],
+    state: Path,
+    cores: frozenset[int],
+    heap_mb: int = _HEAP_MB,
+    within: AbstractContextManager[None] | None = None,
+) -> Iterator[dict[str, str]]:
+    """The services' addresses, while they run on these cores. `within` is open while they are started."""
     stack = Stack(state=state, free_ports=True)
-    with on_cores(cores), patch.object(Site, "server_environment", _large(Site.server_environment)):
+    large = _large(Site.server_environment, heap_mb)
+    with within or nullcontext(), on_cores(cores), patch.object(Site, "server_environment", large):
         env = stack.up(services)
     try:
         yield env
@@ -69,10 +75,13 @@ def served(services: Sequence[str], state: Path, cores: frozenset[int]) -> Itera
         stack.down()
 
 
-def _large(environment: Callable[..., dict[str, str]]) -> Callable[..., dict[str, str]]:
+def _large(environment: Callable[..., dict[str, str]], heap_mb: int) -> Callable[..., dict[str, str]]:
+    # Servers of the one-machine stack spare memory and compile little; these are set up as where they have a host.
+    options = f"-Xms{heap_mb}m -Xmx{heap_mb}m -XX:TieredStopAtLevel=4"
+
     def large(site: Site, **more: str) -> dict[str, str]:
         # Elasticsearch's launcher takes away the first and has its own.
-        return environment(site, **(more | {"_JAVA_OPTIONS": _LARGE, "ES_JAVA_OPTS": _LARGE}))
+        return environment(site, **(more | {"_JAVA_OPTIONS": options, "ES_JAVA_OPTS": options}))
 
     return large
 

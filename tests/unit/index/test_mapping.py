@@ -31,6 +31,23 @@ def test_an_index_is_created_with_an_alias_that_hides_deleted_documents() -> Non
     assert made["mappings"] == MAPPING
 
 
+def test_an_index_lies_sorted_where_that_is_declared() -> None:
+    assert not [name for name in creation("orders", DEFINITION, MAPPING)["settings"] if "sort" in name]
+    sorted_ = DEFINITION.model_copy(update={"sort": ["order.state", "-metadata.version"]})
+    settings = creation("orders", sorted_, MAPPING)["settings"]
+    assert (settings["sort.field"], settings["sort.order"]) == (["order.state", "metadata.version"], ["asc", "desc"])
+
+
+@pytest.mark.parametrize("name", ["order.nosuch", "-order.note", "order.lines.quantity"])
+def test_an_index_cannot_be_sorted_by_what_is_no_single_value(name: str) -> None:
+    mapping = copy.deepcopy(MAPPING)
+    fields = mapping["properties"]["order"]["properties"]
+    fields["note"] = {"type": "text"}
+    fields["lines"] = {"type": "nested", "properties": {"quantity": {"type": "integer"}}}
+    with pytest.raises(Terminal, match=name.removeprefix("-")):
+        creation("orders", DEFINITION.model_copy(update={"sort": [name]}), mapping)
+
+
 @pytest.mark.parametrize("name", sorted(METADATA))
 def test_an_index_without_a_metadata_field_is_refused(name: str) -> None:
     mapping = copy.deepcopy(MAPPING)
