@@ -13,8 +13,9 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from include.errors import SettingsError
-from include.lake.definition import LakeGroup, Rule, declared_groups, format_of
-from include.lake.parsing.definition import Means, configuration_hash
+from include.lake.definition import FormatDefinition, LakeGroup, Rule, declared_groups, format_of
+from include.lake.parsing.definition import CustomParser, Means, ParserDefinition, configuration_hash
+from include.lake.parsing.partition_names import folder_names
 from include.log.registry import ConfluentRegistry
 from include.settings.applications import Application
 from include.settings.connections import ObjectStore, Registry
@@ -138,6 +139,32 @@ def _check_rule(deployment: Deployment, path: _Path, rule: Rule, means: Means) -
             deployment,
             (*path, "versions", number, "parser"),
             functools.partial(configuration_hash, version.parser, means),
+        )
+    if rule.versions:
+        # Of older versions objects lie there already; the newest says where the next go.
+        number = len(rule.versions) - 1
+        _check_folders(
+            deployment, (*path, "versions", number, "parser", "names"), rule.format, rule.versions[-1].parser
+        )
+
+
+def _check_folders(deployment: Deployment, path: _Path, form: FormatDefinition, parser: ParserDefinition) -> None:
+    """No folder has the name of a column, as far as the fields that the parser reads tell the columns.
+
+    Spark and DuckDB would show the folder's value for the column, and Hive would refuse the table.
+    """
+    if isinstance(parser, CustomParser) or not form.has_columns:
+        return
+    # Letters' case tells no two columns of Hive apart.
+    fields = {str(wanted.path[0]).lower() for wanted in parser.wanted() if wanted.path}
+    folders = {*folder_names(parser.names), *({"schema"} if form.by_schema else ())}
+    taken = sorted(name for name in folders if name.lower() in fields)
+    if taken:
+        raise deployment.error(
+            path,
+            "a folder has the name of a field: readers show one of them for both, or refuse the table",
+            got=taken,
+            fix=f"Name the folder otherwise (`name: by_{taken[0]}`; `layout: secor` for days and hours).",
         )
 
 

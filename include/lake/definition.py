@@ -82,6 +82,17 @@ class FormatDefinition(Strict):
             raise ValueError(f"one format is declared, of {allowed}; these are {', '.join(given) or 'none'}")
         return self
 
+    @property
+    def has_columns(self) -> bool:
+        """Whether the fields of records are columns of its files."""
+        return bool(self.avro or self.parquet or (self.json_lines and self.json_lines.content == "payload"))
+
+    @property
+    def by_schema(self) -> bool:
+        """Whether files of each schema lie in a folder `schema=<id>`."""
+        form = self.avro or self.parquet
+        return form is not None and form.schema_id is None
+
 
 class Rule(Strict):
     """What becomes of the topics of a pattern (`*`, `?`)."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import socket
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -21,6 +20,7 @@ from include.lake.logics import logics_of
 from include.lake.parsing.definition import Means as ParserMeans
 from include.lake.schema_lookup import PatientRegistry
 from include.lake.task import Means, Outcome, Run, Task, run_task
+from include.lake.task_folder import sweep, task_folder
 from include.log.ports import SchemaRegistry
 from include.log.registry import ConfluentRegistry
 from include.settings.connections import Kafka, ObjectStore, Registry
@@ -82,8 +82,8 @@ def work(place: Place, task: Task, run: Run = run_task) -> Outcome:
     """
     try:
         shop = _workshop(place)
-        with tempfile.TemporaryDirectory(prefix="lyrebird-lake-", ignore_cleanup_errors=True) as folder:
-            return run(task, Means(shop.store, shop.log, shop.logics(task), Path(folder), SystemClock(), shop.schemas))
+        with task_folder() as folder:
+            return run(task, Means(shop.store, shop.log, shop.logics(task), folder, SystemClock(), shop.schemas))
     except LyrebirdError as error:
         return Outcome(task, None, (), error)
     except OSError as error:
@@ -114,9 +114,10 @@ def work(place: Place, task: Task, run: Run = run_task) -> Outcome:
 
 
 class _Workshop:
-    """What the tasks of one group share in a process."""
+    """What the tasks of one group share in a process. Files of processes that were killed here are removed first."""
 
     def __init__(self, place: Place) -> None:
+        sweep()
         settings = _Settings.model_validate_json(place.settings)
         self.store = store_of(settings.store)
         self.log = KafkaRanges(settings.kafka.bootstrap, settings.kafka.options)

@@ -29,6 +29,7 @@ __all__ = [
     "TimeName",
     "check_names",
     "content_names",
+    "folder_names",
     "offset_name",
     "time_names",
 ]
@@ -76,6 +77,19 @@ class ContentName(Strict):
 
 
 NameRule = Annotated[TimeName | OffsetName | ContentName, Field(discriminator="by")]
+
+
+def folder_names(rules: Sequence[NameRule]) -> list[str]:
+    """What readers take for columns: the names before `=`, in order."""
+    names: list[str] = []
+    for rule in rules:
+        if isinstance(rule, ContentName):
+            names.append(rule.name)
+        elif isinstance(rule, OffsetName):
+            names.append("offset")
+        elif rule.layout == "hive":
+            names += ["dt", "hr"] if rule.by == "hour" else ["dt"]
+    return names
 
 
 def offset_name(offset: int, step: int) -> str:

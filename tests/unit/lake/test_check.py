@@ -123,6 +123,14 @@ def test_a_class_of_the_users_is_loaded(tmp_path: Path) -> None:
             values, format="json", time={"field": "at", "unit": "instant"})),
         ("lake.by_date.rules.1.versions.0.parser", lambda values: parser(
             values, names=[{"by": "day", "zone": "Europe/Berlinn"}])),
+        ("lake.by_date.rules.1.versions.0.parser.names", lambda values: parser(
+            values, time={"field": "DT", "unit": "ms"})),
+        ("lake.by_date.rules.1.versions.0.parser.names", lambda values: parser(
+            values, names=[{"by": "field", "name": "country", "field": "country"}])),
+        ("lake.by_date.rules.1.versions.0.parser.names", lambda values: parser(
+            values, names=[{"by": "hour"}], drop=[{"field": "hr.at", "one_of": ["x"]}])),
+        ("lake.by_date.rules.1.versions.0.parser.names", lambda values: parser(
+            values, drop=[{"field": "schema", "one_of": ["x"]}])),
         ("lake.by_date.prefix", lambda values: values["lake"]["by_date"].update(prefix="raw/x")),
     ],
 )  # fmt: skip
@@ -130,6 +138,30 @@ def test_what_cannot_be_carried_out_is_refused_with_its_place(
     tmp_path: Path, path: str, change: Callable[[dict[str, Any]], None]
 ) -> None:
     assert str(refused(tmp_path, change).details["path"]).startswith(path)
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"names": [{"by": "field", "name": "by_country", "field": "country"}]},
+        {"names": [{"by": "field", "name": "country", "field": "address.country"}]},
+        {"names": [{"by": "day", "layout": "secor"}], "time": {"field": "dt", "unit": "ms"}},
+    ],
+)
+def test_a_folder_of_another_name_than_all_fields_passes(tmp_path: Path, changed: dict[str, Any]) -> None:
+    assert checked(tmp_path, lambda values: parser(values, **changed))
+
+
+def test_files_without_columns_and_older_versions_may_lie_in_any_folder(tmp_path: Path) -> None:
+    def change(values: dict[str, Any]) -> None:
+        whole, columns = values["lake"]["by_date"]["rules"]
+        whole["format"] = {"json_lines": {"content": "message"}}
+        whole["versions"][0]["parser"]["time"]["field"] = "dt"
+        newer = version() | {"version": 2, "added": "2026-02-01T00:00:00Z", "from_time": "2026-02-01T00:00:00Z"}
+        columns["versions"][0]["parser"]["time"]["field"] = "dt"
+        columns["versions"].append(newer)
+
+    assert checked(tmp_path, change)
 
 
 def test_a_group_on_a_schedule_needs_no_application_that_runs(tmp_path: Path) -> None:

@@ -1,0 +1,69 @@
+"""The folder of a task's local files: nobody else's while the task lives, and nobody's when its process is gone.
+
+A process that is killed leaves its folder behind. A lock on the folder tells which those are, whatever process ids and
+hosts share the disk: the kernel gives it back with the last process that held it. A folder that can be locked is swept.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import logging
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Final
+
+__all__ = ["PREFIX", "sweep", "task_folder"]
+
+LOGGER: Final = logging.getLogger("lyrebird.lake")
+PREFIX: Final = "lyrebird-lake-task-"
+
+
+@contextmanager
+def task_folder(below: Path | None = None) -> Iterator[Path]:
+    """A new, empty folder below `below` (where temporary files go), removed with all in it at the end.
+
+    Raises `OSError` where the host has no room for it.
+    """
+    folder, lock = _locked(below or Path(tempfile.gettempdir()))
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+        os.close(lock)
+
+
+def sweep(below: Path | None = None) -> list[Path]:
+    """Remove the folders there whose tasks have gone; returns those that were removed.
+
+    What another account left is that account's to sweep.
+    """
+    swept = []
+    for folder in sorted((below or Path(tempfile.gettempdir())).glob(f"{PREFIX}*")):
+        with suppress(OSError):
+            lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                shutil.rmtree(folder)
+                swept.append(folder)
+            finally:
+                os.close(lock)
+    if swept:
+        LOGGER.warning("removed local files of %d tasks that ended without a word", len(swept))
+    return swept
+
+
+def _locked(below: Path) -> tuple[Path, int]:
+    """A folder and the descriptor that holds its lock."""
+    while True:
+        folder = Path(tempfile.mkdtemp(prefix=PREFIX, dir=below))
+        lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        # Between its making and its lock a sweep may have taken it for one that is left.
+        with suppress(FileNotFoundError):
+            if folder.stat().st_ino == os.fstat(lock).st_ino:
+                return folder, lock
+        os.close(lock)
