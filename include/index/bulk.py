@@ -28,12 +28,14 @@ __all__ = [
     "document_line",
     "groups_of",
     "line_bytes",
+    "probe_of",
 ]
 
-ItemClass = Literal["done", "stale", "retry", "slow", "alone", "dead", "index_fault"]
+ItemClass = Literal["done", "stale", "retry", "slow", "broken", "alone", "dead", "index_fault"]
 """done: written. stale: a newer or the same state is there. retry: soon again, this item only. slow: again, but it may
-take hours (disk, write block, closed index). alone: the fault may be a sibling's, so send it alone; then it is dead.
-dead: the document is refused for what it is. index_fault: the index is not there or not ours to write."""
+take hours (disk, write block, closed index). broken: again; the fault is the server's, or it breaks at this document.
+alone: the fault may be a sibling's, so send it alone; then it is dead. dead: the document is refused for what it is.
+index_fault: the index is not there or not ours to write."""
 WholeClass = Literal["items", "retry", "slow", "split", "halve", "index_fault"]
 """items: look at each. retry: unknown what was written, versions make sending again safe. split: too large; a single
 document is dead. halve: one line spoils all; halve until it is alone, then it is dead."""
@@ -49,6 +51,11 @@ _DEAD_TYPES: Final = frozenset(
 _LINE: Final = b'{"index":{"_id":%b,"version":%d,"version_type":"%b"}}\n{%b:%b,"metadata":%b}\n'
 _DELETED_LINE: Final = b'{"index":{"_id":%b,"version":%d,"version_type":"%b"}}\n{"metadata":%b}\n'
 _DATA: Final = itemgetter(1)
+# Too many requests, a shard or a node that is not there.
+_AWAY: Final = frozenset({429, 502, 503, 504})
+# Of one document beside others that are taken: its new fields wait for a master that is away.
+_AWAY_TYPES: Final = frozenset({"mapper_exception", "timeout_exception"})
+_PROBE: Final = b'{"delete":{"_id":%b,"version":0,"version_type":"external"%b}}\n'
 _SLOW: Final = frozenset({(403, "cluster_block_exception"), (400, "index_closed_exception")})
 
 
@@ -110,6 +117,16 @@ def line_bytes(
     return _LINE % (name, version, kind, entity, body, metadata)
 
 
+def probe_of(line: Line) -> Line:
+    """What tells whether the shard of that document works, and changes nothing: a delete older than any state of it.
+
+    A shard that works finds a newer state (409) or none (404). Ingest pipelines see no deletes.
+    """
+    action = orjson.loads(line.data[: line.data.index(b"\n")])["index"]
+    routing = b',"routing":%b' % orjson.dumps(action["routing"]) if "routing" in action else b""
+    return Line(None, _PROBE % (orjson.dumps(action["_id"]), routing))
+
+
 def data_of(lines: Iterable[Line]) -> Iterator[bytes]:
     """The bytes of each."""
     return map(_DATA, lines)
@@ -143,8 +160,10 @@ def classify_item(status: int, kind: str) -> ItemClass:  # noqa: PLR0911, RUF100
         return "stale"
     if (status, kind) in _SLOW or (status == 429 and kind == "cluster_block_exception"):
         return "slow"
-    if status == 429 or status >= 500:
+    if status in _AWAY or kind in _AWAY_TYPES:
         return "retry"
+    if status >= 500:
+        return "broken"
     if status in (401, 403, 404) or kind == "invalid_index_name_exception":
         return "index_fault"
     return "dead" if status == 400 and kind in _DEAD_TYPES else "alone"

@@ -2,9 +2,10 @@
 
 A line is settled when it is done, stale or dead. Nothing is sent again that was settled. Requests may be under way at
 once and their order does not matter, as versions decide. How many is found by additive increase, multiplicative
-decrease (Chiu and Jain 1989): one more for each round of requests that the server takes, half when it is overloaded or
-silent. Waits grow by decorrelated jitter (https://aws.amazon.com/blogs/architecture/exponential-backoff-and-jitter/)
-or as `Retry-After` says; while one lasts nothing is sent.
+decrease (Chiu and Jain 1989): one more for each round of requests that the server takes, half when it is overloaded
+or silent. A document at which the server breaks, while it and the document's shard work, is dead (`suspects`). Waits
+grow by decorrelated jitter (https://aws.amazon.com/blogs/architecture/exponential-backoff-and-jitter/) or as `Retry-
+After` says; while one lasts nothing is sent.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from include.index.bulk import (
     data_of,
     groups_of,
 )
+from include.index.suspects import Suspects, shard_works
 
 __all__ = ["Concurrency", "Delivered", "Flight", "Request"]
 
@@ -75,15 +77,16 @@ class Concurrency:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """Lines that go together."""
+    """Lines that go together. `probe` goes behind them, and its answer is the last item."""
 
     lines: list[Line]
     sent_s: float
+    probe: Line | None = None
 
     @property
     def data(self) -> bytes:
         """The body."""
-        return b"".join(data_of(self.lines))
+        return b"".join(data_of([*self.lines, self.probe] if self.probe else self.lines))
 
 
 class Flight:
@@ -105,6 +108,7 @@ class Flight:
         self._concurrency = concurrency
         self._jitter = jitter
         self._queue: deque[list[Line]] = deque()
+        self._suspects = Suspects()
         self._under_way = 0
         self._wait_s = _FIRST_WAIT_S
         self._progress_s = 0.0
@@ -129,7 +133,8 @@ class Flight:
             return None
         self._under_way += 1
         self._out.requests += 1
-        return Request(self._queue.popleft(), now_s)
+        group = self._queue.popleft()
+        return Request(group, now_s, self._suspects.probe(group))
 
     def given_up(self) -> bool:
         """Whether the next request would come later than patience lasts."""
@@ -140,6 +145,7 @@ class Flight:
         self._out.waiting += [line for group in self._queue for line in group]
         self.pending_bytes -= sum(map(bytes_of, self._queue))
         self._queue.clear()
+        self._suspects.clear()
 
     def take(self) -> Delivered:
         """What became of lines since the last call."""
@@ -150,7 +156,7 @@ class Flight:
         """Enter what is settled, queue what is to be sent again, alone or in parts."""
         self._under_way -= 1
         group = request.lines
-        kind = classify_request(answer, len(group))
+        kind = classify_request(answer, len(group) + (request.probe is not None))
         if kind == "items":
             self._on_items(request, answer, now_s)
         elif kind == "index_fault":
@@ -164,24 +170,29 @@ class Flight:
                 self._queue.extendleft((group[middle:], group[:middle]))
         else:
             reason = f"{answer.status} {answer.type} {answer.reason}".strip()
-            self._again(request, group, answer, reason, now_s, slow=kind == "slow")
+            self._again(request, [group], answer, reason, now_s, slow=kind == "slow")
 
     def _on_items(self, request: Request, answer: BulkAnswer, now_s: float) -> None:
         group, out = request.lines, self._out
         again: list[Line] = []
         settled, slow, reason = 0, False, ""
         items = answer.items or ()
+        passed = len(out.done) + len(out.stale)
+        shard_is_there = request.probe is not None and shard_works(items[-1])
+        items = items[: len(group)]
         # Mostly all is good news.
         if {item.status for item in items} <= _WRITTEN:
             out.done += group
             settled, items, group = bytes_of(group), (), []
         for line, item in zip(group, items, strict=True):
             kind = classify_item(item.status, item.type)
+            if (kind == "alone" and len(group) == 1) or (kind == "broken" and shard_is_there):
+                kind = "dead"
             if kind == "done":
                 out.done.append(line)
             elif kind == "stale":
                 out.stale.append(line)
-            elif kind == "dead" or (kind == "alone" and len(group) == 1):
+            elif kind == "dead":
                 out.dead.append((line, item))
             elif kind == "alone":
                 self._queue.append([line])
@@ -193,12 +204,16 @@ class Flight:
                 again.append(line)
                 slow = slow or kind == "slow"
                 reason = f"{item.status} {item.type} {item.reason}".strip()
+                self._suspects.answered(line, broken=kind == "broken", probed=request.probe is not None)
                 continue
+            self._suspects.forget(line)
             settled += len(line.data)
+        if len(out.done) + len(out.stale) > passed:
+            self._suspects.others_passed()
         if settled:
             self._settled(settled, now_s)
         if again:
-            self._again(request, again, answer, reason, now_s, slow=slow)
+            self._again(request, self._suspects.groups(again), answer, reason, now_s, slow=slow)
         else:
             self._wait_s = _FIRST_WAIT_S
             self._concurrency.taken()
@@ -208,9 +223,9 @@ class Flight:
         self._progress_s = now_s
 
     def _again(
-        self, request: Request, lines: list[Line], answer: BulkAnswer, reason: str, now_s: float, *, slow: bool
+        self, request: Request, groups: list[list[Line]], answer: BulkAnswer, reason: str, now_s: float, *, slow: bool
     ) -> None:
-        self._queue.append(lines)
+        self._queue.extend(groups)
         self._out.retries += 1
         self._out.reason = reason
         self._concurrency.strained(request.sent_s, now_s)

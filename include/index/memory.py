@@ -62,11 +62,14 @@ class MemoryIndex:
         rows = lines.split(b"\n")
         if rows.pop() != b"":
             return BulkAnswer(400, type="illegal_argument_exception", reason="no final newline")
-        pairs = list(zip(rows[::2], rows[1::2], strict=True))
-        actions = [json.loads(action)["index"] for action, _ in pairs]
-        if any(not 1 <= len(a["_id"].encode()) <= 512 or not 0 <= a["version"] < 1 << 63 for a in actions):
+        given: list[tuple[dict[str, Any], bytes | None]] = []
+        left = iter(rows)
+        for row in left:
+            [(kind, action)] = json.loads(row).items()
+            given.append((action, next(left) if kind == "index" else None))
+        if any(not 1 <= len(a["_id"].encode()) <= 512 or not 0 <= a["version"] < 1 << 63 for a, _ in given):
             return BulkAnswer(400, type="action_request_validation_exception", reason="Validation Failed")
-        return BulkAnswer(200, [self._index(name, a, body) for a, (_, body) in zip(actions, pairs, strict=True)])
+        return BulkAnswer(200, [self._index(name, action, body) for action, body in given])
 
     def get(self, name: str, doc_id: str) -> Found | None:
         """See `port.SearchIndex`."""
@@ -155,9 +158,11 @@ class MemoryIndex:
     def _of(self, name: str) -> dict[str, Found]:
         return self._documents[self._concrete(name)]
 
-    def _index(self, name: str, action: Mapping[str, Any], body: bytes) -> ItemAnswer:
+    def _index(self, name: str, action: Mapping[str, Any], body: bytes | None) -> ItemAnswer:
         if name not in self._infos:
             return ItemAnswer(404, "index_not_found_exception", f"no such index [{name}]")
+        if body is None:
+            return self._delete(name, action)
         try:
             source = json.loads(body)
         except ValueError as error:
@@ -165,9 +170,7 @@ class MemoryIndex:
         refused = _refusal(self._infos[name].mapping, source)
         if refused is not None:
             return refused
-        routing = action.get("routing")
-        # A shard for each routing: an id lives once in each of them.
-        place = action["_id"] if routing is None else f"{routing}\0{action['_id']}"
+        routing, place = action.get("routing"), _place(action)
         there = self._documents[name].get(place)
         # `external_gte` takes the same version again, which heals a document that was altered.
         least = action["version"] + (action.get("version_type") == "external_gte")
@@ -177,6 +180,21 @@ class MemoryIndex:
         self._sequence += 1
         self._written[name][place] = self._sequence
         return ItemAnswer(200 if there else 201)
+
+    def _delete(self, name: str, action: Mapping[str, Any]) -> ItemAnswer:
+        there = self._documents[name].get(_place(action))
+        if there is None:
+            return ItemAnswer(404)
+        if there.version >= action["version"]:
+            return ItemAnswer(409, "version_conflict_engine_exception", "version conflict")
+        del self._documents[name][_place(action)]
+        return ItemAnswer(200)
+
+
+def _place(action: Mapping[str, Any]) -> str:
+    """A shard for each routing: an id lives once in each of them."""
+    routing = action.get("routing")
+    return str(action["_id"]) if routing is None else f"{routing}\0{action['_id']}"
 
 
 def _refusal(mapping: Mapping[str, Any], source: Mapping[str, Any]) -> ItemAnswer | None:

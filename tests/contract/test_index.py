@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from include.errors import Terminal, Transient
-from include.index.bulk import BulkAnswer, document_line, line_bytes
+from include.index.bulk import BulkAnswer, Line, document_line, line_bytes, probe_of
 from include.index.definition import IndexDefinition
 from include.index.elasticsearch import ElasticsearchIndex
 from include.index.identity import Identity
@@ -84,6 +84,26 @@ def test_an_older_or_equal_version_is_stale_and_a_newer_one_wins(world: World) -
     found = world.index.get(world.name, "1")
     assert found is not None
     assert (found.version, found.source["order"], found.deleted) == (6, {"state": "d"}, False)
+
+
+def test_a_probe_tells_that_a_shard_works_and_changes_nothing(world: World) -> None:
+    def line(doc_id: str, version: int, routing: str | None = None) -> Line:
+        metadata = json.dumps({"doc_id": doc_id, "version": version, "deleted": False}).encode()
+        return Line(None, line_bytes(doc_id, version, b'"order"', b'{"state":"a"}', metadata, routing=routing))
+
+    def sent(*lines: Line) -> list[int]:
+        answer = world.index.bulk(world.name, b"".join(each.data for each in lines))
+        assert answer.items is not None
+        return [item.status for item in answer.items]
+
+    there, missing, routed = line("1", 1), line("2", 7), line("3", 2, "r")
+    assert sent(there, routed) == [201, 201]
+    assert sent(*map(probe_of, (there, missing, routed))) == [409, 404, 409]
+    found = world.index.get(world.name, "1")
+    assert found is not None
+    assert (found.version, world.index.get(world.name, "2")) == (1, None)
+    # Nothing is left that an older state would be refused for.
+    assert sent(line("2", 1)) == [201]
 
 
 def test_the_same_key_twice_in_a_request_goes_by_its_lines(world: World) -> None:

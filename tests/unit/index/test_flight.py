@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import threading
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -175,3 +176,111 @@ def test_a_fault_of_the_last_line_is_raised_too() -> None:
     delivery = Delivery(lambda _: BulkAnswer(401), ManualClock(), index="i-v1", bulk_bytes=10, patience_s=20)
     with pytest.raises(Terminal, match="user and rights"):
         delivery.deliver(lines(1))
+
+
+def poisoned(count: int) -> list[Line]:
+    return [
+        Line(n, b'{"index":{"_id":"%d","version":3,"version_type":"external","routing":"r"}}\n{}\n' % n)
+        for n in range(count)
+    ]
+
+
+def flown(
+    machine: Flight, answer: Callable[[Line], ItemAnswer], probe: Callable[[], ItemAnswer], most: int
+) -> list[Request]:
+    """Feeds a machine that sends one request at a time with answers to each line, until it is idle."""
+    sent: list[Request] = []
+    now_s = 0.0
+    while not machine.idle and len(sent) < most:
+        now_s = max(now_s, machine.resume_s)
+        request = machine.next(now_s)
+        assert request is not None
+        sent.append(request)
+        items = [answer(line) for line in request.lines] + ([probe()] if request.probe else [])
+        machine.on_answer(request, BulkAnswer(200, items), now_s)
+    return sent
+
+
+BROKEN = ItemAnswer(500, "null_pointer_exception", "a pipeline's bug")
+
+
+def wide(patience_s: float = 3600) -> Flight:
+    return Flight(
+        index="orders-v1",
+        bulk_bytes=10_000,
+        patience_s=patience_s,
+        concurrency=Concurrency(1),
+        jitter=random.Random(1),
+    )
+
+
+def test_a_document_at_which_the_server_breaks_while_others_pass_is_dead_after_its_shard_answered_a_probe() -> None:
+    machine = wide()
+    machine.add(poisoned(9), 0)
+    sent = flown(machine, lambda line: BROKEN if line.ref in (2, 5) else DONE, lambda: ItemAnswer(404), 50)
+    out = machine.take()
+    assert machine.idle
+    assert [line.ref for line in out.done] == [0, 1, 3, 4, 6, 7, 8]
+    assert [(line.ref, why) for line, why in out.dead] == [(2, BROKEN), (5, BROKEN)]
+    probed = [request for request in sent if request.probe]
+    assert [[line.ref for line in request.lines] for request in probed] == [[2], [5]]
+    assert probed[0].data.endswith(b'{"delete":{"_id":"2","version":0,"version_type":"external","routing":"r"}}\n')
+    # Five faults each, the first of them among the others.
+    assert len(sent) == 7
+
+
+def test_a_fault_of_all_documents_is_an_outage_and_makes_no_dead_letters() -> None:
+    machine = wide()
+    machine.add(poisoned(4), 0)
+    sent = flown(machine, lambda _: BROKEN, lambda: ItemAnswer(404), 40)
+    out = machine.take()
+    assert (out.dead, out.done, len(sent)) == ([], [], 40)
+    assert not any(request.probe for request in sent)
+
+
+@pytest.mark.parametrize(
+    "probe", [ItemAnswer(500, "engine_exception"), ItemAnswer(503, "unavailable_shards_exception")]
+)
+def test_a_shard_that_answers_no_probe_is_waited_for_while_other_shards_take_theirs(probe: ItemAnswer) -> None:
+    machine = wide()
+    machine.add(poisoned(4), 0)
+    sent = flown(machine, lambda line: BROKEN if line.ref == 1 else DONE, lambda: probe, 40)
+    assert machine.take().dead == []
+    assert sum(1 for request in sent if request.probe) == 1
+    assert len(sent) == 40
+
+
+@pytest.mark.parametrize("status", [429, 502, 503, 504])
+def test_what_is_away_or_full_is_waited_for_however_long_others_pass(status: int) -> None:
+    machine = wide()
+    machine.add(poisoned(4), 0)
+    away = ItemAnswer(status, "unavailable_shards_exception")
+    sent = flown(machine, lambda line: away if line.ref == 1 else DONE, lambda: ItemAnswer(404), 40)
+    assert machine.take().dead == []
+    assert not any(request.probe for request in sent)
+
+
+def test_a_document_that_passes_in_the_end_was_no_cause() -> None:
+    machine = wide()
+    machine.add(poisoned(3), 0)
+    faults = iter([BROKEN] * 5 + [DONE])
+    flown(machine, lambda line: next(faults) if line.ref == 1 else DONE, lambda: ItemAnswer(404), 40)
+    out = machine.take()
+    assert (sorted(line.ref for line in out.done), out.dead) == ([0, 1, 2], [])
+
+
+def test_a_probe_that_gets_no_answer_leaves_its_document_waiting() -> None:
+    machine = wide(patience_s=30)
+    machine.add(poisoned(2), 0)
+    flown(machine, lambda line: BROKEN if line.ref == 1 else DONE, lambda: ItemAnswer(404), 5)
+    now_s = 0.0
+    while not machine.given_up():
+        now_s = max(now_s, machine.resume_s)
+        request = machine.next(now_s)
+        assert request is not None
+        assert request.probe is not None
+        machine.on_answer(request, BulkAnswer(0, reason="timed out"), now_s)
+    machine.surrender()
+    out = machine.take()
+    assert ([line.ref for line in out.waiting], out.dead) == ([1], [])
+    assert machine.pending_bytes == 0
