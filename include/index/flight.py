@@ -26,7 +26,7 @@ from include.index.bulk import (
     data_of,
     groups_of,
 )
-from include.index.suspects import Suspects, shard_works
+from include.index.suspects import Suspects, all_works
 
 __all__ = ["Concurrency", "Delivered", "Flight", "Request"]
 
@@ -77,16 +77,16 @@ class Concurrency:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """Lines that go together. `probe` goes behind them, and its answer is the last item."""
+    """Lines that go together. What is `beside` (`suspects`) goes behind them, and is answered last."""
 
     lines: list[Line]
     sent_s: float
-    probe: Line | None = None
+    beside: tuple[Line, ...] = ()
 
     @property
     def data(self) -> bytes:
         """The body."""
-        return b"".join(data_of([*self.lines, self.probe] if self.probe else self.lines))
+        return b"".join(data_of([*self.lines, *self.beside] if self.beside else self.lines))
 
 
 class Flight:
@@ -134,7 +134,7 @@ class Flight:
         self._under_way += 1
         self._out.requests += 1
         group = self._queue.popleft()
-        return Request(group, now_s, self._suspects.probe(group))
+        return Request(group, now_s, self._suspects.beside(group))
 
     def given_up(self) -> bool:
         """Whether the next request would come later than patience lasts."""
@@ -156,13 +156,17 @@ class Flight:
         """Enter what is settled, queue what is to be sent again, alone or in parts."""
         self._under_way -= 1
         group = request.lines
-        kind = classify_request(answer, len(group) + (request.probe is not None))
+        kind = classify_request(answer, len(group) + len(request.beside))
         if kind == "items":
             self._on_items(request, answer, now_s)
         elif kind == "index_fault":
             self.fault = self._fault(answer.status, answer.type, answer.reason)
         elif kind in ("split", "halve"):
-            if len(group) == 1:
+            if request.beside:
+                # It was taken before without them.
+                self._suspects.forget(group[0])
+                self._queue.append(group)
+            elif len(group) == 1:
                 self._out.dead.append((group[0], ItemAnswer(answer.status, answer.type, answer.reason)))
                 self._settled(len(group[0].data), now_s)
             else:
@@ -177,21 +181,21 @@ class Flight:
         again: list[Line] = []
         settled, slow, reason = 0, False, ""
         items = answer.items or ()
-        passed = len(out.done) + len(out.stale)
-        shard_is_there = request.probe is not None and shard_works(items[-1])
+        passed: Line | None = None
+        works = bool(request.beside) and all_works(*items[len(group) :])
         items = items[: len(group)]
         # Mostly all is good news.
         if {item.status for item in items} <= _WRITTEN:
             out.done += group
+            passed = group[-1]
             settled, items, group = bytes_of(group), (), []
         for line, item in zip(group, items, strict=True):
             kind = classify_item(item.status, item.type)
-            if (kind == "alone" and len(group) == 1) or (kind == "broken" and shard_is_there):
+            if (kind == "alone" and len(group) == 1) or (kind == "broken" and works):
                 kind = "dead"
-            if kind == "done":
-                out.done.append(line)
-            elif kind == "stale":
-                out.stale.append(line)
+            if kind in ("done", "stale"):
+                (out.done if kind == "done" else out.stale).append(line)
+                passed = line
             elif kind == "dead":
                 out.dead.append((line, item))
             elif kind == "alone":
@@ -204,12 +208,12 @@ class Flight:
                 again.append(line)
                 slow = slow or kind == "slow"
                 reason = f"{item.status} {item.type} {item.reason}".strip()
-                self._suspects.answered(line, broken=kind == "broken", probed=request.probe is not None)
+                self._suspects.answered(line, broken=kind == "broken", probed=bool(request.beside))
                 continue
             self._suspects.forget(line)
             settled += len(line.data)
-        if len(out.done) + len(out.stale) > passed:
-            self._suspects.others_passed()
+        if passed is not None:
+            self._suspects.others_passed(passed)
         if settled:
             self._settled(settled, now_s)
         if again:

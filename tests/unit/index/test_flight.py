@@ -196,7 +196,8 @@ def flown(
         request = machine.next(now_s)
         assert request is not None
         sent.append(request)
-        items = [answer(line) for line in request.lines] + ([probe()] if request.probe else [])
+        items = [answer(line) for line in (*request.lines, *request.beside[:1])]
+        items += [probe()] if request.beside else []
         machine.on_answer(request, BulkAnswer(200, items), now_s)
     return sent
 
@@ -222,9 +223,11 @@ def test_a_document_at_which_the_server_breaks_while_others_pass_is_dead_after_i
     assert machine.idle
     assert [line.ref for line in out.done] == [0, 1, 3, 4, 6, 7, 8]
     assert [(line.ref, why) for line, why in out.dead] == [(2, BROKEN), (5, BROKEN)]
-    probed = [request for request in sent if request.probe]
+    probed = [request for request in sent if request.beside]
     assert [[line.ref for line in request.lines] for request in probed] == [[2], [5]]
     assert probed[0].data.endswith(b'{"delete":{"_id":"2","version":0,"version_type":"external","routing":"r"}}\n')
+    # The witness is a document that was taken: through whatever pipelines there are.
+    assert [request.beside[0].ref for request in probed] == [8, 8]
     # Five faults each, the first of them among the others.
     assert len(sent) == 7
 
@@ -235,7 +238,7 @@ def test_a_fault_of_all_documents_is_an_outage_and_makes_no_dead_letters() -> No
     sent = flown(machine, lambda _: BROKEN, lambda: ItemAnswer(404), 40)
     out = machine.take()
     assert (out.dead, out.done, len(sent)) == ([], [], 40)
-    assert not any(request.probe for request in sent)
+    assert not any(request.beside for request in sent)
 
 
 @pytest.mark.parametrize(
@@ -246,7 +249,8 @@ def test_a_shard_that_answers_no_probe_is_waited_for_while_other_shards_take_the
     machine.add(poisoned(4), 0)
     sent = flown(machine, lambda line: BROKEN if line.ref == 1 else DONE, lambda: probe, 40)
     assert machine.take().dead == []
-    assert sum(1 for request in sent if request.probe) == 1
+    # After each five faults once more, as the shard comes back some time.
+    assert [n for n, request in enumerate(sent) if request.beside] == [5, 10, 15, 20, 25, 30, 35]
     assert len(sent) == 40
 
 
@@ -257,7 +261,7 @@ def test_what_is_away_or_full_is_waited_for_however_long_others_pass(status: int
     away = ItemAnswer(status, "unavailable_shards_exception")
     sent = flown(machine, lambda line: away if line.ref == 1 else DONE, lambda: ItemAnswer(404), 40)
     assert machine.take().dead == []
-    assert not any(request.probe for request in sent)
+    assert not any(request.beside for request in sent)
 
 
 def test_a_document_that_passes_in_the_end_was_no_cause() -> None:
@@ -269,6 +273,41 @@ def test_a_document_that_passes_in_the_end_was_no_cause() -> None:
     assert (sorted(line.ref for line in out.done), out.dead) == ([0, 1, 2], [])
 
 
+def test_pipelines_that_break_at_every_document_are_an_outage_although_some_passed_before_and_shards_work() -> None:
+    machine = wide()
+    machine.add(poisoned(4), 0)
+    first = iter([DONE, BROKEN, DONE, DONE])
+    sent = flown(machine, lambda _: next(first, BROKEN), lambda: ItemAnswer(404), 60)
+    out = machine.take()
+    assert (out.dead, [line.ref for line in out.done], len(sent)) == ([], [0, 2, 3], 60)
+    assert any(request.beside for request in sent)
+
+
+def test_a_newer_state_of_the_witness_tells_that_pipelines_work() -> None:
+    machine = wide()
+    machine.add(poisoned(2), 0)
+    first = iter([DONE, BROKEN])
+    stale = ItemAnswer(409, "version_conflict_engine_exception")
+    flown(machine, lambda line: next(first, stale if line.ref == 0 else BROKEN), lambda: ItemAnswer(409), 50)
+    assert [line.ref for line, _ in machine.take().dead] == [1]
+
+
+@pytest.mark.parametrize("status", [400, 413])
+def test_a_request_that_is_refused_with_probe_and_witness_says_nothing_of_its_document(status: int) -> None:
+    machine = wide(patience_s=100)
+    machine.add(poisoned(2), 0)
+    now_s = 0.0
+    while not machine.given_up():
+        now_s = max(now_s, machine.resume_s)
+        request = machine.next(now_s)
+        assert request is not None
+        items = [DONE if line.ref == 0 else BROKEN for line in request.lines]
+        machine.on_answer(request, BulkAnswer(status) if request.beside else BulkAnswer(200, items), now_s)
+    machine.surrender()
+    out = machine.take()
+    assert ([line.ref for line in out.waiting], out.dead) == ([1], [])
+
+
 def test_a_probe_that_gets_no_answer_leaves_its_document_waiting() -> None:
     machine = wide(patience_s=30)
     machine.add(poisoned(2), 0)
@@ -278,7 +317,7 @@ def test_a_probe_that_gets_no_answer_leaves_its_document_waiting() -> None:
         now_s = max(now_s, machine.resume_s)
         request = machine.next(now_s)
         assert request is not None
-        assert request.probe is not None
+        assert request.beside
         machine.on_answer(request, BulkAnswer(0, reason="timed out"), now_s)
     machine.surrender()
     out = machine.take()
