@@ -116,7 +116,7 @@ class Life:
         ]
         chain = world.chain(generation=reserved.generation)
         ranges = PortRanges(world.memory.reader(), world.memory.admin())
-        reader = LogCuts(ranges, chain, Apart(), world.folder / "backfill", 10**9)
+        reader = LogCuts(ranges, chain, Apart(), world.folder / "backfill", 10**9, 1000)
         made = [
             Chain(world.store, chain).write_cut(each.first, Plan(each.next, "backfill", "", "w", exact=True), reader)
             for each in cuts

@@ -63,16 +63,12 @@ class CutFiles:
         """Libraries whose version decides on bytes."""
         return {**self._aside.versions, **self._kept.versions} if _QUARANTINE in self._files else self._kept.versions
 
-    def write(self, messages: Sequence[Message]) -> None:
-        """Add messages, in the order of their offsets."""
-        times = [message.timestamp_ms for message in messages if message.timestamp_ms >= 0]
-        self.min_ts, self.max_ts = _widened((self.min_ts, self.max_ts), times)
+    def write(self, messages: Sequence[Message], most_folders: int | None = None) -> int:
+        """Add messages, in the order of their offsets; how many of them were taken.
+
+        The first one that would open a folder beyond `most_folders` (at least 1) and those behind it are not.
+        """
         batch = self._sorter(messages)
-        self.records += len(messages)
-        self.filtered += batch.filtered
-        refused = [(message.offset, str(why.details.get("reason", why.message))) for message, why in batch.refused]
-        for names, kept in batch.kept.items():
-            refused += self._write(names, kept)
         told = batch.filtered + len(batch.refused) + sum(map(len, batch.kept.values()))
         if told != len(messages):
             raise Terminal(
@@ -84,26 +80,50 @@ class CutFiles:
                 allowed=len(messages),
                 fix="Mend the parser: each record is kept, filtered or refused.",
             )
+        folders, refused = self._placed(batch)
+        if most_folders is not None:
+            opening = [
+                min(message.offset for message in alike) for names, alike in folders.items() if names not in self._files
+            ]
+            if refused and _QUARANTINE not in self._files:
+                opening.append(refused[0][0])
+            room = most_folders - len(self._files)
+            if len(opening) > room:
+                beyond = sorted(opening)[room]
+                fit = [message for message in messages if message.offset < beyond]
+                # Where a message goes depends on itself alone.
+                return self.write(fit) if fit else 0
+        times = [message.timestamp_ms for message in messages if message.timestamp_ms >= 0]
+        self.min_ts, self.max_ts = _widened((self.min_ts, self.max_ts), times)
+        self.records += len(messages)
+        self.filtered += batch.filtered
+        for names, alike in folders.items():
+            self._file(names, self._kept).write(alike)
         if refused:
             # As they came: a parser may have replaced what the format then refused.
             raw = {message.offset: message for message in messages}
-            marked = [_marked(raw[offset], why) for offset, why in sorted(refused)]
+            marked = [_marked(raw[offset], why) for offset, why in refused]
             self._file(_QUARANTINE, self._aside).write(marked)
+        return len(messages)
 
-    def _write(self, names: Names, messages: list[Message]) -> list[tuple[int, str]]:
-        """Offsets that the format cannot hold, with the reason."""
-        refused: list[tuple[int, str]] = []
-        reasons = list(map(self._kept.refuses, messages))
-        if any(reasons):
-            refused = [(message.offset, why) for message, why in zip(messages, reasons, strict=True) if why]
-            out = {offset for offset, _ in refused}
-            messages = [message for message in messages if message.offset not in out]
-        for below, alike in self._apart(messages).items():
-            self._file((*names, *below), self._kept).write(alike)
-        return refused
+    def _placed(self, batch: Batch) -> tuple[dict[Names, list[Message]], list[tuple[int, str]]]:
+        """What each folder gets; offsets that parser or format refuse, ascending, with the reason."""
+        refused = [(message.offset, str(why.details.get("reason", why.message))) for message, why in batch.refused]
+        folders: dict[Names, list[Message]] = {}
+        for names, messages in batch.kept.items():
+            reasons = list(map(self._kept.refuses, messages))
+            if any(reasons):
+                out = {m.offset: why for m, why in zip(messages, reasons, strict=True) if why}
+                refused += out.items()
+                messages = [message for message in messages if message.offset not in out]
+            for below, alike in self._apart(messages).items():
+                folders.setdefault((*names, *below), []).extend(alike)
+        return folders, sorted(refused)
 
     def _apart(self, messages: list[Message]) -> dict[Names, list[Message]]:
         """Those that may share a file."""
+        if not messages:
+            return {}
         every = list(map(self._kept.names, messages))
         if len(set(every)) == 1:
             return {every[0]: messages}

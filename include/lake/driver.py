@@ -289,6 +289,7 @@ class Driver:
             return
         for due in self.planner.due(self._now_ms(), room, asked):
             live = self._heads_of.live[due.spot.topic, due.spot.topic_id]
+            policy, _ = self._group.policy.of(due.spot.topic)
             self._pool.submit(
                 Task(
                     self._name,
@@ -296,7 +297,8 @@ class Driver:
                     due,
                     live.generation,
                     live.start(due.spot.partition),
-                    self._group.policy.of(due.spot.topic)[0].max_bytes,
+                    policy.max_bytes,
+                    policy.max_folders,
                     self._writer,
                 )
             )

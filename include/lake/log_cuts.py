@@ -50,12 +50,15 @@ class Logics(Protocol):
 class LogCuts:
     """The cuts of one chain, one after the other. `folder` is its own: what lies there is removed with each cut.
 
-    A cut that nobody promised ends where its files have `max_bytes`, a batch of the log's client more at most.
+    A cut that nobody promised ends where its files have `max_bytes`, a batch of the log's client more at most, and
+    before the message that would open a folder beyond `max_folders`.
     """
 
-    def __init__(self, log: LogRanges, chain: ChainKey, logics: Logics, folder: Path, max_bytes: int) -> None:
+    def __init__(
+        self, log: LogRanges, chain: ChainKey, logics: Logics, folder: Path, max_bytes: int, max_folders: int
+    ) -> None:
         self._log, self._chain, self._logics = log, chain, logics
-        self._folder, self._max_bytes = folder, max_bytes
+        self._folder, self._max_bytes, self._max_folders = folder, max_bytes, max_folders
         self._stream = _Stream(log, chain, 0, 0)
 
     def read(self, wanted: ReadRange) -> LocalCut:
@@ -85,8 +88,12 @@ class LogCuts:
                 # Another leader: what it had of the log is in doubt, once.
                 check_epoch(chain, first, epoch, self._log.epoch_before(chain.of.topic, chain.partition, first))
                 epoch = None
-            files.write(messages)
-            if not (wanted.exact or promised) and files.bytes_so_far >= self._max_bytes:
+            if wanted.exact or promised:
+                files.write(messages)
+                continue
+            taken = files.write(messages, self._max_folders)
+            stream.give_back(messages[taken:])
+            if taken < len(messages) or files.bytes_so_far >= self._max_bytes:
                 until = stream.at
                 break
         # Again: what was read in between came from this one, as no topic gets another's id.
@@ -161,6 +168,12 @@ class _Stream:
             return None
         self.at, self.leader_epoch = batch.messages[-1].offset + 1, batch.leader_epoch
         return batch.messages
+
+    def give_back(self, messages: list[Message]) -> None:
+        """The last of those that were taken, which another cut takes."""
+        if messages:
+            self._ahead = MessageBatch(messages, self.leader_epoch)
+            self.at = messages[0].offset
 
     def lost(self) -> list[Gap]:
         """What the log no longer had, since the last call."""

@@ -43,6 +43,7 @@ class Task:
     generation: int
     start: int
     max_bytes: int
+    max_folders: int
     writer: str
 
     @property
@@ -89,7 +90,7 @@ def run_task(task: Task, means: Means) -> Outcome:
     place = hashlib.sha256(f"{chain}\n{task.writer}".encode()).hexdigest()[:16]
     plan = Plan(task.range.until, task.range.reason, task.range.policy, task.writer)
     seen = SeenIds(means.log) if means.schemas else None
-    cuts = LogCuts(seen or means.log, chain, means.logics, means.folder / place, task.max_bytes)
+    cuts = LogCuts(seen or means.log, chain, means.logics, means.folder / place, task.max_bytes, task.max_folders)
     try:
         known = Chain(means.store, chain, start=task.start, last=task.range.last, pause=patience(means.clock))
         reader = KeepingReader(cuts, seen, means.schemas) if seen and means.schemas else cuts

@@ -43,6 +43,9 @@ class UploadPolicy(Strict):
     )
     max_age_s: int = Field(default=3600, ge=1)
     max_records: int = Field(default=2_000_000, ge=1, description="of offsets in a cut, whatever their size")
+    max_folders: int = Field(
+        default=1000, ge=1, description="of a cut, each with a file open at once: one folder more begins the next cut"
+    )
     record_bytes: int = Field(default=1024, ge=1, description="what an offset is taken to need until commits tell")
 
     @property
@@ -58,6 +61,7 @@ class TopicPolicy(Strict):
     max_bytes: int | None = Field(default=None, ge=1, le=_MOST_BYTES)
     max_age_s: int | None = Field(default=None, ge=1)
     max_records: int | None = Field(default=None, ge=1)
+    max_folders: int | None = Field(default=None, ge=1)
     record_bytes: int | None = Field(default=None, ge=1)
 
 

@@ -95,7 +95,8 @@ def _store(asked: dict[str, Any]) -> dict[str, Any]:
 
     def stored(prefix: str, start: int, end: int) -> Outcome:
         due = Range(spot, start, end, "flush", group.policy.words)
-        outcome = work(place, Task("bench", prefix, due, 1, start, group.policy.max_bytes, "bench"))
+        policy = group.policy
+        outcome = work(place, Task("bench", prefix, due, 1, start, policy.max_bytes, policy.max_folders, "bench"))
         if outcome.error is not None or outcome.head != end:
             raise SystemExit(f"stored up to {outcome.head} of {end}: {outcome.error}")
         return outcome

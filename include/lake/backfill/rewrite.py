@@ -78,6 +78,7 @@ def _task(plan: BackfillPlan, run: list[PlannedCut], generation: int, writer: st
         start=run[0].first,
         # The cuts have their ends already.
         max_bytes=1 << 62,
+        max_folders=1 << 62,
         writer=writer,
         cuts=tuple((cut.first, cut.next) for cut in run),
         raw=plan.raw.prefix if plan.raw else None,
@@ -115,7 +116,8 @@ def _make_cuts(task: Rewrite, means: Means, on_commit: OnCommit) -> None:
                         source = SecorRanges(means.store, raw, spot.partition, task.range.until, pause)
                     else:
                         source = RawRanges(means.store, raw, spot.partition, first, task.range.until, pause)
-                reader = LogCuts(source or means.log, task.chain, means.logics, means.folder / "cut", task.max_bytes)
+                log, folder = source or means.log, means.folder / "cut"
+                reader = LogCuts(log, task.chain, means.logics, folder, task.max_bytes, task.max_folders)
             plan = Plan(until, "backfill", task.range.policy, task.writer, exact=True)
             try:
                 commit = target.write_cut(first, plan, _Replay(reader, source) if source else reader)

@@ -43,7 +43,7 @@ def backfilled(world: ChainWorld, *firsts: int) -> int:
     world.store.put(topic.pointer, pointer.to_bytes())
     chain = world.chain(generation=generation)
     ranges = PortRanges(world.memory.reader(), world.memory.admin())
-    cuts = LogCuts(ranges, chain, Apart(), world.folder / "backfill", 10**9)
+    cuts = LogCuts(ranges, chain, Apart(), world.folder / "backfill", 10**9, 1000)
     made = [
         Chain(world.store, chain).write_cut(each.first, Plan(each.next, "backfill", "", "w", exact=True), cuts)
         for each in world.commits()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -146,3 +147,48 @@ def test_a_promise_of_another_format_is_refused(tmp_path: Path) -> None:
 def test_a_parser_that_loses_records_stops_the_cut(tmp_path: Path) -> None:
     with pytest.raises(Terminal, match="lost records"):
         made(tmp_path, lambda messages: Batch(filtered=len(messages) - 1)).write([message(40, b"a"), message(41, b"b")])
+
+
+def test_the_message_that_would_open_a_folder_too_many_is_left_with_all_behind_it(tmp_path: Path) -> None:
+    files = made(tmp_path, by_first_letter)
+    values = [b"a", b"f", b"b", b"a", b"f", b"r", b"a", b"c"]
+    messages = [message(40 + number, value) for number, value in enumerate(values)]
+    # a, b; what is refused has a folder too.
+    assert files.write(messages, 2) == 5
+    assert (files.records, files.filtered) == (5, 2)
+    assert files.write(messages[5:], 2) == 0
+    assert files.write(messages[5:], 3) == 2
+    assert files.write([message(50, b"b"), message(51, b"r"), message(52, b"f")], 3) == 3
+    assert sorted(file.key.split("/")[3] for file in files.close()) == [QUARANTINE, "letter=a", "letter=b"]
+
+
+@given(st.lists(st.sampled_from("abcdefr"), min_size=1, max_size=60), st.integers(1, 7), st.integers(1, 9))
+def test_cuts_of_few_folders_have_each_message_once_and_go_as_far_as_they_can(
+    letters: list[str], most: int, batch: int
+) -> None:
+    messages = [message(number, letter.encode()) for number, letter in enumerate(letters)]
+    ends: list[int] = []
+    with tempfile.TemporaryDirectory() as name:
+        at = 0
+        while at < len(messages):
+            begun = at
+            files = made(Path(name) / str(at), by_first_letter, at)
+            (Path(name) / str(at)).mkdir()
+            while at < len(messages):
+                given = messages[at : at + batch]
+                taken = files.write(given, most)
+                at += taken
+                if taken < len(given):
+                    break
+            ends.append(at)
+            assert files.records == at - begun
+            assert len(files.close()) <= most
+    # The same by one message after the other.
+    wanted, open_ = [], set[str]()
+    for number, letter in enumerate(letters):
+        opened = open_ | ({letter} - {"f"})
+        if len(opened) > most:
+            wanted.append(number)
+            opened = {letter} - {"f"}
+        open_ = opened
+    assert ends == [*wanted, len(letters)]

@@ -152,7 +152,7 @@ def test_after_a_backfill_the_cuts_that_were_promoted_are_found_in_its_generatio
     change_pointer(world.store, key, lambda now: now.reserve("me", "backfill"))
     chain = ChainKey(key, 2, 0)
     ranges = PortRanges(world.memory.reader(), world.memory.admin())
-    cuts = LogCuts(ranges, chain, world.logics("g", group), tmp_path / "cuts", 10**9)
+    cuts = LogCuts(ranges, chain, world.logics("g", group), tmp_path / "cuts", 10**9, 1000)
     Chain(world.store, chain).write_cut(3, Plan(6, "backfill", "", "me", exact=True), cuts)
     assert {where(world, group, offset).generation for offset in range(9)} == {1}
     change_pointer(world.store, key, lambda now: now.promote(2, {0: ((3, 6),)}, replaces=1))

@@ -101,7 +101,7 @@ def test_a_run_that_leaves_something_standing_says_so(world: World, tmp_path: Pa
 def test_a_report_counts_cuts_and_names_losses_and_failures_until_they_pass() -> None:
     report = Report("raw")
     spot = Spot("events", "id", 3)
-    task = Task("raw", "raw", Range(spot, 0, 9, "age", ""), 1, 0, 100, "w")
+    task = Task("raw", "raw", Range(spot, 0, 9, "age", ""), 1, 0, 100, 10, "w")
     lost = Commit(5, 9, "0" * 32, 4, 1, 2, None, None, (Gap(5, 7, "lost"), Gap(7, 8, "before")), None, "c", {}, ())
     report.on_outcome(Outcome(task, None, (), Transient("away")))
     assert list(report.failing) == ["events/3"]

@@ -73,7 +73,7 @@ class Scene:
         return self.incidents.look({"raw": self.world.driver.planner})
 
     def hear(self, *commits: Commit, spot: Spot = LOST) -> list[Incident]:
-        task = Task("raw", "raw", Range(spot, commits[0].first, commits[-1].next, "age", ""), 1, 0, 100, "w")
+        task = Task("raw", "raw", Range(spot, commits[0].first, commits[-1].next, "age", ""), 1, 0, 100, 10, "w")
         self.watcher.on_outcome(Outcome(task, commits[-1].next, commits))
         return self.look()
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -16,6 +16,7 @@ from include.lake.formats.sequence_file import SequenceFile
 from include.lake.log_cuts import LogCuts, Logic
 from include.lake.log_ranges import MessageBatch, PortRanges
 from include.lake.message import Message
+from include.lake.parsing.port import Batch
 from include.lake.protocol import Plan
 from include.lake.steps import ReadRange
 from include.log.memory import MemoryLog
@@ -44,7 +45,7 @@ class Two:
 class Place:
     """A topic of 100 values, none of them deleted yet, and the bucket."""
 
-    def __init__(self, folder: Path, max_bytes: int = 1 << 20) -> None:
+    def __init__(self, folder: Path, max_bytes: int = 1 << 20, max_folders: int = 1000) -> None:
         self.log = MemoryLog()
         self.log.admin().ensure(TopicSpec("events", 1))
         self.write(100)
@@ -53,7 +54,7 @@ class Place:
         self.ranges = PortRanges(self.log.reader(), self.log.admin())
         self.key = ChainKey(TopicKey("lake/raw", "events", info.named_id), 0, 0)
         self.store = MemoryStore()
-        self.cuts = LogCuts(self.ranges, self.key, Two(), folder, max_bytes)
+        self.cuts = LogCuts(self.ranges, self.key, Two(), folder, max_bytes, max_folders)
 
     def write(self, count: int) -> None:
         writer = self.log.writer("w")
@@ -99,6 +100,39 @@ def test_a_cut_ends_when_its_files_are_big_enough_and_the_next_goes_on_there(tmp
     assert len({message.offset for message in place.stored()}) == 2600
 
 
+def test_a_cut_ends_before_the_message_that_opens_a_folder_too_many_but_not_one_that_was_promised(
+    tmp_path: Path,
+) -> None:
+    place = Place(tmp_path / "cuts", max_folders=3)
+    tens = Logic("tens", lambda _first: by_ten, VERBATIM, VERBATIM)
+
+    class One:
+        def holding(self, _partition: int, _first: int, _timestamp_ms: int) -> Logic:
+            return tens
+
+        def border(self, _partition: int, _first: int) -> int | None:
+            return None
+
+        def of(self, _config: str) -> Logic:
+            return tens
+
+    place.cuts = LogCuts(place.ranges, place.key, One(), tmp_path / "cuts", 1 << 20, 3)
+    done = place.advance(100)
+    assert [(each.first, each.next) for each in done] == [(0, 30), (30, 60), (60, 90), (90, 100)]
+    assert [len(each.files) for each in done] == [3, 3, 3, 1]
+    assert sorted(message.offset for message in place.stored()) == list(range(100))
+    place.cuts = LogCuts(place.ranges, place.key, One(), tmp_path / "cuts", 1 << 20, 1)
+    again = place.cuts.read(ReadRange(0, 30, exact=False, config="tens"))
+    assert (again.end, len(again.files)) == (30, 3)
+
+
+def by_ten(messages: Sequence[Message]) -> Batch:
+    kept: dict[tuple[str, ...], list[Message]] = {}
+    for each in messages:
+        kept.setdefault((f"ten={each.offset // 10}",), []).append(each)
+    return Batch(kept=kept)
+
+
 def test_what_retention_took_before_the_first_cut_is_no_loss_and_later_it_is(tmp_path: Path) -> None:
     place = Place(tmp_path / "cuts")
     place.log.truncate("events", 0, 10)
@@ -124,7 +158,7 @@ def test_what_retention_takes_while_it_is_read_is_a_gap_of_the_cut(tmp_path: Pat
             place.log.truncate("events", 0, 2500)
             raise Terminal("the log does not hold this range any more")
 
-    cuts = LogCuts(Overtaken(place.log.reader(), place.log.admin()), place.key, Two(), tmp_path / "cuts", 1 << 20)
+    cuts = LogCuts(Overtaken(place.log.reader(), place.log.admin()), place.key, Two(), tmp_path / "cuts", 1 << 20, 1000)
     cut = cuts.read(ReadRange(100, 3000, True))
     assert cut.gaps == (Gap(1101, 2500, "lost"),)
     # Offsets 101 to 1100, one batch, and 2500 to 2999.
@@ -155,7 +189,7 @@ def test_a_topic_made_anew_while_it_is_read_is_not_stored_as_the_old_one(tmp_pat
             place.write(100)
             yield from super().batches(topic, partition, start, end)
 
-    cuts = LogCuts(Swapped(place.log.reader(), place.log.admin()), place.key, Two(), tmp_path / "cuts", 1 << 20)
+    cuts = LogCuts(Swapped(place.log.reader(), place.log.admin()), place.key, Two(), tmp_path / "cuts", 1 << 20, 1000)
     for _ in range(2):
         with pytest.raises(Terminal, match="made anew"):
             cuts.read(ReadRange(0, 40, True))

@@ -83,7 +83,7 @@ class Shop:
         means = ParserMeans(self.deployment.folder, self.registry)
         end = self.log.reader().end_offsets(TOPIC)[0]
         spot = Spot(TOPIC, info.named_id, 0)
-        task = Task(name, group.prefix, Range(spot, 0, end, "age", ""), 1, 0, 1 << 30, "here")
+        task = Task(name, group.prefix, Range(spot, 0, end, "age", ""), 1, 0, 1 << 30, 1000, "here")
         ranges = PortRanges(self.log.reader(), self.log.admin())
         logics = logics_of(name, group, TOPIC, means)
         outcome = run_task(task, Means(self.store, ranges, logics, self.folder, self.clock))

@@ -35,7 +35,7 @@ class Chain:
             yield commit(first, first + 10)
 
     def outcome(self, planned: int, head: int | None, *firsts: int, error: LyrebirdError | None = None) -> None:
-        task = Task("raw", "raw", Range(SPOT, planned, 100, "age", ""), 1, 0, 100, "w")
+        task = Task("raw", "raw", Range(SPOT, planned, 100, "age", ""), 1, 0, 100, 10, "w")
         commits = tuple(commit(first, first + 10) for first in firsts)
         self.untold.on_outcome(Outcome(task, head, commits, error))
 

@@ -20,7 +20,7 @@ from tests.unit.lake.test_logics import backup
 
 KAFKA = Kafka(bootstrap="127.0.0.1:1")
 STORE = ObjectStore(endpoint="http://127.0.0.1:1", bucket="b", access_key="a", secret_key="s")
-TASK = Task("raw", "raw", Range(Spot("events", "id", 0), 5, 9, "age", ""), 1, 0, 100, "w")
+TASK = Task("raw", "raw", Range(Spot("events", "id", 0), 5, 9, "age", ""), 1, 0, 100, 10, "w")
 
 
 @pytest.mark.parametrize("group", [GROUP, backup()])

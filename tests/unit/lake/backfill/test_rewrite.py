@@ -89,7 +89,7 @@ def test_tasks_have_cuts_that_follow_on_each_other_and_travel_to_other_hosts(tmp
 
 def test_a_task_of_another_kind_is_refused(tmp_path: Path) -> None:
     world = filled(tmp_path, WRONG, RIGHT)
-    task = Task("by_date", "by_date", Range(Spot("events", "id", 0), 0, 5, "age", ""), 1, 0, 1, "w")
+    task = Task("by_date", "by_date", Range(Spot("events", "id", 0), 0, 5, "age", ""), 1, 0, 1, 1, "w")
     outcome = rewrite(task, Means(world.store, None, None, tmp_path, world.clock))  # type: ignore[arg-type]
     assert "no task of a backfill" in str(outcome.error)
 
