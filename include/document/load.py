@@ -111,6 +111,13 @@ class _MeteredTables:
         self._load.read(len(found), -(-len(values) // KEYS_AT_ONCE))
         return found
 
+    def newest(
+        self, table: str, columns: Sequence[str], match: Sequence[str], value: tuple[Any, ...], by: str, limit: int
+    ) -> list[Row]:
+        found = self._tables.newest(table, columns, match, value, by, limit)
+        self._load.read(len(found))
+        return found
+
     def folded(self, table: str, match: Sequence[str], values: Keys) -> dict[tuple[Any, ...], tuple[Any, ...]]:
         return self._tables.folded(table, match, values)
 

@@ -111,7 +111,6 @@ class MysqlTables:
             texts = [name for name in columns if name in known and known[name].avro() == "string"]
             distinct = "DISTINCT " + "".join(f"HEX({quoted(name)}), " for name in texts)
         statement = f"SELECT {distinct}{names} FROM {quoted(table)} WHERE {where if one else f'({where})'} IN %s"  # noqa: S608 - names of a checked definition, quoted
-        exact = [_is_wide(known.get(name)) for name in columns]
         out: list[Row] = []
         for start in range(0, len(values), KEYS_AT_ONCE):
             chunk = values[start : start + KEYS_AT_ONCE]
@@ -121,13 +120,30 @@ class MysqlTables:
             found = self._execute(statement + limit, (tuple(value[0] for value in chunk) if one else tuple(chunk),))
             if distinct:
                 found = [row[-len(columns) :] for row in found]
-            if any(exact):
-                found = [
-                    tuple(Decimal(v) if wide and v is not None else v for wide, v in zip(exact, row, strict=True))
-                    for row in found
-                ]
-            out.extend(dict(zip(columns, row, strict=True)) for row in found)
+            out += self._read(columns, known, found)
         return out
+
+    def newest(
+        self, table: str, columns: Sequence[str], match: Sequence[str], value: tuple[Any, ...], by: str, limit: int
+    ) -> list[Row]:
+        """See `Tables`."""
+        known = self._typed(table)
+        names = ", ".join(selected(name, known.get(name)) for name in columns)
+        where = " AND ".join(f"{quoted(name)} = %s" for name in match)
+        # Of the table, as a name alone could be that of a value which is selected in another form.
+        order = f"{quoted(table)}.{quoted(by)} DESC LIMIT {int(limit)}"
+        statement = f"SELECT {names} FROM {quoted(table)} WHERE {where} ORDER BY {order}"  # noqa: S608 - names of a checked definition, quoted
+        return self._read(columns, known, self._execute(statement, value))
+
+    def _read(self, columns: Sequence[str], known: dict[str, Column], found: list[tuple[Any, ...]]) -> list[Row]:
+        """Rows by name, with values as Avro takes them."""
+        exact = [_is_wide(known.get(name)) for name in columns]
+        if any(exact):
+            found = [
+                tuple(Decimal(v) if wide and v is not None else v for wide, v in zip(exact, row, strict=True))
+                for row in found
+            ]
+        return [dict(zip(columns, row, strict=True)) for row in found]
 
     def keys_after(
         self, table: str, columns: Sequence[str], after: tuple[Any, ...] | None, limit: int

@@ -27,11 +27,11 @@ def database_and_index(index: IndexSearch, database: DatabaseDocuments) -> Store
         read = database.of_user(question.value)
         hits = [hit for hit in read.documents.values() if hit is not None]
         hits.sort(key=lambda hit: Moment.of(hit.body, time_field, hit.doc_id, step_us), reverse=True)
-        if read.others:
+        if read.more:
             raise SettingsError(
                 "a user has more than is read of one",
                 user=question.value,
-                rows=len(read.documents) + len(read.others),
+                read=len(read.documents),
                 fix="Raise `fresh.recent` of the search for its dark launch.",
             )
         return Listing(tuple((hit.doc_id, hit.body) for hit in hits[: question.size]), question.size)

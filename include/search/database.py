@@ -8,7 +8,7 @@ connections: beyond either a caller gets `BackPressure`.
 from __future__ import annotations
 
 import queue
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -59,14 +59,16 @@ class PositionedTables(Protocol):
 class Read:
     """What the database says: documents by id; None: there is none.
 
-    `unfinished`: ids of which there are rows, but none that makes a document now. `others`: ids of further entities of
-    the user, which were not read. All is of one moment, not before `position`.
+    `unfinished`: ids of which there are rows, but none that makes a document now. `more`: the user has further
+    entities, which were not read; `held`: those of them that were asked for. All is of one moment, not before
+    `position`.
     """
 
     documents: Mapping[str, Hit | None]
     unfinished: frozenset[str]
-    others: frozenset[str]
     position: SourcePosition | None
+    more: bool = False
+    held: frozenset[str] = frozenset()
 
 
 class DatabaseDocuments:
@@ -100,34 +102,30 @@ class DatabaseDocuments:
         with self._borrowed() as tables:
             key = self._key(tables, doc_id)
             if key is None:
-                return Read({doc_id: None}, frozenset(), frozenset(), None)
+                return Read({doc_id: None}, frozenset(), None)
             with tables.moment() as (snapshot, position):
                 documents, unfinished = self._assembled(tables, snapshot, [key])
-        return Read(documents, unfinished, frozenset(), position)
+        return Read(documents, unfinished, position)
 
-    def of_user(self, user: str | int) -> Read:
-        """The user's documents that changed last, `recent` at most, and the ids of all others."""
-        fact = self._document.fact
-        column = self._document.fields[self._target.search.user]
+    def of_user(self, user: str | int, ids: Collection[str] = ()) -> Read:
+        """The user's documents that changed last, `recent` at most; of `ids` too whether the user has such entities."""
+        column = str(self._document.fields[self._target.search.user])
         with self._borrowed() as tables:
-            value = self._typed(tables, str(column), user)
+            value = self._typed(tables, column, user)
             if value is None:
-                return Read({}, frozenset(), frozenset(), None)
+                return Read({}, frozenset(), None)
             with tables.moment() as (snapshot, position):
-                changed: dict[Key, Any] = {}
-                names = sorted({*fact.key, fact.newest_by})
-                for row in snapshot.rows(fact.table, names, [str(column)], [(value,)]):
-                    key = tuple(row[name] for name in fact.key)
-                    changed[key] = max(row[fact.newest_by], changed.get(key, row[fact.newest_by]))
-                keys = sorted(changed, key=lambda key: changed[key], reverse=True)
+                keys = self._newest(snapshot, column, value)
                 documents, unfinished = self._assembled(tables, snapshot, keys[: self._recent])
+                unread = [doc_id for doc_id in ids if doc_id not in documents and doc_id not in unfinished]
+                held = self._held(tables, snapshot, column, value, unread)
         field = self._target.search.user
         # An entity may have passed to another user with its last change.
         own = {
             doc_id: hit if hit is not None and hit.body.get(field) == value else None
             for doc_id, hit in documents.items()
         }
-        return Read(own, unfinished, frozenset(self._id(key) for key in keys[self._recent :]), position)
+        return Read(own, unfinished, position, more=len(keys) > self._recent, held=held)
 
     def position(self) -> SourcePosition | None:
         """Where the database stands: whatever was answered before this call is below it. Does not count as a read."""
@@ -165,6 +163,32 @@ class DatabaseDocuments:
             yield tables
         finally:
             self._free.put(tables)
+
+    def _newest(self, snapshot: Tables, column: str, value: str | int) -> list[Key]:
+        """Keys of the user's entities, the last changed first; one more than is read of them, if there is."""
+        fact = self._document.fact
+        limit = self._recent + 1
+        while True:
+            rows = snapshot.newest(fact.table, fact.key, [column], (value,), fact.newest_by, limit)
+            keys = list(dict.fromkeys(tuple(row[name] for name in fact.key) for row in rows))
+            if len(keys) > self._recent or len(rows) < limit:
+                return keys[: self._recent + 1]
+            # Entities have several rows each.
+            limit *= 4
+
+    def _held(
+        self, tables: PositionedTables, snapshot: Tables, column: str, value: str | int, ids: Sequence[str]
+    ) -> frozenset[str]:
+        """Those of `ids` that the user has rows of."""
+        if not ids:
+            return frozenset()
+        fact = self._document.fact
+        match, values = [*fact.key, column], [(*key, value) for each in ids if (key := self._key(tables, each))]
+        if any(each.startswith(_HASHED) for each in ids):
+            # From the hash of a long key nobody finds the key, so all of the user's are hashed.
+            match, values = [column], [(value,)]
+        rows = snapshot.rows(fact.table, fact.key, match, values)
+        return frozenset(self._id(tuple(row[name] for name in fact.key)) for row in rows).intersection(ids)
 
     def _assembled(
         self, tables: PositionedTables, snapshot: Tables, keys: list[Key]

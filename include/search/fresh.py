@@ -95,9 +95,9 @@ class FreshSearch:
                 return self._with_latest(page, user, size, after, latest)
         except (Transient, BackPressure, NoIndex) as away:
             read = self._instead(lambda database: database.of_user(user), away)
-            whole = Seen("mysql", read.position, fresh=not read.others and _may_have(read, written))
+            whole = Seen("mysql", read.position, fresh=not read.more and _may_have(read, written))
             return self._page((), False, read.documents, whole, size, after)
-        found = self._supplement(lambda database: database.of_user(user))
+        found = self._supplement(lambda database: database.of_user(user, [hit.doc_id for hit in page.hits]))
         if found is None:
             return self._stale(page)
         others = {**self._gone(page, found), **found.documents}
@@ -143,7 +143,7 @@ class FreshSearch:
 
     def _gone(self, page: Page, found: Read) -> dict[str, Hit | None]:
         """Hits of the page whose rows the user no longer has."""
-        known = found.documents.keys() | found.unfinished | found.others
+        known = found.documents.keys() | found.unfinished | found.held
         return {hit.doc_id: None for hit in page.hits if hit.doc_id not in known}
 
     def _supplement(self, ask: Callable[[DatabaseDocuments], Read]) -> Read | None:

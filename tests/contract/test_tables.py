@@ -15,6 +15,7 @@ from include.document.mysql import MysqlTables
 from include.document.tables import MemoryTables, SourceTables
 from include.errors import Terminal, Transient
 from include.record.schema import Column
+from tests.mysql_cost import rows_read
 
 ROWS = [
     {"a": 1, "b": "x", "amount": Decimal("1.10"), "at": 1_000_001, "day": 1, "big": Decimal(2**64 - 1), "part": 0.5},
@@ -112,6 +113,35 @@ def test_keys_come_ascending_and_distinct_from_after_the_last(tables: SourceTabl
         assert now.keys_after("things", ["a", "b"], None, 2) == [(1, "x"), (1, "y")]
         assert now.keys_after("things", ["a", "b"], (1, "x"), 1) == [(1, "y")]
         assert now.keys_after("things", ["a", "b"], (2, "日本 '%s'"), 9) == []
+
+
+def test_rows_come_newest_first_up_to_a_number(tables: SourceTables) -> None:
+    with tables.snapshot() as now:
+        assert now.newest("things", NAMES, ["a"], (1,), "b", 9) == [ROWS[1], ROWS[0]]
+        assert now.newest("things", ["b"], ["a"], (1,), "amount", 1) == [{"b": "x"}]
+        assert now.newest("things", ["part"], ["a", "b"], (2, "日本 '%s'"), "day", 9) == [{"part": -1.5}]
+        assert now.newest("things", ["a"], ["a"], (9,), "b", 9) == []
+
+
+def test_of_many_rows_the_newest_cost_no_more_reads_than_rows_that_come(mariadb: Any, unique: str) -> None:
+    held = Real(mariadb, unique)
+    try:
+        held.run(
+            "CREATE TABLE history (id int PRIMARY KEY, user_id int NOT NULL, f float, KEY (user_id))",
+            "INSERT INTO history SELECT seq, seq % 2, seq FROM seq_1_to_40000",
+            "ANALYZE TABLE history",
+        )
+        with held.tables.snapshot() as now:
+            # Column types are looked up once.
+            held.tables.columns("history")
+            found = []
+            cost = rows_read(
+                held.tables, lambda: found.extend(now.newest("history", ["id", "f"], ["user_id"], (1,), "id", 3))
+            )
+            assert found == [{"id": n, "f": float(n)} for n in (39_999, 39_997, 39_995)]
+            assert cost < 10
+    finally:
+        held.close()
 
 
 def test_a_snapshot_is_of_one_moment(held: Any) -> None:

@@ -7,12 +7,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from include.clock import ManualClock
 from include.document.assembler import Assembler
 from include.document.definition import Computed, DocumentDefinition
 from include.document.tables import MemoryTables, Tables
 from include.errors import BackPressure, InvalidRecord, SettingsError
+from include.record.key import doc_id
 from include.record.position import SourcePosition
 from include.record.schema import Column
 from include.search.database import DatabaseDocuments
@@ -115,12 +118,73 @@ def test_an_entity_without_a_final_row_is_unfinished_and_not_gone(shop: Shop) ->
     assert shop.documents.of_user(7).unfinished == {"4"}
 
 
-def test_of_a_user_those_are_read_that_changed_last_and_the_others_are_named(target: Target) -> None:
+def test_of_a_user_those_are_read_that_changed_last_and_of_others_is_told_what_was_asked(target: Target) -> None:
     shop = Shop(target, recent=2)
     for order_id in (1, 2, 3, 1):
         shop.order(order_id)
-    read = shop.documents.of_user("7")
-    assert (set(read.documents), set(read.others)) == ({"1", "3"}, {"2"})
+    shop.order(4, user=8)
+    read = shop.documents.of_user("7", ["1", "2", "4", "5", "none"])
+    assert (set(read.documents), read.more, read.held) == ({"1", "3"}, True, {"2"})
+    assert not shop.documents.of_user("8").more
+
+
+def test_a_user_with_a_long_history_costs_about_what_is_read_of_it(target: Target) -> None:
+    shop = Shop(target, recent=20)
+    for order_id in range(20_000):
+        shop.order(order_id)
+    read = shop.documents.of_user(7, [str(order_id) for order_id in (5, 19_999, 77_777)])
+    assert (len(read.documents), read.more, read.held) == (20, True, {"5"})
+    # The newest keys, one beyond; the documents' own rows; those that were asked for.
+    assert shop.made[0].tables.given == 21 + 20 + 1
+
+
+def test_many_rows_of_a_few_entities_hide_no_other(target: Target) -> None:
+    shop = Shop(target, recent=3)
+    for order_id in (1, 2, 3):
+        shop.order(order_id)
+    for _ in range(500):
+        shop.order(3)
+    read = shop.documents.of_user(7)
+    assert (set(read.documents), read.more) == ({"1", "2", "3"}, False)
+
+
+def test_the_id_of_a_long_key_is_known_among_the_users_own(target: Target) -> None:
+    long, other = "x" * 600, "y" * 600
+    names = [name for name in COLUMNS["orders"] if name.name != "order_id"]
+    rows = [
+        {"id": n, "order_id": key, "user_id": user, "state": "completed", "created_at": "2026"}
+        for n, (key, user) in enumerate([(long, 7), ("short", 7), ("a", 7), (other, 8)])
+    ]
+    shop = Shop(target, recent=1)
+    tables = Positioned(MemoryTables({"orders": rows}, {"orders": [*names, Column("order_id", "varchar")]}))
+    shop.documents._connect = lambda: tables
+    hashes = [doc_id({"order_id": key}) for key in (long, other)]
+    assert shop.documents.of_user(7, [*hashes, "short", "none"]).held == {hashes[0], "short"}
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.lists(st.tuples(st.integers(1, 6), st.sampled_from([7, 7, 7, 8]), st.sampled_from(["completed", "pending"]))),
+    st.integers(1, 4),
+    st.sets(st.integers(1, 8)),
+)
+def test_what_is_read_of_a_user_is_what_the_whole_history_says(
+    target: Target, changes: list[tuple[int, int, str]], recent: int, asked: set[int]
+) -> None:
+    shop = Shop(target, recent=recent, reads_per_s=1000)
+    for order_id, user, state in changes:
+        shop.order(order_id, user, state)
+    read = shop.documents.of_user(7, [str(order_id) for order_id in asked])
+    newest = {row["order_id"]: row["id"] for row in shop.rows if row["user_id"] == 7}
+    keys = sorted(newest, key=lambda key: newest[key], reverse=True)
+    told = {str(key) for key in keys[:recent]}
+    assert set(read.documents) | read.unfinished == told
+    assert read.more == (len(keys) > recent)
+    assert read.held == {str(key) for key in keys[recent:] if key in asked}
+    for key in told - read.unfinished:
+        latest = [row for row in shop.rows if str(row["order_id"]) == key and row["state"] == "completed"][-1]
+        hit = read.documents[key]
+        assert (hit.body["user_id"] if hit else None) == (7 if latest["user_id"] == 7 else None)
 
 
 def test_an_order_that_passed_to_another_user_is_no_longer_this_ones(shop: Shop) -> None:

@@ -79,10 +79,8 @@ class World:
         living = {i: Hit(i, None, h.body) for i, h in self.state(len(self.commits)).items()}
         pending = frozenset(i for i, last in dict(self.commits).items() if last == "pending" and i not in living)
         if only is not None:
-            return Read(
-                {only: living.get(only)} if only not in pending else {}, pending & {only}, frozenset(), self.position()
-            )
-        return Read(living, pending, frozenset(), self.position())
+            return Read({only: living.get(only)} if only not in pending else {}, pending & {only}, self.position())
+        return Read(living, pending, self.position())
 
     def by_id(self, doc_id: str) -> Read:
         return self.read(doc_id)
@@ -117,7 +115,7 @@ class World:
 class Side:
     def __init__(self, world: World) -> None:
         self.by_id = world.by_id
-        self.of_user = lambda _user: world.read()
+        self.of_user = lambda _user, _ids=(): world.read()
 
 
 @pytest.fixture
