@@ -57,6 +57,10 @@ def _search(run_id: str, name: str, report: Mapping[str, Any]) -> HistoryRow:
     beside = Beside(**report.get("beside", {}))
     if beside.findings:
         counts = f"{counts or 'documents clean'}, {counted(beside.findings, 'finding')} beside"
+    aside = [str(each["doc_id"]) for each in report.get("set_aside", ())]
+    if aside:
+        counts = f"{counts or 'both sides equal'}, {len(aside):,} set aside"
+        found["set aside"] = aside
     findings = int(report.get("findings", 0))
     clean = not findings
     requests = report.get("requests")

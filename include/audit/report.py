@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -9,14 +10,40 @@ from typing import Any
 from include.audit.beside import Beside
 from include.audit.bisect import Level
 from include.audit.chain_finding import counted
+from include.clock import iso
 
-__all__ = ["ASIDE", "REFUSED", "SearchReport", "together"]
+__all__ = ["ASIDE", "REFUSED", "SearchReport", "SetAside", "together"]
 
 _SHOWN = 20
 ASIDE = "its newest record was set aside"
 """Why a repair leaves a document: what the indexer could not take, a repair cannot take either."""
 REFUSED = "the index refuses it"
 """The same where the server says so."""
+
+
+@dataclass(frozen=True, slots=True)
+class SetAside:
+    """A document's newest state, which `application` could not make."""
+
+    doc_id: str
+    version: int
+    application: str
+    reason: str
+    at_us: int
+
+    def line(self) -> str:
+        """For people."""
+        return f"{self.doc_id}: version {self.version} at {iso(self.at_us)} by {self.application}: {self.reason}"
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values."""
+        return {
+            "doc_id": self.doc_id,
+            "version": self.version,
+            "application": self.application,
+            "reason": self.reason,
+            "at": iso(self.at_us),
+        }
 
 
 @dataclass(frozen=True)
@@ -30,7 +57,7 @@ class SearchReport:
     `scrub` tells what was read whole to find `altered` bodies, its requests and bytes apart from the digest's.
     `repaired` tells what the audit before this one found, and what was done about it. `one_by_one` is how many counts
     a bisect would have asked for one at a time. The log holds no record from below `starts` any more, so `unproven`
-    documents are not judged.
+    documents are not judged. Of documents `set_aside` the newest state is on neither side.
     """
 
     audit: str
@@ -64,6 +91,7 @@ class SearchReport:
     beside: Beside = field(default_factory=Beside)
     starts: Mapping[int, int] = field(default_factory=dict)
     unproven: int = 0
+    set_aside: tuple[SetAside, ...] = ()
 
     @property
     def by_kind(self) -> dict[str, tuple[str, ...]]:
@@ -76,13 +104,18 @@ class SearchReport:
         return list(dict.fromkeys(key for keys in self.by_kind.values() for key in keys))
 
     @property
-    def findings(self) -> int:
-        """Keys with a finding, buckets that differ further, and what was found beside."""
+    def differing_sides(self) -> int:
+        """Keys in which both sides differ, buckets that differ further, and what was found beside."""
         return len(self.keys) + self.unresolved_buckets + self.beside.findings
 
     @property
+    def findings(self) -> int:
+        """Those, and documents whose newest state is on neither side."""
+        return self.differing_sides + len(self.set_aside)
+
+    @property
     def clean(self) -> bool:
-        """Whether both sides agree."""
+        """Whether both sides agree, and are as new as the database."""
         return self.findings == 0
 
     @property
@@ -95,6 +128,9 @@ class SearchReport:
             return f"lyrebird index rebuild {alias}"
         if self.keys:
             return self._after_repair(alias) if self.repaired else f"lyrebird audit search {self.audit} --repair"
+        if not self.differing_sides:
+            keys = " ".join(f"--key {shlex.quote(each.doc_id)}" for each in self.set_aside[:_SHOWN])
+            return f"lyrebird documents rebuild --topic {self.topic} {keys}, when the rows that they lack are there"
         # No key tells what to write anew: only a new generation has neither.
         return f"lyrebird index check {alias}" if self.beside.drift else f"lyrebird index rebuild {alias}"
 
@@ -116,6 +152,7 @@ class SearchReport:
             "lows": _offsets(self.lows),
             "starts": _offsets(self.starts),
             "beside": self.beside.to_json(),
+            "set_aside": [each.to_json() for each in self.set_aside],
             "clean": self.clean,
             "findings": self.findings,
             "next_command": self.next_command,
@@ -128,6 +165,8 @@ class SearchReport:
             counts = f"incomplete: {self.unresolved_buckets} buckets differ further; {counts or 'no key'} so far"
         if self.beside.findings:
             counts = f"{counts or 'documents clean'}, {counted(self.beside.findings, 'finding')} beside"
+        if self.set_aside:
+            counts = f"{counts or 'both sides equal'}, {len(self.set_aside)} set aside"
         out = [
             f"audit {self.audit} ({self.mode}): {counts or 'clean'}",
             f"  {self.topic} expects {self.expected:,} documents, {self.index} holds {self.indexed:,}",
@@ -140,6 +179,9 @@ class SearchReport:
             out += [f"{kind}: {key}" for key in keys[:shown]]
             if len(keys) > shown:
                 out.append(f"{kind}: … and {len(keys) - shown:,} more (--json shows all)")
+        out += [f"set aside: {each.line()}" for each in self.set_aside[:shown]]
+        if len(self.set_aside) > shown:
+            out.append(f"set aside: … and {len(self.set_aside) - shown:,} more (--json shows all)")
         out.append(f"  {self.requests} requests, {self.received_bytes / 1e6:.1f} MB received; {self._how()}")
         out += self._scrubbed()
         if self.repaired:

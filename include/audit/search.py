@@ -4,7 +4,8 @@
 2. a point in time, which sees all of it,
 3. the newest record of each key below the cut says what is expected,
 4. where both sides differ is found by sums over states (`digest`), or by counts over ranges of keys (`bisect`),
-5. what differs is asked for again in realtime: a document that was written since from above the cut is no finding.
+5. what differs is asked for again in realtime: a document that was written since from above the cut is no finding,
+6. documents whose newest state never came into the topic are told by its dead letters (`set_aside`).
 
 So writes may go on meanwhile without a false alarm, and what lies above the cut is not judged.
 """
@@ -28,6 +29,7 @@ from include.audit.range_count import IndexView, Seen
 from include.audit.repair import repair
 from include.audit.report import SearchReport
 from include.audit.scrub import Scrubber, ScrubMode
+from include.audit.set_aside import still_set_aside
 from include.audit.sides import Sides
 from include.audit.state_view import MOST_ABOVE, IndexState, StateView, far_ahead
 from include.audit.verdict import judge, judge_counted
@@ -135,7 +137,8 @@ def examine(
     undeclared = sides.undeclared(at.info.name, spec) if answers_for_index(spec) else {}
     beside = look_beside(spec, at, sides.declared(spec), undeclared)
     behind = at.behind(sides.reader.end_offsets(spec.topic))
-    return replace(found, report=replace(found.report, behind=behind, beside=beside))
+    aside = still_set_aside(spec, sides, found.at, found.expected)
+    return replace(found, report=replace(found.report, behind=behind, beside=beside, set_aside=aside))
 
 
 def _by_digest(spec: SearchAuditSpec, sides: Sides, at: Cut, scrub: ScrubMode) -> Examined:

@@ -45,10 +45,10 @@ class MemoryGroup:
         for left in reversed(range(_TRIES)):
             try:
                 file.write_text(str(mb << 20))
-            except OSError:
+            except OSError as error:
                 # Version 1 refuses while pages are still being written.
                 if not left:
-                    raise
+                    raise SystemExit(f"{self.used_mb():,} MB do not go into {mb:,} MB: {error}") from error
                 os.sync()
                 time.sleep(1)
             else:

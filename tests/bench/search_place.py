@@ -59,8 +59,8 @@ _LINES: Final = 6
 _BULK: Final = 2_000
 _EPOCH: Final = dt.datetime(2026, 1, 1)
 # Of the memory: what the database keeps pages in, and the index's heap; the rest is for everything else of theirs.
-_POOL_SHARE: Final = 0.75
-_HEAP_SHARE: Final = 0.5
+_POOL_SHARE: Final = 0.6
+_HEAP_SHARE: Final = 0.4
 
 # Every fifth order is of a user with a long history. `{n}` is the order's number.
 _LONG_USER: Final = f"{_FIRST_LONG} + {{n}} DIV 5 MOD {{long}}"
@@ -237,6 +237,9 @@ def _limit(groups: dict[str, MemoryGroup], data_mb: dict[str, int], memory_mb: i
                 f"{name} holds {data_mb[name]:,} MB, less than {TIMES} times its memory of {memory_mb:,} MB: "
                 "give more --orders or a smaller --memory-mb"
             )
+        print(
+            f"{name}: {data_mb[name]:,} MB of data, {group.used_mb():,} MB in memory before the limit", file=sys.stderr
+        )
         group.limit(memory_mb)
 
 
