@@ -15,6 +15,7 @@ from typing import Any, Final, Literal
 from include.clock import Clock
 from include.document.aside import Aside, Wrong
 from include.document.assembler import Assembled, Assembler
+from include.document.behind import Reach
 from include.document.encoders import Encoders
 from include.document.living import Find, Living, by_reader
 from include.document.load import Metered, ReadLoad
@@ -23,7 +24,7 @@ from include.document.publish import Publisher
 from include.document.reach import Behind
 from include.document.rebuild import FIRST_START, Rebuilds
 from include.document.signals import Inputs, Signals
-from include.document.spread import OWN, spread
+from include.document.spread import OWN, reached, spread
 from include.document.tables import SourceTables
 from include.document.wanted import Wanted
 from include.errors import InvalidRecord, Transient
@@ -219,10 +220,14 @@ class BatchRunner:
             found = self._keys.by_signals(tables, signals, below)
             if found is None and not self._rebuilds.will_rebuild():
                 accepted += self._accept_own(None, version)
-            keys = found or {}
+            keys = found.keys if found is not None else {}
+            for reach in found.reaches if found is not None and not self._rebuilds.will_rebuild() else ():
+                accepted += self._accept_reach(reach, version, self._clock.now_us())
             if work is not None:
-                chunk = chunk or self._keys.by_request(tables, work, version, self._encoders.numbers)
+                chunk = chunk or self._keys.by_request(tables, work, version, self._encoders)
                 keys.update(dict.fromkeys(chunk.keys, version))
+                if chunk.reach is not None:
+                    accepted += self._accept_reach(chunk.reach, version, work.request.at_us)
             todo = itertools.islice(keys.items(), self._definition.batch_keys)
             some = dict(itertools.islice(todo, _CHUNK))
             made = self._assembler.assemble(tables, list(some))
@@ -275,6 +280,15 @@ class BatchRunner:
         )
         for request in requests:
             self._rebuilds.accept(request, self._encoders.numbers)
+        return requests
+
+    def _accept_reach(self, reach: Reach, version: int, at_us: int) -> list[Request]:
+        """Requests for documents that are behind more rows than a batch gathers."""
+        rebuilds, definition = self._rebuilds, self._definition
+        application, most = self._publisher.application, definition.rebuild_keys
+        requests = reached(definition.fact, reach, rebuilds.unasked, version, most, application, at_us, rebuilds.knows)
+        for request in requests:
+            rebuilds.accept(request, self._encoders.numbers)
         return requests
 
     def _accept_sweep(self, floor: int, swept: bytes, version: int) -> Request:

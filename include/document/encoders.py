@@ -28,6 +28,8 @@ class Encoders:
     ) -> None:
         self.numbers: list[bool] = []
         """For each part of the key whether it is an integer."""
+        self.order: list[str] = []
+        """Columns of the fact table, the key last, in whose order its rows of one value are walked."""
         self._topic = topic
         self._definition = definition
         self._tables = tables
@@ -45,7 +47,12 @@ class Encoders:
         check_columns(self._definition, columns)
         key, body = key_avro(self._topic, self._definition, columns), body_avro(self._topic, self._definition, columns)
         fact = self._definition.fact
-        self.numbers = [columns(fact.table)[name].avro() in ("int", "long") for name in fact.key]
+        known = columns(fact.table)
+        self.numbers = [known[name].avro() in ("int", "long") for name in fact.key]
+        newest = known[fact.newest_by]
+        # As a rule the primary key, with which InnoDB's indexes of other columns end.
+        numbered = newest.type == "bigint" or newest.avro() in ("int", "long")
+        self.order = [fact.newest_by, *fact.key] if numbered and fact.newest_by not in fact.key else fact.key
         self._found = self._encoder("key", key), self._encoder("value", body)
         self._looked = True
 

@@ -8,7 +8,7 @@ by itself after minutes. What a batch still owes it pays before the next one beg
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
 
@@ -122,8 +122,13 @@ class _MeteredTables:
         return self._tables.folded(table, match, values)
 
     def keys_after(
-        self, table: str, columns: Sequence[str], after: tuple[Any, ...] | None, limit: int
+        self,
+        table: str,
+        columns: Sequence[str],
+        after: tuple[Any, ...] | None,
+        limit: int,
+        where: Mapping[str, Any] | None = None,
     ) -> list[tuple[Any, ...]]:
-        found = self._tables.keys_after(table, columns, after, limit)
+        found = self._tables.keys_after(table, columns, after, limit, where)
         self._load.read(len(found))
         return found

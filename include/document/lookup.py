@@ -7,6 +7,7 @@ signal table to the keys of the documents that show them.
 from __future__ import annotations
 
 import functools
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,7 +15,7 @@ from typing import Any
 from include.document.definition import Fact, Fields, Hop, Lookup, Path
 from include.document.tables import Keys, NoSuchTable, Row, Tables
 
-__all__ = ["Missing", "Place", "Source", "attach", "fact_rows", "keys_behind", "shaped", "sortable"]
+__all__ = ["Missing", "Place", "Source", "attach", "fact_rows", "keys_behind", "shaped", "sortable", "spelled"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +121,13 @@ def fact_rows(
         return tables.rows(table, columns, match, values, most)
     except NoSuchTable:
         return []
+
+
+def spelled(tables: Tables, table: str, columns: Sequence[str], values: Keys) -> list[tuple[Any, ...]]:
+    """All values of the columns that are held equal to these: of texts that are, a walk in their order gives one."""
+    if not any(isinstance(part, str) for value in values for part in value):
+        return list(values)
+    return [_key(row, columns) for row in tables.rows(table, columns, columns, values, sys.maxsize)]
 
 
 class _Equal:

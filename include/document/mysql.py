@@ -7,7 +7,7 @@ has read, to spare the server's undo log.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from decimal import Decimal
 from typing import Any, Final
@@ -49,6 +49,7 @@ class MysqlTables:
         self._connection: pymysql.connections.Connection[Any] | None = None
         self._known: dict[str, dict[str, Column]] = {}
         self._collations: dict[tuple[str, str], tuple[str, str]] = {}
+        self._primary: dict[str, list[str]] = {}
 
     @contextmanager
     def snapshot(self, after: SourcePosition | None = None) -> Iterator[Tables]:
@@ -76,8 +77,8 @@ class MysqlTables:
         if table not in self._known:
             found = self._execute(
                 "SELECT column_name, data_type, column_type, numeric_precision, numeric_scale, character_set_name,"
-                " collation_name FROM information_schema.columns WHERE table_schema = %s AND table_name = %s"
-                " ORDER BY ordinal_position",
+                " collation_name, column_key FROM information_schema.columns"
+                " WHERE table_schema = %s AND table_name = %s ORDER BY ordinal_position",
                 (self._database, table),
             )
             if not found:
@@ -89,7 +90,8 @@ class MysqlTables:
                     fix="Mend the entry in `documents`, or grant SELECT on it.",
                 )
             self._known[table] = {}
-            for name, kind, full, precision, scale, charset, collation in found:
+            self._primary[table] = [name for name, *_, indexed in found if indexed == "PRI"]
+            for name, kind, full, precision, scale, charset, collation, _ in found:
                 length = precision if kind.lower() == "bit" else 0
                 self._known[table][name] = Column(
                     name, kind.lower(), "unsigned" in full, precision, scale, charset, length=length
@@ -146,15 +148,26 @@ class MysqlTables:
         return [dict(zip(columns, row, strict=True)) for row in found]
 
     def keys_after(
-        self, table: str, columns: Sequence[str], after: tuple[Any, ...] | None, limit: int
+        self,
+        table: str,
+        columns: Sequence[str],
+        after: tuple[Any, ...] | None,
+        limit: int,
+        where: Mapping[str, Any] | None = None,
     ) -> list[tuple[Any, ...]]:
-        """See `Tables`."""
+        """See `Tables`. An index of `where` and `columns` serves a page; InnoDB's own end with the primary key.
+
+        What comes after the primary key decides nothing, but servers would sort by it.
+        """
         known = self._typed(table)
         names = ", ".join(selected(name, known.get(name)) for name in columns)
-        order = ", ".join(quoted(name) for name in columns)
-        low, arguments = _above(columns, after)
-        statement = f"SELECT DISTINCT {names} FROM {quoted(table)}{low} ORDER BY {order} LIMIT {int(limit)}"  # noqa: S608 - names of a checked definition, quoted
-        return [tuple(row) for row in self._execute(statement, arguments)]
+        deciding = columns[:1] if list(columns[:1]) == self._primary.get(table) else columns
+        order = ", ".join(map(quoted, deciding))
+        low, arguments = _above(deciding, after)
+        conditions = [*(f"{quoted(name)} = %s" for name in where or ()), *low]
+        rows = f" WHERE {' AND '.join(conditions)}" if conditions else ""
+        statement = f"SELECT DISTINCT {names} FROM {quoted(table)}{rows} ORDER BY {order} LIMIT {int(limit)}"  # noqa: S608 - names of a checked definition, quoted
+        return [tuple(row) for row in self._execute(statement, (*(where or {}).values(), *arguments))]
 
     def folded(self, table: str, match: Sequence[str], values: Keys) -> dict[tuple[Any, ...], tuple[Any, ...]]:
         """See `Tables`. Asks the server for the weights of texts, where the collation is not one of bytes."""
@@ -306,13 +319,18 @@ def _is_wide(column: Column | None) -> bool:
     return column is not None and isinstance(column.avro(), dict) and column.type in ("bigint", "bit")
 
 
-def _above(columns: Sequence[str], after: tuple[Any, ...] | None) -> tuple[str, tuple[Any, ...]]:
+def _above(columns: Sequence[str], after: tuple[Any, ...] | None) -> tuple[list[str], list[Any]]:
     """A condition that an index of the columns serves: servers read it whole for `(a, b) > (1, 2)`."""
     if after is None:
-        return "", ()
-    parts, arguments = [], []
+        return [], []
+    parts: list[str] = []
+    arguments: list[Any] = []
     for last, name in enumerate(columns):
-        same = [f"{quoted(each)} = %s" for each in columns[:last]]
-        parts.append(" AND ".join([*same, f"{quoted(name)} > %s"]))
-        arguments += [*after[:last], after[last]]
-    return f" WHERE ({' OR '.join(parts)})", tuple(arguments)
+        same = [f"{quoted(each)} <=> %s" for each in columns[:last]]
+        arguments += after[:last]
+        if after[last] is None:
+            parts.append(" AND ".join([*same, f"{quoted(name)} IS NOT NULL"]))
+        else:
+            parts.append(" AND ".join([*same, f"{quoted(name)} > %s"]))
+            arguments.append(after[last])
+    return [f"({' OR '.join(parts)})"], arguments

@@ -14,6 +14,8 @@ from typing import Any, Final
 
 import orjson
 
+from include.document.behind import Place, values_of, values_text
+from include.document.spread import OWN
 from include.errors import InvalidRecord
 from include.log.ports import Headers, Record
 from include.log.requests import Answer, Request
@@ -43,6 +45,8 @@ class Rebuild:
     swept: bytes | None = None
     lacking: int = 0
     """Documents that were set aside, as a row that they need is missing."""
+    place: Place = (0, None)
+    """The same as `after`, of a request for the documents behind some values."""
 
     def advanced(self, keys: int, after: Key | None, version: int) -> Rebuild:
         """After one more chunk of `keys` keys that ended at `after`, stamped with `version`."""
@@ -58,7 +62,12 @@ class Rebuild:
 
     def note(self) -> str:
         """What its answer says beside the numbers."""
-        return f"{self.lacking:,} documents set aside, as rows that they need are missing" if self.lacking else ""
+        parts = []
+        if self.request.where:
+            parts.append(f"by {self.request.where}: {self.place[0]:,} of {len(self.request.keys):,} values")
+        if self.lacking:
+            parts.append(f"{self.lacking:,} documents set aside, as rows that they need are missing")
+        return "; ".join(parts)
 
 
 class Rebuilds:
@@ -98,8 +107,9 @@ class Rebuilds:
     def due(self, version: int) -> Rebuild | None:
         """The request to work on in a batch that is cut at a resolved record of `version`.
 
-        Repairs go before rebuilds, which take longer, else by the time that they were asked at. None when nothing is
-        open, or when documents were stamped with that version before: no (key, version) twice.
+        Repairs go before rebuilds, which take longer, those of some documents before those of all, else by the time
+        that they were asked at, with a way's rest before the way. None when nothing is open, or when documents were
+        stamped with that version before: no (key, version) twice.
         """
         if version <= self.stamped:
             return None
@@ -120,7 +130,13 @@ class Rebuilds:
 
     def will_rebuild(self) -> bool:
         """Whether all documents will be written anew by a request that has not begun yet."""
-        return any(each.request.kind == "rebuild" and not each.since for each in self.open.values())
+        return any(_of_all(each.request) and not each.since for each in self.open.values())
+
+    def unasked(self, where: str, values: Iterable[str]) -> list[str]:
+        """Of the values those for whose documents no request waits to begin."""
+        waiting = [each.request for each in self.open.values() if each.request.where == where and not each.since]
+        held = {text for request in waiting for text in request.keys}
+        return [text for text in values if text not in held]
 
     def headers(self, rebuild: Rebuild) -> Headers:
         """What the answer carries for a restart; of a request that is done not its keys, which nobody needs again."""
@@ -136,6 +152,9 @@ class Rebuilds:
             "lacking": rebuild.lacking,
             "swept": None if rebuild.swept is None else rebuild.swept.hex(),
         }
+        if request.where:
+            number, last = rebuild.place
+            value["place"] = [number, None if last is None else values_text(last)]
         return ((_HEADER, orjson.dumps(value)),)
 
     def _load(self, record: Record) -> None:
@@ -154,16 +173,24 @@ class Rebuilds:
         swept = progress.get("swept")
         swept = None if swept is None else bytes.fromhex(swept)
         lacking = progress.get("lacking", 0)
-        self.open[answer.id] = Rebuild(request, progress["since"], after, answer.done, swept, lacking)
+        number, last = progress.get("place", (0, None))
+        place = number, None if last is None else values_of(last)
+        self.open[answer.id] = Rebuild(request, progress["since"], after, answer.done, swept, lacking, place)
 
 
-def _turn(rebuild: Rebuild) -> tuple[bool, int, str]:
+def _of_all(request: Request) -> bool:
+    return request.kind == "rebuild" and not request.where
+
+
+def _turn(rebuild: Rebuild) -> tuple[bool, bool, int, int, str]:
     request = rebuild.request
-    return request.kind == "rebuild", request.at_us, request.id
+    return request.kind == "rebuild", _of_all(request), request.at_us, len(request.tables), request.id
 
 
 def _refusal(request: Request, numbers: Sequence[bool]) -> str:
     if request.kind == "rebuild":
+        if (request.keys or request.where) and not request.id.startswith(f"{OWN}-"):
+            return "a rebuild is of all documents, some are asked for by repair"
         return ""
     if request.kind != "repair":
         return f"documents are asked for by rebuild and repair, not by {request.kind}"

@@ -4,20 +4,23 @@ One statement in the source can ask for any number of documents (a dimension's U
 that an assembler stood still. A transaction of the log ends by itself after minutes, so no number of tries would get
 them through in one. What is beyond `batch_keys` is therefore written down as requests, in the transaction that commits
 the signals' offsets, and worked off a batch at a time; until then the documents' resolved topic names the tables.
-Beyond `MOST_KEYS` the keys are not even gathered: one request for all documents stands for them.
+Beyond `MOST_KEYS` the keys are not even gathered: a request stands for all documents behind the changed rows, and finds
+them a page at a time (`behind`). Where not even the rows are gathered, it stands for all documents.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final
 
 import orjson
 
+from include.document.behind import Reach, values_text, way
+from include.document.definition import Fact
 from include.log.requests import Request
 
-__all__ = ["MOST_KEYS", "OWN", "key_text", "spread"]
+__all__ = ["MOST_KEYS", "OWN", "key_text", "reached", "spread"]
 
 MOST_KEYS: Final = 200_000
 """Most keys that are gathered for one batch's signals."""
@@ -40,16 +43,42 @@ def spread(
 
     Deterministic. `known`: ids that are taken, as batches may share a resolved record.
     """
-    ids = (id_ for n in itertools.count() if not known(id_ := f"{OWN}-{version}-{n}"))
+    ids = _ids(version, known)
     if keys is None:
         return [Request(next(ids), "rebuild", by, at_us)]
-    found: list[Request] = []
+    return [Request(next(ids), "repair", by, at_us, keys=some) for some in _parts(map(key_text, keys), most)]
+
+
+def reached(
+    fact: Fact,
+    reach: Reach,
+    unasked: Callable[[str, Iterable[str]], list[str]],
+    version: int,
+    most: int,
+    by: str,
+    at_us: int,
+    known: Callable[[str], bool],
+) -> list[Request]:
+    """The same for the documents behind values, `most` values each at most; of those only that are `unasked`."""
+    where, tables = way(fact, reach.hops), tuple(hop.table for hop in reach.hops)
+    texts = unasked(where, dict.fromkeys(map(values_text, reach.values)))
+    ids = _ids(version, known)
+    return [Request(next(ids), "rebuild", by, at_us, tables, some, where) for some in _parts(texts, most)]
+
+
+def _ids(version: int, known: Callable[[str], bool]) -> Iterator[str]:
+    return (id_ for n in itertools.count() if not known(id_ := f"{OWN}-{version}-{n}"))
+
+
+def _parts(texts: Iterable[str], most: int) -> Iterator[tuple[str, ...]]:
+    """As many as a request holds."""
     some: list[str] = []
     size_bytes = 0
-    for text in map(key_text, keys):
+    for text in texts:
         if some and (len(some) == most or size_bytes + len(text.encode()) > _MOST_BYTES):
-            found.append(Request(next(ids), "repair", by, at_us, keys=tuple(some)))
+            yield tuple(some)
             some, size_bytes = [], 0
         some.append(text)
         size_bytes += len(text.encode())
-    return found + ([Request(next(ids), "repair", by, at_us, keys=tuple(some))] if some else [])
+    if some:
+        yield tuple(some)

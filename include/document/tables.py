@@ -58,11 +58,17 @@ class Tables(Protocol):
         """
 
     def keys_after(
-        self, table: str, columns: Sequence[str], after: tuple[Any, ...] | None, limit: int
+        self,
+        table: str,
+        columns: Sequence[str],
+        after: tuple[Any, ...] | None,
+        limit: int,
+        where: Mapping[str, Any] | None = None,
     ) -> list[tuple[Any, ...]]:
         """The next distinct values of `columns` above `after` (None: from the least), ascending, `limit` at most.
 
-        As the columns compare: of values that they hold equal there is one.
+        As the columns compare: of values that they hold equal there is one; null is the least. With `where` only of
+        rows in which these columns equal these values.
         """
 
 
@@ -148,12 +154,26 @@ class MemoryTables:
         return {} if self.fold is str else {value: self._folded(value) for value in values}
 
     def keys_after(
-        self, table: str, columns: Sequence[str], after: tuple[Any, ...] | None, limit: int
+        self,
+        table: str,
+        columns: Sequence[str],
+        after: tuple[Any, ...] | None,
+        limit: int,
+        where: Mapping[str, Any] | None = None,
     ) -> list[tuple[Any, ...]]:
         """See `Tables`."""
-        rows = [tuple(row[name] for name in columns) for row in self._rows(table)]
-        one_of_each = {self._folded(key): key for key in reversed(rows)}
-        return [one_of_each[key] for key in sorted(one_of_each) if after is None or key > self._folded(after)][:limit]
+        match, wanted = tuple(where or ()), self._folded(tuple((where or {}).values()))
+        one_of_each = {
+            self._ordered(key): key
+            for row in reversed(self._rows(table))
+            if self._folded(tuple(row[name] for name in match)) == wanted
+            for key in [tuple(row[name] for name in columns)]
+        }
+        low = () if after is None else self._ordered(after)
+        return [one_of_each[key] for key in sorted(one_of_each) if key > low][:limit]
+
+    def _ordered(self, values: tuple[Any, ...]) -> tuple[tuple[bool, Any], ...]:
+        return tuple((value is not None, value) for value in self._folded(values))
 
     def _folded(self, values: tuple[Any, ...]) -> tuple[Any, ...]:
         return tuple(self.fold(value) if isinstance(value, str) else value for value in values)

@@ -2,30 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
-from include.document.definition import DocumentDefinition
+from include.document.behind import Page, Reach, page, values_of, way
+from include.document.definition import DocumentDefinition, Hop
+from include.document.encoders import Encoders
 from include.document.living import Living
-from include.document.lookup import fact_rows, keys_behind
+from include.document.lookup import keys_behind, spelled
 from include.document.rebuild import Rebuild, parse_key
 from include.document.signals import Signals
 from include.document.spread import MOST_KEYS
 from include.document.tables import NoSuchTable, Tables
 
-__all__ = ["Chunk", "Wanted"]
+__all__ = ["Behind", "Chunk", "Wanted"]
 
 Key = tuple[Any, ...]
 
 
 @dataclass(frozen=True)
 class Chunk:
-    """A request's next keys, what stands of the request after them, and whether that is its end."""
+    """A request's next keys, what stands of the request after them, and whether that is its end.
+
+    `reach`: more documents that are behind this chunk.
+    """
 
     keys: frozenset[Key]
     after: Rebuild
     finished: bool
+    reach: Reach | None = None
+
+
+@dataclass(frozen=True)
+class Behind:
+    """Keys behind signals, with their newest versions; `reaches` stand for those that are too many."""
+
+    keys: dict[Key, int]
+    reaches: list[Reach]
 
 
 class Wanted:
@@ -35,30 +49,39 @@ class Wanted:
         self._definition = definition
         self._living = living
         self._decode = decode
+        self._ways = {way(definition.fact, path.hops): path.hops for path in definition.ways()}
 
-    def by_signals(self, tables: Tables, signals: Signals, below: Iterable[Key]) -> dict[Key, int] | None:
-        """Every key that the signals ask for, with its newest version; None: too many, all documents may be meant.
+    def by_signals(self, tables: Tables, signals: Signals, below: Iterable[Key]) -> Behind | None:
+        """Every key that the signals ask for; None: too many, all documents may be meant.
 
         `below`: keys of documents that are older than the signals' floor.
         """
         keys = dict(signals.keys)
         if signals.everything:
             return None
+        reaches: list[Reach] = []
         for number, path in enumerate(self._definition.paths()):
             rows = {values: version for (n, values), version in signals.rows.items() if n == number}
             found = keys_behind(tables, self._definition.fact, path, rows, MOST_KEYS)
             if found is None:
-                return None
+                reaches.append(Reach(path.hops, tuple(rows)))
+                continue
             for key, version in found.items():
                 keys[key] = max(version, keys.get(key, 0))
         for key in below:
             keys[key] = max(signals.floor, keys.get(key, 0))
-        return keys
+        return Behind(keys, reaches)
 
-    def by_request(self, tables: Tables, work: Rebuild, version: int, numbers: list[bool]) -> Chunk:
-        """The next chunk of `work`, to be stamped with `version`; `numbers`: which parts of a key are integers."""
+    def by_request(self, tables: Tables, work: Rebuild, version: int, encoders: Encoders) -> Chunk:
+        """The next chunk of `work`, to be stamped with `version`.
+
+        A way that the definition has no more stands for all documents.
+        """
+        hops = self._ways.get(work.request.where)
+        if hops is not None:
+            return self._by_way(tables, hops, work, version, encoders.order)
         if work.request.kind == "repair":
-            keys = [parse_key(text, numbers) for text in work.request.keys]
+            keys = [parse_key(text, encoders.numbers) for text in work.request.keys]
             finished, after = True, None
         else:
             fact, most = self._definition.fact, self._definition.rebuild_keys
@@ -68,13 +91,27 @@ class Wanted:
                 keys = []
             finished = len(keys) < most
             after = keys[-1] if keys else work.after
-            if not all(numbers):  # Texts that the column holds equal are keys of their own.
-                found = fact_rows(tables, fact.table, fact.key, fact.key, keys, MOST_KEYS)
-                keys = [tuple(row[name] for name in fact.key) for row in found]
+            keys = spelled(tables, fact.table, fact.key, keys)
             if finished:
                 return Chunk(frozenset(keys), work.advanced(len(set(keys)), after, version).walked(), finished=False)
         distinct = frozenset(keys)
         return Chunk(distinct, work.advanced(len(distinct), after, version), finished)
+
+    def _by_way(
+        self, tables: Tables, hops: tuple[Hop, ...], work: Rebuild, version: int, order: Sequence[str]
+    ) -> Chunk:
+        definition, fact = self._definition, self._definition.fact
+        reach = Reach(hops, tuple(map(values_of, work.request.keys)))
+        try:
+            step = page(tables, fact, order, reach, work.place, definition.rebuild_keys)
+        except NoSuchTable:
+            if hops[1:]:
+                raise
+            step = Page([], (), (len(reach.values), None), finished=True)  # Dropped since the start.
+        keys = frozenset(() if step.rest else step.found)
+        after = replace(work.advanced(len(keys), None, version), place=step.next)
+        rest = Reach(step.rest, tuple(step.found)) if step.rest and step.found else None
+        return Chunk(keys, after, step.finished, rest)
 
     def by_topic(self, work: Rebuild, version: int) -> Chunk:
         """The next chunk of documents that are older than `work`: the table has them no more, or a floor renews them.

@@ -144,6 +144,17 @@ def test_of_many_rows_the_newest_cost_no_more_reads_than_rows_that_come(mariadb:
         held.close()
 
 
+def test_keys_come_of_the_rows_that_have_a_value_with_null_as_the_least(tables: SourceTables) -> None:
+    with tables.snapshot() as now:
+        assert now.keys_after("things", ["day", "b"], None, 9) == [(None, "日本 '%s'"), (-1, "y"), (1, "x")]
+        assert now.keys_after("things", ["part", "a"], None, 2, {"a": 1}) == [(None, 1), (0.5, 1)]
+        assert now.keys_after("things", ["part", "b"], (None, "y"), 9, {"a": 1}) == [(0.5, "x")]
+        assert now.keys_after("things", ["part", "b"], (None, "x"), 9, {"a": 1}) == [(None, "y"), (0.5, "x")]
+        assert now.keys_after("things", ["b"], None, 9, {"a": 1, "amount": Decimal("0.00")}) == [("y",)]
+        assert now.keys_after("things", ["a"], (1,), 9, {"b": "日本 '%s'"}) == [(2,)]
+        assert now.keys_after("things", ["a"], None, 9, {"a": 3}) == []
+
+
 def test_a_snapshot_is_of_one_moment(held: Any) -> None:
     with held.tables.snapshot() as now:
         held.delete_all()

@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 
 from include.clock import ManualClock
+from include.document import wanted
 from include.document.batch import BatchRunner
+from include.document.behind import Reach, page, values_of
 from include.document.database import Database
 from include.document.definition import DocumentDefinition
 from include.document.mysql import MysqlTables
@@ -121,6 +123,16 @@ class Depot:
             self.batch()
         raise AssertionError("requests stay open")
 
+    def written(self) -> int:
+        """Documents that were written."""
+        reader = self.log.reader()
+        return sum(len(list(reader.read(TOPIC, p, 0, end))) for p, end in reader.end_offsets(TOPIC).items())
+
+    def rows_read(self) -> int:
+        """By the reading connection, as the server's engines count."""
+        found = self.tables._execute("SHOW SESSION STATUS LIKE 'Handler_read%%'")
+        return sum(int(count) for _, count in found)
+
     def documents(self) -> dict[tuple[str, int], Any]:
         reader, decode = self.log.reader(), Decoder(self.registry.schema)
         return {
@@ -166,6 +178,36 @@ def test_composite_and_text_keys_are_kept_apart_and_join_as_their_columns_compar
     depot.run("TRUNCATE parcels")
     depot.batch(Signals(floor=depot.version + 1))
     assert set(depot.documents().values()) == {None}
+
+
+def test_a_dimension_of_more_keys_than_are_gathered_is_walked_by_its_index_and_no_other_document_is_read(
+    depot: Depot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(wanted, "MOST_KEYS", 100)
+    places = ("nord", "NORD ", "Süd", "süd")
+    rows = [(f"p{n // 2}", n % 2, "done", n, places[n % 4]) for n in range(8_000)]
+    depot.run("INSERT INTO parcels (code, leg, state, kg, depot) VALUES (%s, %s, %s, %s, %s)", rows=rows)
+    depot.settle()
+    depot.run("ANALYZE TABLE parcels", "UPDATE depots SET city = 'Kiel-Nord' WHERE name = 'NORD'")
+    path = next(n for n, path in enumerate(DEFINITION.paths()) if path.table == "depots")
+    before = depot.written()
+    depot.batch(Signals(rows={(path, ("Nord",)): depot.version + 1}))
+    (work,) = depot.runner._rebuilds.open.values()
+    reach = Reach(DEFINITION.paths()[path].hops, tuple(map(values_of, work.request.keys)))
+    read, place, pages = depot.rows_read(), work.place, 0
+    while True:
+        with depot.tables.snapshot() as now:
+            keys = page(now, DEFINITION.fact, depot.runner._encoders.order, reach, place, 300)
+        pages, place = pages + 1, keys.next
+        if keys.finished:
+            break
+    assert pages == 14
+    # The table's rows, by the key or the dimension's index as the server likes, and each text key's own spellings.
+    assert depot.rows_read() - read < 3 * 8_000, "not the table for each page, nor what is left of it"
+    assert depot.settle() >= 13
+    cities = {key: body["depot"] for key, body in depot.documents().items()}
+    assert cities == {(f"p{n // 2}", n % 2): "Kiel-Nord" if n % 4 < 2 else "Ulm" for n in range(8_000)}
+    assert depot.written() - before == 4_000
 
 
 def test_a_dimension_of_thousands_of_documents_is_worked_off_in_parts_that_a_server_answers(depot: Depot) -> None:
