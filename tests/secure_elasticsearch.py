@@ -19,8 +19,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding
 
 from include.clock import SystemClock
-from include.local import accounts, process, resolve
-from include.local.java import system_java
+from include.local import accounts, elasticsearch_plugin, process, resolve
 from include.local.recipes import recipe
 from include.local.services import service
 from include.local.site import Site
@@ -38,14 +37,6 @@ xpack.security.http.ssl.certificate_authorities: certificates/authority.pem
 xpack.security.http.ssl.client_authentication: {clients}
 """
 _PLUGIN = Path(__file__).parent / "security_analysis" / "SecurityAnalysisPlugin.java"
-_DESCRIPTOR = """\
-name=security-analysis
-description=Analysis for the index of API keys
-version=1
-elasticsearch.version={version}
-java.version=17
-classname=lyrebird.tests.SecurityAnalysisPlugin
-"""
 
 
 @dataclass(frozen=True)
@@ -110,15 +101,7 @@ def secure_node(folder: Path, *, clients: str = "optional") -> Iterator[SecureNo
 def _with_keys(installed: Path, home: Path, version: str) -> Path:
     """A copy of the small distribution that can keep API keys: their index wants an analyzer that it lacks."""
     shutil.copytree(installed, home)
-    plugin, classes = home / "plugins" / "security-analysis", home / "classes"
-    plugin.mkdir(parents=True)
-    java = system_java()
-    compiler, archiver = java.home / "bin" / "javac", java.home / "bin" / "jar"
-    words = [str(compiler), "--release", "17", "-nowarn", "-d", str(classes), "-cp", f"{home}/lib/*", str(_PLUGIN)]
-    subprocess.run(words, check=True, capture_output=True)
-    words = [str(archiver), "--create", "--file", str(plugin / "plugin.jar"), "-C", str(classes), "."]
-    subprocess.run(words, check=True, capture_output=True)
-    (plugin / "plugin-descriptor.properties").write_text(_DESCRIPTOR.format(version=version))
+    elasticsearch_plugin.install(home, version, _PLUGIN, "lyrebird.tests.SecurityAnalysisPlugin")
     return home
 
 

@@ -14,7 +14,8 @@ from include.errors import Terminal
 from include.index.definition import ValueForm
 from include.index.form import Form, ListOf, MapOf, Record
 from include.index.generation import IndexName
-from include.index.mapping_check import Finding, compare, dynamic_of, ruled, templated, types_names
+from include.index.mapping_check import Finding, compare, ruled, templated, types_names
+from include.index.mapping_fields import analysis, dynamic_of
 from include.index.mapping_limits import beyond_limits
 from include.index.port import IndexInfo
 from include.index.starter_mapping import Choice, starter
@@ -115,7 +116,7 @@ class Evolver:
             except Terminal as error:
                 # Another process may have given the field another type meanwhile: the next plan sees it.
                 if attempt == _TRIES - 1:
-                    raise self._refused(schema_id, plan.places, error) from error
+                    raise self._refused(schema_id, plan, error) from error
         raise Terminal(
             "mapping is changed by others all the time",
             index=self._index,
@@ -133,14 +134,18 @@ class Evolver:
     def _alias(self) -> str:
         return IndexName.parse(self._index).alias
 
-    def _refused(self, schema_id: int, places: tuple[str, ...], error: Terminal) -> Terminal:
+    def _refused(self, schema_id: int, plan: Evolution, error: Terminal) -> Terminal:
+        fix = "Declare them in the mapping file, e.g. a whole part as {type: flattened}, and start again."
+        if analysis(plan.mapping):
+            # An index of before knows no `folded`, and an open one cannot learn it.
+            fix = f"Run `lyrebird index rebuild {self._alias}`, then `lyrebird index promote {self._alias}`."
         return Terminal(
             "the server refuses new fields",
             index=self._index,
             schema_id=schema_id,
-            fields=list(places[:10]),
+            fields=list(plan.places[:10]),
             reason=error.details.get("reason", error.message),
-            fix="Declare them in the mapping file, e.g. a whole part as {type: flattened}, and start again.",
+            fix=fix,
         )
 
     def _unfit(self, schema_id: int, hindrances: tuple[Finding, ...]) -> Terminal:

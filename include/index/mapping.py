@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from include.errors import Terminal
 from include.index.definition import IndexDefinition
-from include.index.mapping_check import dynamic_of
+from include.index.mapping_fields import analysis, copies, dynamic_of, fields
 from include.index.mapping_limits import beyond_limits
 from include.index.metadata import FIELDS, NOT_SEARCHED, metadata_mapping
 from include.index.port import IndexInfo
@@ -23,7 +23,7 @@ _DEFAULTS: Final = {"index": True, "doc_values": True, "enabled": True, "store":
 
 
 def creation(alias: str, definition: IndexDefinition, mapping: Mapping[str, Any]) -> dict[str, Any]:
-    """What to create the index with; raises `Terminal` for a mapping without the metadata fields or beyond limits."""
+    """What to create the index with; raises `Terminal` for a mapping without what it needs, or beyond limits."""
     require_metadata(str(definition.mapping), mapping)
     beyond = beyond_limits(mapping)
     if beyond:
@@ -33,9 +33,19 @@ def creation(alias: str, definition: IndexDefinition, mapping: Mapping[str, Any]
             limits=beyond,
             fix="Declare a part as {type: flattened}, or as {type: object, enabled: false}.",
         )
+    nowhere = copies(mapping) - places(mapping)
+    if nowhere:
+        raise Terminal(
+            "mapping copies values into fields that it lacks",
+            mapping=definition.mapping,
+            fields=sorted(nowhere),
+            fix="Declare them, e.g. as {type: text}.",
+        )
+    found = analysis(mapping)
     return {
         "settings": {
             **_sorting(definition, mapping),
+            **({"analysis": found} if found else {}),
             "number_of_shards": definition.shards,
             "number_of_replicas": definition.replicas,
             "refresh_interval": definition.refresh_interval,
@@ -50,11 +60,11 @@ def creation(alias: str, definition: IndexDefinition, mapping: Mapping[str, Any]
 def _sorting(definition: IndexDefinition, mapping: Mapping[str, Any]) -> dict[str, Any]:
     if not definition.sort:
         return {}
-    fields = [name.removeprefix("-") for name in definition.sort]
-    kinds = {name: field for name, field in _fields(mapping) if name in fields}
-    wrong = [name for name in fields if kinds.get(name, {}).get("type") not in _SORTABLE]
-    nested = [name for name, field in _fields(mapping) if field["type"] == "nested"]
-    wrong += [name for name in fields if any(name.startswith(f"{path}.") for path in nested)]
+    sort = [name.removeprefix("-") for name in definition.sort]
+    kinds = {name: field for name, field in fields(mapping) if name in sort}
+    wrong = [name for name in sort if kinds.get(name, {}).get("type") not in _SORTABLE]
+    nested = [name for name, field in fields(mapping) if field["type"] == "nested"]
+    wrong += [name for name in sort if any(name.startswith(f"{path}.") for path in nested)]
     if wrong:
         raise Terminal(
             "an index cannot be sorted by these fields",
@@ -64,7 +74,7 @@ def _sorting(definition: IndexDefinition, mapping: Mapping[str, Any]) -> dict[st
             fix="Name fields of the mapping, as order.user_id, that are in no nested object.",
         )
     orders = ["desc" if name.startswith("-") else "asc" for name in definition.sort]
-    return {"sort.field": fields, "sort.order": orders}
+    return {"sort.field": sort, "sort.order": orders}
 
 
 def require_metadata(where: str, mapping: Mapping[str, Any]) -> None:
@@ -106,7 +116,7 @@ def drift(info: IndexInfo, declared: Mapping[str, Any]) -> list[str]:
     lines = []
     if dynamic_of(declared) != dynamic_of(info.mapping):
         lines.append(f"dynamic: declared {dynamic_of(declared)}, {dynamic_of(info.mapping)} in the index")
-    want, have = dict(_fields(declared)), dict(_fields(info.mapping))
+    want, have = dict(fields(declared)), dict(fields(info.mapping))
     lines += [f"{name}: declared {want[name]['type']}, missing in the index" for name in want if name not in have]
     lines += [line for name in want if name in have for line in _differ(name, want[name], have[name])]
     rules = {name for each in info.mapping.get("dynamic_templates", ()) for name in each}
@@ -116,13 +126,13 @@ def drift(info: IndexInfo, declared: Mapping[str, Any]) -> list[str]:
 
 def undeclared(info: IndexInfo, declared: Mapping[str, Any]) -> list[str]:
     """Fields that the index has and the declaration has not: mostly those that came with newer schemas."""
-    want = dict(_fields(declared))
-    return [f"{name}: {field['type']}" for name, field in _fields(info.mapping) if name not in want]
+    want = dict(fields(declared))
+    return [f"{name}: {field['type']}" for name, field in fields(info.mapping) if name not in want]
 
 
 def places(mapping: Mapping[str, Any]) -> frozenset[str]:
     """All fields and sub-fields of a mapping by their paths, those of maps without the names that are data."""
-    return frozenset(name for name, _ in _fields(mapping))
+    return frozenset(name for name, _ in fields(mapping))
 
 
 def _differ(name: str, want: Mapping[str, Any], have: Mapping[str, Any]) -> Iterator[str]:
@@ -131,19 +141,3 @@ def _differ(name: str, want: Mapping[str, Any], have: Mapping[str, Any]) -> Iter
         if said != found:
             what = "" if param == "type" else f"{param} "
             yield f"{name}: declared {what}{said}, {what}{found} in the index"
-
-
-def _fields(mapping: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """All fields and sub-fields with their parameters, those of maps without the names that are data."""
-    for name, field in mapping.get("properties", {}).items():
-        full = f"{path}{name}"
-        yield full, _params(field)
-        if dynamic_of(field, "strict") not in ("true", "runtime"):
-            yield from _fields(field, f"{full}.")
-        for sub, params in field.get("fields", {}).items():
-            yield f"{full}.{sub}", _params(params)
-
-
-def _params(field: Mapping[str, Any]) -> Mapping[str, Any]:
-    own = {name: value for name, value in field.items() if name not in ("properties", "fields")}
-    return {"type": "object", **own}

@@ -12,9 +12,10 @@ from typing import Any, Final, Literal
 
 from include.index.coercion import Effect, effects_of
 from include.index.form import Form, Leaf, ListOf, MapOf, OneOf, Record, Unknown
+from include.index.mapping_fields import copies, dynamic_of, fields, targets
 from include.index.mapping_limits import FIELDS
 
-__all__ = ["Finding", "Verdict", "compare", "dynamic_of", "ruled", "templated", "types_names"]
+__all__ = ["Finding", "Verdict", "compare", "ruled", "templated", "types_names"]
 
 Verdict = Literal["refused", "coerced", "missing", "unsent", "limited"]
 """Those of `coercion.Level`; missing: the mapping lacks the field. unsent: the schema lacks it."""
@@ -47,7 +48,9 @@ def compare(form: Form, mapping: Mapping[str, Any], entity: str) -> Iterator[Fin
     """Findings for bodies of `form` under the name `entity` in documents of an index with this mapping."""
     document = Record({entity: form})
     whole = {**mapping, "properties": {n: f for n, f in mapping.get("properties", {}).items() if n == entity}}
-    return _Walk(templated(mapping)).record(document, whole, "", dynamic_of(mapping))
+    copied = copies(mapping)
+    walk = _Walk(templated(mapping), copied, copied - {place for place, _ in fields(mapping)})
+    return walk.record(document, whole, "", dynamic_of(mapping))
 
 
 def templated(mapping: Mapping[str, Any]) -> Templates:
@@ -75,16 +78,13 @@ def ruled(mapping: Mapping[str, Any], place: str) -> Mapping[str, Any] | None:
     return None
 
 
-def dynamic_of(field: Mapping[str, Any], above: str = "true") -> str:
-    """`true`, `false`, `strict` or `runtime`; the server gives texts, files give booleans too."""
-    return str(field.get("dynamic", above)).lower()
-
-
 @dataclass(frozen=True, slots=True)
 class _Walk:
-    """`dynamic` is always that of the object above."""
+    """`dynamic` is always that of the object above; `copied` get copies of fields, of them `nowhere` are missing."""
 
     templates: Templates
+    copied: frozenset[str]
+    nowhere: frozenset[str]
 
     def value(self, form: Form, field: Mapping[str, Any], place: str, dynamic: str) -> Iterator[Finding]:
         kind = str(field.get("type", "object"))
@@ -97,6 +97,9 @@ class _Walk:
             yield Finding("limited", place, "", kind, f"cannot be judged: {form.reason}")
         elif isinstance(form, Leaf):
             yield from _scalar(form, field, place)
+            if dynamic == "strict":
+                for target in sorted(self.nowhere & set(targets(field))):
+                    yield Finding("refused", place, form.said, kind, f"it is copied to {target}, which the index lacks")
         elif isinstance(form, ListOf):
             yield from self._list(form, field, place, dynamic)
         else:
@@ -148,9 +151,10 @@ class _Walk:
             reason = _FURTHER.get(dynamic, "typed by a name's first value")
             yield Finding("limited", place, "record", "", f"the schema allows further names: {reason}")
         for name, sub in fields.items():
-            if name not in form.fields and sub.get("type") != "alias":
+            path = f"{place}.{name}"
+            if name not in form.fields and sub.get("type") != "alias" and path not in self.copied:
                 kind = str(sub.get("type", "object"))
-                yield Finding("unsent", f"{place}.{name}", "", kind, "not in the topic's schema")
+                yield Finding("unsent", path, "", kind, "not in the topic's schema")
 
     def _map(self, form: MapOf, field: Mapping[str, Any], place: str, dynamic: str) -> Iterator[Finding]:
         kind = str(field.get("type", "object"))

@@ -34,7 +34,9 @@ _EXACT_DIGITS: Final = 15
 
 _LEGENDS: Final[dict[str, str]] = {
     "text": "string: `text` finds words, `.keyword` the exact value, for sorting and counting too; there texts of over "
-    f"{LONGEST_EXACT:,} characters are hidden. Codes only: {{type: keyword}}.",
+    f"{LONGEST_EXACT:,} characters are hidden. Codes only: {{type: keyword}}. "
+    "Found without case and accents: {type: text, analyzer: folded}, as a whole {type: keyword, normalizer: folded}. "
+    "Found by searches that name no field, though in a nested object: copy_to a text field outside of it.",
     "bytes": "bytes: as base64, over 24 kB is refused. Never searched: {type: binary}.",
     "decimal": "decimal: exact in a double up to 15 digits. Sums without rounding, where the server has the type: "
     "{type: scaled_float, scaling_factor: 100} for two places.",

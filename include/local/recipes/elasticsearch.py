@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import shutil
+from pathlib import Path
 
 from include.errors import Terminal
-from include.local import accounts
+from include.local import accounts, elasticsearch_plugin
 from include.local.java import system_java
 from include.local.process import Launch
 from include.local.recipes.probe import get_json
@@ -13,6 +14,8 @@ from include.local.services import Service
 from include.local.site import Site
 
 __all__ = ["finish", "prepare", "ready"]
+
+_FOLDING = Path(__file__).with_name("FoldingPlugin.java")
 
 _CONFIG = """\
 cluster.name: lyrebird
@@ -30,7 +33,7 @@ action.auto_create_index: false
 
 
 def prepare(site: Site, row: Service) -> tuple[Launch, ...]:
-    """Write the configuration into the state folder (the unpacked files stay untouched), return the node."""
+    """Write the configuration into the state folder, add the filter that the distribution lacks, return the node."""
     folder, home = site.folder(row), site.install(row)
     java = system_java()
     if not accounts.reaches(java.home, site.account):
@@ -38,6 +41,7 @@ def prepare(site: Site, row: Service) -> tuple[Launch, ...]:
             f"Elasticsearch runs as {site.account.name if site.account else ''!r}, which cannot read {java.home}",
             fix="Use a Java that every user can read (JAVA_HOME).",
         )
+    elasticsearch_plugin.install(home, row.version, _FOLDING, "lyrebird.FoldingPlugin")
     config = folder / "config"
     for name in ("data", "logs", "tmp"):
         (folder / name).mkdir(parents=True, exist_ok=True)

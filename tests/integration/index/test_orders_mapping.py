@@ -102,3 +102,44 @@ def test_orders_are_found_by_their_fields(orders: Orders) -> None:
     assert orders.count({"range": {"order.total_price": {"gte": 25.1, "lt": 25.11}}}) == 1
     assert orders.count({"range": {"order.created_at": {"gt": "2026-11-02T03:04:05.000005Z"}}}) == 1
     assert orders.count({"range": {"order.created_at": {"gt": "2026-11-02T03:04:05.000006Z"}}}) == 0
+
+
+ABROAD = {
+    "delivery_address": {"street": "Calle Órbigo 1", "city": "Málaga", "postal_code": "29001", "country": "ES"},
+    "partner": {"name": "Señor Pérez", "site": "HTTPS://Málaga.example/"},
+}
+
+
+@pytest.mark.parametrize(
+    ("field", "words"),
+    [
+        ("order.delivery_address.city", ("Málaga", "málaga", "Malaga", "MALAGA")),
+        ("order.delivery_address.street", ("Órbigo", "orbigo", "ORBIGO")),
+        ("order.partner.name", ("Pérez", "senor perez")),
+        ("order.partner.site", ("HTTPS://Málaga.example/", "https://malaga.example/")),
+    ],
+)
+def test_names_and_places_are_found_without_case_and_accents(
+    orders: Orders, field: str, words: tuple[str, ...]
+) -> None:
+    orders.write(body(**ABROAD))
+    assert [orders.count({"match": {field: {"query": each, "operator": "and"}}}) for each in words] == [1] * len(words)
+
+
+def test_a_citys_exact_name_is_kept_for_lists_and_counts(orders: Orders) -> None:
+    orders.write(body(**ABROAD))
+    exact = "order.delivery_address.city.keyword"
+    assert [orders.count({"term": {exact: each}}) for each in ("Málaga", "malaga")] == [1, 0]
+    found = orders.index.client.search(index=orders.name, aggs={"n": {"terms": {"field": exact}}}, size=0)
+    assert [each["key"] for each in found.body["aggregations"]["n"]["buckets"]] == ["Málaga"]
+
+
+def test_words_without_a_fields_name_find_lines_and_places(orders: Orders) -> None:
+    dish = {"line_no": 1, "name": "Crème brûlée", "description": "Très froide", "category": "dessert", "quantity": 1}
+    orders.write(body(**ABROAD, lines=[{**dish, "price": "4.00"}]))
+    for words in ("brulee", "creme AND brulee", "tres froide", "malaga", "perez", "calle orbigo"):
+        assert orders.count({"query_string": {"query": words}}) == 1, words
+    assert orders.count({"query_string": {"query": "pizza"}}) == 0
+    found = orders.index.get(orders.name, "7")
+    assert found is not None
+    assert "lines_text" not in found.source["order"]

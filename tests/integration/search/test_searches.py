@@ -130,8 +130,9 @@ def test_words_and_quantity_are_of_the_same_line(search: IndexSearch) -> None:
         assert all(line["name"] == MENU[0] for hit in page.hits for line in hit.lines)
 
 
-def test_text_is_found_with_filters_and_without_accents_only_as_written(search: IndexSearch) -> None:
-    page = search.text("brûlée", filters=Filters(user=2, equal={"state": "completed"}), size=100)
+@pytest.mark.parametrize("words", ["brûlée", "brulee", "BRULEE"])
+def test_text_is_found_with_filters_and_without_case_and_accents(search: IndexSearch, words: str) -> None:
+    page = search.text(words, filters=Filters(user=2, equal={"state": "completed"}), size=100)
     expected = {
         n: b
         for n, b in ORDERS.items()

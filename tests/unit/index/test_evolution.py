@@ -244,3 +244,15 @@ def test_a_server_that_refuses_again_and_again_is_told_with_its_reason(admin: Me
 
     with pytest.raises(Terminal, match="Limit of total fields"):
         evolver(admin, refuse)(2, newer(city="string"), "AVRO")
+
+
+def test_a_folded_field_that_an_older_index_refuses_names_the_rebuild(admin: MemoryAdmin) -> None:
+    declared = copy.deepcopy(MAPPING)
+    declared["properties"]["order"]["properties"]["city"] = {"type": "text", "analyzer": "folded"}
+
+    def refuse(name: str, fields: Mapping[str, Any]) -> None:
+        raise Terminal("Elasticsearch refuses", reason="analyzer [folded] has not been configured in mappings")
+
+    made = Evolver(admin.describe, refuse, NAME, entity="order", value="plain", declared=declared)
+    with pytest.raises(Terminal, match="lyrebird index rebuild"):
+        made(2, newer(city="string"), "AVRO")

@@ -48,6 +48,39 @@ def test_an_index_cannot_be_sorted_by_what_is_no_single_value(name: str) -> None
         creation("orders", DEFINITION.model_copy(update={"sort": [name]}), mapping)
 
 
+FOLDED_FIELDS = [
+    {"type": "text", "analyzer": "folded"},
+    {"type": "text", "search_analyzer": "folded"},
+    {"type": "keyword", "normalizer": "folded"},
+    {"type": "text", "fields": {"whole": {"type": "keyword", "normalizer": "folded"}}},
+]
+
+
+@pytest.mark.parametrize("field", FOLDED_FIELDS)
+def test_an_index_knows_how_to_fold_where_a_field_or_a_rule_names_it(field: dict[str, Any]) -> None:
+    named = copy.deepcopy(MAPPING)
+    named["properties"]["order"]["properties"]["city"] = field
+    ruled = {**MAPPING, "dynamic_templates": [{"names": {"path_match": "order.names.*", "mapping": field}}]}
+    for mapping in (named, ruled):
+        made = creation("orders", DEFINITION, mapping)["settings"]["analysis"]
+        assert made["analyzer"]["folded"]["filter"] == made["normalizer"]["folded"]["filter"]
+        assert "asciifolding" in made["normalizer"]["folded"]["filter"]
+
+
+def test_an_index_that_folds_nothing_asks_no_server_for_it() -> None:
+    assert "analysis" not in creation("orders", DEFINITION, MAPPING)["settings"]
+
+
+def test_a_copy_into_a_field_that_the_mapping_lacks_is_refused_before_documents_are() -> None:
+    mapping = copy.deepcopy(MAPPING)
+    fields = mapping["properties"]["order"]["properties"]
+    fields["note"] = {"type": "text", "copy_to": "order.words"}
+    with pytest.raises(Terminal, match=r"order\.words"):
+        creation("orders", DEFINITION, mapping)
+    fields["words"] = {"type": "text"}
+    assert creation("orders", DEFINITION, mapping)["mappings"] == mapping
+
+
 @pytest.mark.parametrize("name", sorted(METADATA))
 def test_an_index_without_a_metadata_field_is_refused(name: str) -> None:
     mapping = copy.deepcopy(MAPPING)
@@ -61,6 +94,18 @@ def test_a_doc_id_that_is_cut_or_folded_is_refused() -> None:
     mapping["properties"]["metadata"]["properties"]["doc_id"]["ignore_above"] = 256
     with pytest.raises(Terminal, match="doc_id"):
         creation("orders", DEFINITION, mapping)
+
+
+def test_an_index_made_before_a_field_was_folded_or_copied_is_told_apart() -> None:
+    declared = copy.deepcopy(MAPPING)
+    fields = declared["properties"]["order"]["properties"]
+    fields["state"] |= {"normalizer": "folded", "copy_to": ["order.words"]}
+    fields["words"] = {"type": "text", "analyzer": "folded"}
+    assert check(live(MAPPING), "orders", declared) == [
+        "order.words: declared text, missing in the index",
+        "order.state: declared copy_to ['order.words'], copy_to unset in the index",
+        "order.state: declared normalizer folded, normalizer unset in the index",
+    ]
 
 
 def test_check_names_every_difference() -> None:

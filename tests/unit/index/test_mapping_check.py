@@ -55,6 +55,20 @@ def test_an_object_that_is_open_in_the_schema_is_told(dynamic: str, said: str) -
     assert found(form, field, dynamic=dynamic) == [f"limited order: record: the schema allows further names: {said}"]
 
 
+def test_a_field_of_copies_alone_is_not_missed_in_the_schema() -> None:
+    name = {"type": "text", "copy_to": ["order.words"]}
+    fields = {"lines": {"type": "nested", "properties": {"name": name}}, "words": {"type": "text"}}
+    form = Record({"lines": ListOf(Record({"name": TEXT}))})
+    assert [line for line in found(form, {"properties": fields}) if "words" in line] == []
+
+
+def test_a_copy_into_a_field_that_a_strict_index_lacks_refuses_documents() -> None:
+    field = {"properties": {"name": {"type": "text", "copy_to": "order.words"}}}
+    said = "refused order.name: string into text: it is copied to order.words, which the index lacks"
+    assert found(Record({"name": TEXT}), field) == [said]
+    assert found(Record({"name": TEXT}), field, dynamic=True) == []
+
+
 def test_sub_fields_are_judged_on_their_own() -> None:
     field = {"type": "text", "fields": {"exact": {"type": "keyword"}, "number": {"type": "double"}}}
     places = [line.split(":")[0] for line in found(Record({"a": TEXT}), {"properties": {"a": field}})]
