@@ -80,6 +80,7 @@ class LogCuts:
         gaps: list[Gap] = []
         epoch = wanted.epoch
         while True:
+            known_epoch = stream.leader_epoch
             messages = stream.take()
             gaps += stream.lost()
             if messages is None:
@@ -92,7 +93,11 @@ class LogCuts:
                 files.write(messages)
                 continue
             taken = files.write(messages, self._max_folders)
-            stream.give_back(messages[taken:])
+            if taken < len(messages):
+                if known_epoch != stream.leader_epoch:
+                    # The leader may have changed in the midst of them, and a commit tells that of its last record.
+                    known_epoch = self._log.epoch_before(chain.of.topic, chain.partition, messages[taken].offset)
+                stream.give_back(messages[taken:], known_epoch)
             if taken < len(messages) or files.bytes_so_far >= self._max_bytes:
                 until = stream.at
                 break
@@ -169,11 +174,10 @@ class _Stream:
         self.at, self.leader_epoch = batch.messages[-1].offset + 1, batch.leader_epoch
         return batch.messages
 
-    def give_back(self, messages: list[Message]) -> None:
-        """The last of those that were taken, which another cut takes."""
-        if messages:
-            self._ahead = MessageBatch(messages, self.leader_epoch)
-            self.at = messages[0].offset
+    def give_back(self, messages: list[Message], epoch: int | None) -> None:
+        """The last of those that were taken, which another cut takes; `epoch` is that of the record before them."""
+        self._ahead = MessageBatch(messages, self.leader_epoch)
+        self.at, self.leader_epoch = messages[0].offset, epoch
 
     def lost(self) -> list[Gap]:
         """What the log no longer had, since the last call."""

@@ -2,7 +2,7 @@
 
 It is due by size when what is not committed has reached `max_bytes` or `max_records`, by age when its oldest record
 has waited `max_age_s`, whichever is first, idle or not. Bytes are estimated from recent commits, so that nothing has
-to be read to decide; a writer that meets `max_bytes` before the planned end cuts there.
+to be read to decide; a writer that meets `max_bytes` or `max_folders` before the planned end cuts there.
 
 Why the age does not follow the record's timestamp alone: producers set it. One that replays old records would make
 every poll due, one whose clock is ahead would keep its records waiting. So a record has waited at most since the last
@@ -44,7 +44,9 @@ class UploadPolicy(Strict):
     max_age_s: int = Field(default=3600, ge=1)
     max_records: int = Field(default=2_000_000, ge=1, description="of offsets in a cut, whatever their size")
     max_folders: int = Field(
-        default=1000, ge=1, description="of a cut, each with a file open at once: one folder more begins the next cut"
+        default=1000,
+        ge=1,
+        description="of a cut, each an object and 10 to 110 KB of memory: one more begins the next cut",
     )
     record_bytes: int = Field(default=1024, ge=1, description="what an offset is taken to need until commits tell")
 
