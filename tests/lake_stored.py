@@ -71,13 +71,13 @@ def _group(kind: str, prefix: str, form: dict[str, Any], versions: list[Any] | N
 class _Pool:
     """Works when it is asked what is finished."""
 
-    slots = 8
+    slots, together = 8, 1
 
     def __init__(self, world: Stored, name: str, group: LakeGroup) -> None:
         self.world, self.name, self.group, self.tasks = world, name, group, list[Task]()
 
-    def submit(self, task: Task) -> None:
-        self.tasks.append(task)
+    def submit(self, *tasks: Task) -> None:
+        self.tasks += tasks
 
     def finished(self) -> list[Outcome]:
         tasks, self.tasks = self.tasks, []

@@ -79,7 +79,8 @@ class World:
         self.clock = ManualClock(1_000_000_000)
         self.memory, self.store = MemoryLog(self.clock), MemoryStore()
         self.folder = folder
-        self.slots = 4
+        self.slots, self.together = 4, 1
+        self.jobs = 0
         self.submitted: list[Task] = []
         self.fails: dict[Spot, LyrebirdError] = {}
         self.outcomes: list[Outcome] = []
@@ -129,8 +130,9 @@ class World:
     def epoch_before(self, spot: Spot, offset: int) -> int | None:
         return self.ranges.epoch_before(spot.topic, spot.partition, offset)
 
-    def submit(self, task: Task) -> None:
-        self.submitted.append(task)
+    def submit(self, *tasks: Task) -> None:
+        self.jobs += 1
+        self.submitted += tasks
 
     def finished(self) -> list[Outcome]:
         tasks, self.submitted = self.submitted, []

@@ -19,7 +19,7 @@ from include.lake.chain_key import TopicKey
 from include.lake.definition import LakeGroup
 from include.lake.generations import Live, note_heads, require_current
 from include.lake.group_heads import PART, GroupHeads, Told, from_outside
-from include.lake.planner import SHRUNK_MS, Planner, Remade, Spot
+from include.lake.planner import SHRUNK_MS, Planner, Range, Remade, Spot, jobs_of
 from include.lake.protocol import Head
 from include.lake.standing import check_log
 from include.lake.task import Outcome, Task
@@ -48,10 +48,14 @@ class Pool(Protocol):
 
     @property
     def slots(self) -> int:
-        """How many may run at once, now: executors come and go."""
+        """How many jobs may run at once, now: executors come and go."""
 
-    def submit(self, task: Task) -> None:
-        """Begin a task; does not wait for it."""
+    @property
+    def together(self) -> int:
+        """How many tasks with little to do one job may have."""
+
+    def submit(self, *tasks: Task) -> None:
+        """Begin a job of these, one after the other; does not wait for it."""
 
     def finished(self) -> list[Outcome]:
         """Tasks that ended since the last call, each once. One that was lost with its host has a `Transient`."""
@@ -122,6 +126,9 @@ class Driver:
         self._looked_s = self._asked_s = self._hidden_s = -1e9
         self._turn = 0
         self._noted: dict[TopicKey, str] = {}
+        # Numbers of the jobs that run, by what they are at.
+        self._job_of: dict[Spot, int] = {}
+        self._jobs = 0
         self._known = False
         self._frozen = False
         # Not zero: the last look was in vain.
@@ -165,6 +172,7 @@ class Driver:
         """Hear of tasks that have ended, and begin none. Raises as `step`."""
         for outcome in self._pool.finished():
             spot, error = outcome.task.range.spot, outcome.error
+            self._job_of.pop(spot, None)
             for commit in outcome.commits:
                 self.planner.on_commit(spot, commit)
             self._watcher.on_outcome(outcome)
@@ -284,24 +292,28 @@ class Driver:
                 self.planner.on_oldest(spot, timestamp_ms)
 
     def _begin(self, asked: Asked) -> None:
-        room = self._pool.slots - self.planner.busy
+        room = self._pool.slots - len(set(self._job_of.values()))
         if room <= 0:
             return
-        for due in self.planner.due(self._now_ms(), room, asked):
-            live = self._heads_of.live[due.spot.topic, due.spot.topic_id]
-            policy, _ = self._group.policy.of(due.spot.topic)
-            self._pool.submit(
-                Task(
-                    self._name,
-                    self._group.prefix,
-                    due,
-                    live.generation,
-                    live.start(due.spot.partition),
-                    policy.max_bytes,
-                    policy.max_folders,
-                    self._writer,
-                )
-            )
+        due = self.planner.due(self._now_ms(), room, asked, self._pool.together)
+        for job in jobs_of(due, room):
+            self._jobs += 1
+            self._job_of |= dict.fromkeys((each.spot for each in job), self._jobs)
+            self._pool.submit(*map(self._task, job))
+
+    def _task(self, due: Range) -> Task:
+        live = self._heads_of.live[due.spot.topic, due.spot.topic_id]
+        policy = self._group.policy.of(due.spot.topic)[0]
+        return Task(
+            self._name,
+            self._group.prefix,
+            due,
+            live.generation,
+            live.start(due.spot.partition),
+            policy.max_bytes,
+            policy.max_folders,
+            self._writer,
+        )
 
     def _now_ms(self) -> int:
         return self._clock.now_us() // 1000

@@ -9,7 +9,7 @@ go on (`Terminal`) stands still until the driver is started again, and the other
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from typing import Final, NamedTuple
 
@@ -20,7 +20,7 @@ from include.lake.watched import HeldUp, Watched
 from include.log.ports import TopicInfo
 from include.log.survey import Hidden
 
-__all__ = ["SHRUNK_MS", "Planner", "Range", "Remade", "Spot"]
+__all__ = ["SHRUNK_MS", "Planner", "Range", "Remade", "Spot", "jobs_of"]
 
 _PAUSE_MS: Final = 1_000
 _LONGEST_PAUSE_MS: Final = 60_000
@@ -29,6 +29,8 @@ _LONGEST_PAUSE_MS: Final = 60_000
 SHRUNK_MS: Final = 20_000
 # Of how many offsets at least the size of a record is remembered; halved when it is twice that.
 _RECENT: Final = 100_000
+# Offsets of a range that may share its job with others: what it costs is its requests, not its records.
+_SMALL: Final = 10_000
 
 
 class Spot(NamedTuple):
@@ -52,6 +54,11 @@ class Range(NamedTuple):
     policy: str
     last: int | None = None
 
+    @property
+    def small(self) -> bool:
+        """Whether others may wait for it in the same job."""
+        return self.reason != "size" and self.until - self.head <= _SMALL
+
 
 class Remade(NamedTuple):
     """A topic was made anew or deleted while offsets [head, end) of a partition were not stored: they are lost."""
@@ -59,6 +66,14 @@ class Remade(NamedTuple):
     spot: Spot
     head: int
     end: int
+
+
+def jobs_of(due: Sequence[Range], most: int) -> list[list[Range]]:
+    """The ranges of `most` jobs at most: small ones are spread over all that the others leave, in their order."""
+    alone = [[each] for each in due if not each.small]
+    small = [each for each in due if each.small]
+    size = -(-len(small) // max(1, most - len(alone)))
+    return alone + [small[at : at + size] for at in range(0, len(small), size or 1)]
 
 
 class Planner:
@@ -180,8 +195,11 @@ class Planner:
         if watched is not None:
             watched.oldest_ms = timestamp_ms
 
-    def due(self, now_ms: int, most: int, asked: Asked = "") -> list[Range]:
-        """At most so many ranges that are due, those that have waited longest first; each is then worked at."""
+    def due(self, now_ms: int, most: int, asked: Asked = "", together: int = 1) -> list[Range]:
+        """Ranges that are due, those that have waited longest first; each is then worked at.
+
+        As many as `most` jobs can have, each of `together` small ranges or of one other.
+        """
         found: list[tuple[int, Range]] = []
         for spot, watched in self._watched.items():
             if watched.head is None or not watched.sure or watched.busy or watched.stopped:
@@ -193,7 +211,13 @@ class Planner:
             if decision.reason is not None:
                 due = Range(spot, watched.head, decision.end, decision.reason, policy.words, watched.last)
                 found.append((decision.age_ms, due))
-        chosen = [each for _, each in sorted(found, key=lambda each: (-each[0], each[1].spot))[:most]]
+        room = most * together
+        chosen: list[Range] = []
+        for _, each in sorted(found, key=lambda each: (-each[0], each[1].spot)):
+            room -= 1 if each.small else together
+            if room < 0:
+                break
+            chosen.append(each)
         for each in chosen:
             watched = self._watched[each.spot]
             watched.busy = True

@@ -1,7 +1,8 @@
 """The lake as a Spark application: drivers plan beside Spark's, tasks run wherever Spark has room.
 
-Each range is a Spark job of one task: so none waits for another's, executors that come are used and those that go
-cost the ranges that they had, which are planned again. There is no checkpoint: the chains in the bucket are.
+Each range is a Spark job of one task, and where many are due, small ones share a job: so few wait for another's,
+executors that come are used and those that go cost the ranges that they had, which are planned again. There is no
+checkpoint: the chains in the bucket are.
 """
 
 from __future__ import annotations
@@ -53,6 +54,8 @@ from include.store.s3 import S3Store
 
 __all__ = ["SparkPool", "build", "require_honest", "run_application", "upload"]
 
+# A job costs some 50 ms, as a range of few records does; what the first of a job made is told with the last.
+_TOGETHER = 16
 _PROBE_WRITERS = 8
 _PROBE_ROUNDS = 40
 # A driver that waits for a store that hangs reports nothing, and its guardian takes that for a stall.
@@ -67,42 +70,54 @@ class SparkPool:
         self._place, self._do = place, run
         # A thread only waits for its job: as many as an application could ever have at once.
         self._threads = ThreadPoolExecutor(64, thread_name_prefix="lake")
-        self._running: dict[Future[Outcome], Task] = {}
+        self._running: dict[Future[list[Outcome]], tuple[Task, ...]] = {}
 
     @property
     def slots(self) -> int:
         """As many as Spark has cores, and one more, so that none is idle while the next task is planned."""
         return min(64, self._context.defaultParallelism + 1)
 
-    def submit(self, task: Task) -> None:
+    @property
+    def together(self) -> int:
         """See `Pool`."""
-        self._running[self._threads.submit(self._run, task)] = task
+        return _TOGETHER
 
-    def _run(self, task: Task) -> Outcome:
+    def submit(self, *tasks: Task) -> None:
+        """See `Pool`."""
+        self._running[self._threads.submit(self._run, tasks)] = tasks
+
+    def _run(self, tasks: Sequence[Task]) -> list[Outcome]:
         place, run = self._place, self._do
-        found: list[Outcome] = self._context.parallelize([task], 1).map(lambda each: work(place, each, run)).collect()
-        return found[0]
+        found: list[Outcome] = self._context.parallelize(tasks, 1).map(lambda each: work(place, each, run)).collect()
+        return found
 
     def finished(self) -> list[Outcome]:
         """See `Pool`."""
         done = [future for future in self._running if future.done()]
-        return [self._outcome(future, self._running.pop(future)) for future in done]
+        return [outcome for future in done for outcome in self._outcomes(future, self._running.pop(future))]
 
     @staticmethod
-    def _outcome(future: Future[Outcome], task: Task) -> Outcome:
+    def _outcomes(future: Future[list[Outcome]], tasks: Sequence[Task]) -> list[Outcome]:
         failed = future.exception()
         if failed is None:
             return future.result()
-        spot = task.range.spot
-        # Its host went, or Spark did: whatever it wrote stands in the chain.
-        lost = Transient(
-            "a task was lost", system="spark", topic=spot.topic, partition=spot.partition, reason=first_line(failed)
-        )
-        return Outcome(task, None, (), lost)
+        # Their host went, or Spark did: whatever they wrote stands in the chains.
+        return [_lost(task, failed) for task in tasks]
 
     def close(self) -> None:
         """Let threads end with their jobs."""
         self._threads.shutdown(wait=False)
+
+
+def _lost(task: Task, failed: BaseException) -> Outcome:
+    spot = task.range.spot
+    reason = first_line(failed)
+    return Outcome(
+        task,
+        None,
+        (),
+        Transient("a task was lost", system="spark", topic=spot.topic, partition=spot.partition, reason=reason),
+    )
 
 
 def require_honest(settings: ObjectStore, clients: int = _PROBE_WRITERS, rounds: int = _PROBE_ROUNDS) -> None:

@@ -44,7 +44,7 @@ _AT_ONCE: Final = 16
 class _Told:
     """Log, pool and watcher of a driver that begins nothing; each partition has ten records more than are stored."""
 
-    slots = 0
+    slots, together = 0, 1
 
     def __init__(self, partitions: int) -> None:
         self.infos = [TopicInfo(f"events{n}", f"id{n}", partitions // _TOPICS) for n in range(_TOPICS)]
@@ -67,8 +67,8 @@ class _Told:
     def epoch_before(self, spot: Spot, offset: int) -> int | None:
         return 0
 
-    def submit(self, task: Task) -> None:
-        raise AssertionError(task)
+    def submit(self, *tasks: Task) -> None:
+        raise AssertionError(tasks)
 
     def finished(self) -> list[Outcome]:
         return []

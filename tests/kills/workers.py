@@ -56,11 +56,14 @@ class WorkerPool:
         finally:
             os._exit(0)
 
+    together = 1
+
     @property
     def slots(self) -> int:
         return len(self.pids) - len(self._lost)
 
-    def submit(self, task: Task) -> None:
+    def submit(self, *tasks: Task) -> None:
+        (task,) = tasks
         number = next(each for each in range(len(self.pids)) if each not in self._lost and each not in self._running)
         self._running[number] = task
         try:

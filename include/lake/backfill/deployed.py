@@ -92,15 +92,15 @@ class Deployed:
 class OneByOne:
     """`Pool` in this process: a task at a time, carried out when it is asked what has finished."""
 
-    slots = 1
+    slots = together = 1
 
     def __init__(self, place: Place) -> None:
         self._place = place
         self._submitted: list[Task] = []
 
-    def submit(self, task: Task) -> None:
+    def submit(self, *tasks: Task) -> None:
         """See `Pool`."""
-        self._submitted.append(task)
+        self._submitted += tasks
 
     def finished(self) -> list[Outcome]:
         """See `Pool`. Blocks for as long as the task takes."""

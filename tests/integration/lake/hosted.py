@@ -44,7 +44,7 @@ ROOT = Path(__file__).parents[3]
 class Threads:
     """`Pool` of one group: two threads, each with clients of its own, as Spark's workers have."""
 
-    slots = 2
+    slots, together = 2, 1
 
     def __init__(self, place: Place) -> None:
         self._places: queue.SimpleQueue[Place] = queue.SimpleQueue()
@@ -60,8 +60,11 @@ class Threads:
     def _begin(self) -> None:
         self._mine.place = self._places.get()
 
-    def submit(self, task: Task) -> None:
-        self._running.append(self._threads.submit(lambda: work(self._mine.place, task)))
+    def submit(self, *tasks: Task) -> None:
+        self._running += [self._threads.submit(self._work, task) for task in tasks]
+
+    def _work(self, task: Task) -> Outcome:
+        return work(self._mine.place, task)
 
     def finished(self) -> list[Outcome]:
         done = [each for each in self._running if each.done()]

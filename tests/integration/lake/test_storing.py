@@ -54,10 +54,10 @@ class Group:
         self.running: list[Future[Outcome]] = []
         self.errors: list[LyrebirdError] = []
 
-    slots = 2
+    slots, together = 2, 1
 
-    def submit(self, task: Task) -> None:
-        self.running.append(self.threads.submit(self._run, task))
+    def submit(self, *tasks: Task) -> None:
+        self.running += [self.threads.submit(self._run, task) for task in tasks]
 
     def _run(self, task: Task) -> Outcome:
         topic = task.range.spot.topic

@@ -19,7 +19,8 @@ from include.lake.cut import Commit
 from include.lake.definition import declared_groups
 from include.lake.formats.sequence_file import SequenceFile
 from include.lake.host import Host
-from include.lake.stream import build, require_honest
+from include.lake.stream import SparkPool, build, require_honest
+from include.lake.task import Task
 from include.log.kafka import KafkaAdmin, KafkaWriter
 from include.log.ports import TopicSpec
 from include.metrics.progress import RunFolder
@@ -80,10 +81,11 @@ class World:
         for *_, pool in built:
             pool.close()
 
-    def commits(self, prefix: str, partition: int) -> list[Commit]:
-        info = KafkaAdmin(self.kafka).describe(self.topic)
+    def commits(self, prefix: str, partition: int, topic: str = "") -> list[Commit]:
+        topic = topic or self.topic
+        info = KafkaAdmin(self.kafka).describe(topic)
         assert info is not None
-        return list(Chain(self.store, ChainKey(TopicKey(prefix, self.topic, info.named_id), 1, partition)).commits())
+        return list(Chain(self.store, ChainKey(TopicKey(prefix, topic, info.named_id), 1, partition)).commits())
 
     def bodies(self, commit: Commit) -> dict[str, bytes]:
         found = {file.key: self.store.get(file.key) for file in commit.files}
@@ -150,3 +152,34 @@ def test_a_store_that_does_not_honour_conditions_is_refused_at_the_start(
     with pytest.raises(Terminal, match="does not honour conditional writes"):
         build(spark, world.deployment, groups, SystemClock())
     assert not [each.key for each in store.list("") if not each.key.startswith("_probe/")]
+
+
+def test_many_small_ranges_share_jobs_of_spark_and_are_stored(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    topics = [f"{world.topic}.{number}" for number in range(30)]
+    for topic in topics:
+        KafkaAdmin(world.kafka).ensure(TopicSpec(topic, 1))
+    writer = KafkaWriter(world.kafka, f"{world.topic}-w")
+    writer.begin()
+    for topic in topics:
+        writer.append(topic, b"k", orjson.dumps({"at": 1_700_000_000}))
+    writer.commit()
+    writer.close()
+    jobs: list[int] = []
+    submit = SparkPool.submit
+
+    def counted(pool: SparkPool, *tasks: Task) -> None:
+        jobs.append(len(tasks))
+        submit(pool, *tasks)
+
+    monkeypatch.setattr(SparkPool, "submit", counted)
+    try:
+        world.flush()
+        for topic in topics:
+            for prefix in ("lake/raw", "lake/by_date"):
+                assert sum(each.n_records for each in world.commits(prefix, 0, topic)) == 1
+    finally:
+        for topic in topics:
+            KafkaAdmin(world.kafka).delete(topic)
+    # Two groups, each with a range a topic.
+    assert sum(jobs) == 60
+    assert len(jobs) < 20

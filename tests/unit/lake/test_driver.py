@@ -47,6 +47,18 @@ def test_a_driver_that_begins_anew_goes_on_where_the_bucket_stands(world: World)
     assert world.stored("events") == [(0, 200), (200, 400)]
 
 
+def test_many_small_topics_share_jobs_and_each_is_stored_to_its_end(world: World) -> None:
+    world.slots, world.together = 2, 16
+    for number in range(40):
+        world.make(f"e{number}")
+        world.write(f"e{number}", 3)
+    world.driver.freeze()
+    while world.driver.left("flush"):
+        world.driver.step("flush")
+    assert world.jobs == 4
+    assert [world.stored(f"e{number}")[-1][1] for number in range(40)] == [4] * 40
+
+
 def test_a_partition_that_fails_waits_and_the_others_go_on(world: World) -> None:
     world.make("events", 2)
     world.write("events", 300)
@@ -147,8 +159,10 @@ def test_a_store_that_does_not_answer_holds_no_step_up(world: World, monkeypatch
     assert [str(error) for error in world.away] == ["no answer (system='s3')"]
 
 
-def test_random_writes_restarts_and_failures_leave_each_offset_in_one_cut(world: World) -> None:
+@pytest.mark.parametrize("together", [1, 3])
+def test_random_writes_restarts_and_failures_leave_each_offset_in_one_cut(world: World, together: int) -> None:
     chance = random.Random(5)
+    world.slots, world.together = 2, together
     world.make("events", 3)
     written = [0, 0, 0]
     for _ in range(120):

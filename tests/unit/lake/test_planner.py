@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from include.lake.cut import Commit, StoredFile
 from include.lake.definition import LakeGroup
-from include.lake.planner import Planner, Range, Remade, Spot
+from include.lake.planner import Planner, Range, Remade, Spot, jobs_of
 from include.log.ports import TopicInfo
 
 GROUP = LakeGroup.model_validate(
@@ -239,3 +239,45 @@ def test_what_is_stored_more_slowly_than_it_comes_is_overdue_by_as_much_as_it_is
     assert overdue_ms == pytest.approx((7_200 - 3_595 - 60) * 1000, rel=0.02)
     planner.on_done(A, 719_900)
     assert planner.overdue_ms(7_200_000) == {}
+
+
+def test_small_ranges_share_jobs_and_full_ones_have_their_own() -> None:
+    planner = begun(40)
+    ends = {spot: (0, 5_000 if spot.partition == 7 else 10) for spot in planner.spots}
+    planner.on_edges(ends, 0)
+    due = planner.due(100_000, 3, together=16)
+    # One job for the full one, and what two jobs can have of the small ones.
+    assert [each.spot.partition for each in due if not each.small] == [7]
+    assert [len(job) for job in jobs_of(due, 3)] == [1, 16, 16]
+    assert planner.busy == 33
+
+
+def test_a_few_small_ranges_are_spread_over_all_jobs() -> None:
+    planner = begun(5)
+    planner.on_edges({spot: (0, 10) for spot in planner.spots}, 0)
+    assert [len(job) for job in jobs_of(planner.due(100_000, 3, together=16), 3)] == [2, 2, 1]
+    assert jobs_of([], 3) == []
+
+
+def test_many_records_are_no_small_range_whatever_they_weigh() -> None:
+    assert Range(A, 0, 10_000, "age", "").small
+    assert not Range(A, 0, 10_001, "age", "").small
+    assert not Range(A, 0, 10, "size", "").small
+
+
+@given(
+    ends=st.lists(st.integers(1, 5_000), min_size=1, max_size=60),
+    most=st.integers(1, 6),
+    together=st.integers(1, 16),
+)
+def test_each_due_range_is_in_one_job_and_no_job_has_more_than_it_may(
+    ends: list[int], most: int, together: int
+) -> None:
+    planner = begun(len(ends))
+    planner.on_edges({spot: (0, ends[spot.partition]) for spot in planner.spots}, 0)
+    due = planner.due(100_000, most, together=together)
+    jobs = jobs_of(due, most)
+    assert sorted(each for job in jobs for each in job) == sorted(due)
+    assert 1 <= len(jobs) <= most
+    assert all(1 <= len(job) <= together for job in jobs)
+    assert all(len(job) == 1 or all(each.small for each in job) for job in jobs)

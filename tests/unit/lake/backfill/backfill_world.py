@@ -177,11 +177,11 @@ class RewritePool:
     def __init__(self, world: BackfillWorld, store: ObjectStore, wanted: LakeGroup) -> None:
         self._world, self._store, self._wanted = world, store, wanted
         self._submitted: list[Task] = []
-        self.slots = 2
+        self.slots, self.together = 2, 1
         self.wrap: Callable[[Outcome], Outcome] = lambda outcome: outcome
 
-    def submit(self, task: Task) -> None:
-        self._submitted.append(task)
+    def submit(self, *tasks: Task) -> None:
+        self._submitted += tasks
 
     def finished(self) -> list[Outcome]:
         tasks, self._submitted = self._submitted, []
