@@ -46,7 +46,7 @@ class UploadPolicy(Strict):
     max_folders: int = Field(
         default=1000,
         ge=1,
-        description="of a cut, each an object and 10 to 110 KB of memory: one more begins the next cut",
+        description="of a cut, each 10 to 110 KB of memory: one more begins the next cut",
     )
     record_bytes: int = Field(default=1024, ge=1, description="what an offset is taken to need until commits tell")
 
