@@ -33,12 +33,14 @@ _LINE_EVERY_S = 10.0
 @click.option("--group", default="", help="The backup group. Default: the only one with the topic.")
 @life_option
 @click.option("--groups", default="", help="Consumer groups of TOPIC whose offsets are translated: a,b.")
+@click.option("--keep-ids", is_flag=True, help="Leave the ids of schemas in keys and values as they are.")
 @click.option("--dry-run", is_flag=True, help="Say what would be written, and write nothing.")
 @json_option
 def command(groups: str, dry_run: bool, as_json: bool, **asked: Any) -> None:
     """Write the records of TOPIC, as its backup has them, to another topic: each exactly once, in its partition.
 
-    Key, value, headers and timestamp are as they were; offsets are new, and a map tells them. What was cut off goes on
+    Key, value, headers and timestamp are as they were, but for schema ids that the registry has another schema for, or
+    none: kept schemas are registered, and ids replaced. Offsets are new, and a map tells them. What was cut off goes on
     when the same is asked for again. Consumer groups go on in the new topic where they were in the old one; stop them
     first.
     """
@@ -51,6 +53,7 @@ def command(groups: str, dry_run: bool, as_json: bool, **asked: Any) -> None:
     standing = deployed.plan(request)
     if dry_run:
         value = {"plan": standing.plan.to_json(), "begun": standing.begun is not None, "groups": standing.committed}
+        value |= {"lacking_schemas": standing.lacking}
         told = orjson.dumps(value, option=orjson.OPT_NON_STR_KEYS).decode()
         click.echo(told if as_json else "\n".join([*standing.lines(), "without --dry-run it is begun"]))
         return

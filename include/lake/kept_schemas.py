@@ -9,6 +9,7 @@ does not answer, or does not know, is asked for again with the cuts that follow 
 from __future__ import annotations
 
 import logging
+import re
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from operator import attrgetter
@@ -24,10 +25,11 @@ from include.lake.steps import LocalCut, ReadRange
 from include.log.ports import Compatibility, SchemaLanguage, SchemaRegistry, UnknownSchema
 from include.store.object_store import ObjectStore
 
-__all__ = ["KeepingReader", "KeptRegistry", "SchemaKeeper", "SeenIds", "kept_key"]
+__all__ = ["KeepingReader", "KeptRegistry", "SchemaKeeper", "SeenIds", "kept_ids", "kept_key"]
 
 LOGGER: Final = logging.getLogger("lyrebird.lake")
 _HEAD: Final = 5
+_KEPT: Final = re.compile(r"([0-9]{1,10})\.json", re.ASCII)
 _KEY: Final = attrgetter("key")
 _VALUE: Final = attrgetter("value")
 _ASK_AGAIN_S: Final = 60.0
@@ -37,7 +39,18 @@ _OWED: Final = 1_000
 
 def kept_key(prefix: str, schema_id: int) -> str:
     """Where a group keeps the schema of an id."""
-    return f"{prefix}/_schemas/{schema_id}.json"
+    return f"{_folder(prefix)}{schema_id}.json"
+
+
+def kept_ids(store: ObjectStore, prefix: str) -> set[int]:
+    """Of which ids a group keeps schemas."""
+    keys = (_KEPT.fullmatch(info.key.rpartition("/")[2]) for info in store.list(_folder(prefix)))
+    return {int(found[1]) for found in keys if found}
+
+
+def _folder(prefix: str) -> str:
+    """What the keys of a group's schemas begin with."""
+    return f"{prefix}/_schemas/"
 
 
 class SeenIds:
@@ -137,7 +150,7 @@ class KeptRegistry:
         self,
         subject: str,
         schema: Mapping[str, Any],
-        compatibility: Compatibility = "BACKWARD",
+        compatibility: Compatibility | None = "BACKWARD",
         language: SchemaLanguage = "AVRO",
     ) -> int:
         """See `SchemaRegistry`."""

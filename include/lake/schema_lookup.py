@@ -45,7 +45,7 @@ class PatientRegistry:
         self,
         subject: str,
         schema: Mapping[str, Any],
-        compatibility: Compatibility = "BACKWARD",
+        compatibility: Compatibility | None = "BACKWARD",
         language: SchemaLanguage = "AVRO",
     ) -> int:
         """See `SchemaRegistry`."""

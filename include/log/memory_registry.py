@@ -29,12 +29,15 @@ class MemoryRegistry:
         self,
         subject: str,
         schema: Mapping[str, Any],
-        compatibility: Compatibility = "BACKWARD",
+        compatibility: Compatibility | None = "BACKWARD",
         language: SchemaLanguage = "AVRO",
     ) -> int:
         """See `SchemaRegistry`. A subject's level is that of its first registration; it judges Avro alone."""
         text = json.dumps([language, schema], sort_keys=True)
-        level = self._levels.setdefault(subject, compatibility)
+        # The default of registries.
+        level = self._levels.get(subject, compatibility or "BACKWARD")
+        if compatibility is not None:
+            self._levels[subject] = level
         held = self._subjects.setdefault(subject, [])
         known = self._by_text.get(text)
         if known is not None and known in held:

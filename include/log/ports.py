@@ -196,10 +196,13 @@ class SchemaRegistry(Protocol):
         self,
         subject: str,
         schema: Mapping[str, Any],
-        compatibility: Compatibility = "BACKWARD",
+        compatibility: Compatibility | None = "BACKWARD",
         language: SchemaLanguage = "AVRO",
     ) -> int:
-        """Id of the schema under `subject`, the same at every call; `Terminal` when the level refuses it."""
+        """Id of the schema under `subject`, the same at every call; `Terminal` when the level refuses it.
+
+        With `compatibility` None the subject's level, or the registry's own, stays as it is.
+        """
 
     def schema(self, schema_id: int) -> dict[str, Any]:
         """The schema of an id; `UnknownSchema` when nobody registered it, `InvalidRecord` in a language not read."""

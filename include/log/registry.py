@@ -41,14 +41,15 @@ class ConfluentRegistry:
         self,
         subject: str,
         schema: Mapping[str, Any],
-        compatibility: Compatibility = "BACKWARD",
+        compatibility: Compatibility | None = "BACKWARD",
         language: SchemaLanguage = "AVRO",
     ) -> int:
-        """See `SchemaRegistry`; sets the subject's level first where it has another."""
+        """See `SchemaRegistry`; sets the subject's level first where it has another than is asked for."""
         text = json.dumps(schema)
         if (subject, text) not in self._ids:
             name = quote(subject, safe="")
-            self._level(subject, name, compatibility)
+            if compatibility is not None:
+                self._level(subject, name, compatibility)
             answer = self._ask("POST", f"/subjects/{name}/versions", {"schema": text, "schemaType": language})
             if answer.status == HTTPStatus.CONFLICT:
                 raise Terminal(

@@ -69,6 +69,14 @@ def test_a_type_that_cannot_read_the_old_one_is_refused(
         registry.register(unique + "-value", changed)
 
 
+def test_without_a_level_that_of_the_subject_stays(registry: SchemaRegistry, unique: str) -> None:
+    registry.register(unique + "-free", record(ID), "NONE")
+    assert registry.register(unique + "-free", record(MUST), None)
+    registry.register(unique + "-held", record(ID))
+    with pytest.raises(Terminal, match="incompatible"):
+        registry.register(unique + "-held", record(ID, MUST), None)
+
+
 @pytest.mark.parametrize(
     "changed",
     [record({"name": "id", "type": ["null", "long"], "default": None}), record({"name": "id", "type": "double"})],

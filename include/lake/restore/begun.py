@@ -78,6 +78,7 @@ def check_target(bucket: Bucket, reader: LogReader, admin: TopicAdmin, plan: Res
                 "this topic is the target of another restore",
                 topic=info.name,
                 asked=f"{kept.asked.what} of {kept.asked.topic}, from {kept.source.prefix}",
+                keep_ids=kept.asked.keep_ids,
                 fix="Ask for that again to go on with it, or name another target.",
             )
         return Restore(kept, info, resumed=True)

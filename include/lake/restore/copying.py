@@ -24,6 +24,7 @@ from include.lake.backfill.raw_ranges import RawRanges
 from include.lake.message import Message
 from include.lake.restore.begun import Restore
 from include.lake.restore.offset_map import PartName, Totals, committed_parts, part_of, read_part
+from include.lake.restore.schema_ids import SchemaIds
 from include.lake.runner import Runner
 from include.log.ports import LogReader, LogWriter, TopicAdmin
 
@@ -74,16 +75,22 @@ class PartitionMap:
 
 
 def copy(
-    bucket: Bucket, kafka: Kafka, restore: Restore, clock: Clock, tell: Tell, limits: Limits | None = None
+    bucket: Bucket,
+    kafka: Kafka,
+    restore: Restore,
+    clock: Clock,
+    tell: Tell,
+    limits: Limits | None = None,
+    ids: SchemaIds | None = None,
 ) -> dict[int, PartitionMap]:
-    """Write what is not written yet; by partition what stands then.
+    """Write what is not written yet, with schema ids as `ids` has them; by partition what stands then.
 
     Raises what the store, the log and the backup raise; called again it goes on. `Terminal` where the target was
     changed by somebody else, or keeps too little.
     """
     writer = kafka.open_writer(restore.name)
     try:
-        return _Copy(bucket, kafka, restore, writer, clock, tell, limits or Limits()).run()
+        return _Copy(bucket, kafka, restore, writer, clock, tell, limits or Limits(), ids).run()
     finally:
         writer.close()
 
@@ -98,9 +105,10 @@ class _Copy:
         clock: Clock,
         tell: Tell,
         limits: Limits,
+        ids: SchemaIds | None,
     ) -> None:
         self._bucket, self._kafka, self._restore, self._writer = bucket, kafka, restore, writer
-        self._clock, self._tell, self._limits = clock, tell, limits
+        self._clock, self._tell, self._limits, self._ids = clock, tell, limits, ids
         self._runner = Runner(bucket.store, bucket.pause)
         self._topic, self._folder = restore.target.name, restore.folder
         self._told: dict[int, int] = {}
@@ -148,8 +156,10 @@ class _Copy:
         self._say(partition, totals)
         for messages, left_out, following in self._batches(partition, done, until):
             name = PartName(partition, parts[-1].next if parts else first, following, at)
-            totals = totals.plus(_totals(messages, left_out))
-            self._write(name, messages, totals)
+            # Before its transaction begins, as a registry may be slow.
+            written, rewritten = self._ids.rewritten(messages) if self._ids else (messages, 0)
+            totals = totals.plus(_totals(messages, left_out)._replace(rewritten=rewritten))
+            self._write(name, written, totals)
             parts.append(name)
             # The transaction's end takes an offset of its own.
             at += len(messages) + 1 if messages else 0

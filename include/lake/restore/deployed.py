@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from include.clock import Clock
@@ -18,14 +19,17 @@ from include.lake.restore.groups import committed_of, translate
 from include.lake.restore.plan import RestoreAsked, RestorePlan
 from include.lake.restore.planning import make_plan
 from include.lake.restore.restored import Restored
+from include.lake.restore.schema_ids import SchemaIds
 from include.lake.runner import Runner
 from include.lake.stored import require_stored
 from include.lake.task import patience
 from include.lake.worker import store_of
 from include.log.kafka import KafkaAdmin, KafkaReader, KafkaWriter
+from include.log.ports import SchemaRegistry
+from include.log.registry import ConfluentRegistry
 from include.log.topics import declared
 from include.settings.connections import Kafka as KafkaSettings
-from include.settings.connections import ObjectStore
+from include.settings.connections import ObjectStore, Registry
 from include.settings.deployment import Deployment
 
 __all__ = ["Deployed", "RestoreRequest", "Standing", "kafka_of"]
@@ -45,14 +49,18 @@ class RestoreRequest:
     group: str = ""
     topic_id: str = ""
     groups: tuple[str, ...] = ()
+    keep_ids: bool = False
 
-    def asked(self) -> RestoreAsked:
-        """What is asked for; `SettingsError` for what cannot be."""
+    def asked(self, *, keep_ids: bool) -> RestoreAsked:
+        """What is asked for; `SettingsError` for what cannot be. `keep_ids`: whether it can do nothing else."""
         if self.until and not self.since:
             raise SettingsError("a last day without a first one", until=self.until, fix="Give --from, too.")
         first = _day(self.since) if self.since else None
         days = None if first is None else Days(first, _day(self.until) if self.until else first)
-        return RestoreAsked(self.topic, declared(self.target), days, self.zone, parse_offsets(self.offsets))
+        offsets = parse_offsets(self.offsets)
+        return RestoreAsked(
+            self.topic, declared(self.target), days, self.zone, offsets, keep_ids=keep_ids or self.keep_ids
+        )
 
 
 @dataclass(frozen=True)
@@ -66,6 +74,8 @@ class Standing:
     begun: Restore | None
     there: bool
     committed: dict[str, dict[int, int]]
+    lacking: tuple[int, ...] = ()
+    """Ids of schemas that the backup keeps, for any of its topics, and the registry lacks or has for others."""
 
     def lines(self) -> list[str]:
         """For a person."""
@@ -74,6 +84,11 @@ class Standing:
         if self.there:
             says = f"{target} is there, and empty: its own retention and cleanup decide what it keeps of the records"
         told = [f"group {group}: {len(offsets)} partitions" for group, offsets in self.committed.items()]
+        if self.lacking:
+            told.append(
+                f"the registry lacks {len(self.lacking)} of the schemas that the backup keeps, or has others by their"
+                f" ids ({_few(self.lacking)}): those that records need are registered, and their ids replaced"
+            )
         return [*self.plan.lines(), says, *told]
 
 
@@ -85,17 +100,20 @@ class Deployed:
     bucket: Bucket
     kafka: Kafka
     clock: Clock
+    registry: SchemaRegistry | None = None
 
     @classmethod
     def of(cls, deployment: Deployment, clock: Clock) -> Deployed:
         """From the deployment's sections; raises `SettingsError`."""
         store = store_of(deployment.one("store", ObjectStore))
-        return cls(deployment, Bucket(store, patience(clock)), kafka_of(deployment.one("kafka", KafkaSettings)), clock)
+        kafka = kafka_of(deployment.one("kafka", KafkaSettings))
+        registry = ConfluentRegistry(deployment.one("registry", Registry)) if "registry" in deployment.values else None
+        return cls(deployment, Bucket(store, patience(clock)), kafka, clock, registry)
 
     def plan(self, request: RestoreRequest) -> Standing:
         """What would be done; writes nothing. Raises what `make_plan`, `check_target` and `committed_of` do."""
         groups = declared_groups(self.deployment)
-        asked = request.asked()
+        asked = request.asked(keep_ids=self.registry is None)
         prefixes = [group.prefix for group in groups.values() if group.kind == "backup"]
         require_stored(self.bucket.store, prefixes, asked.topic)
         backup = groups[group_of(groups, asked.topic, "backup", request.group, "--group")]
@@ -113,13 +131,20 @@ class Deployed:
         begun = check_target(self.bucket, self.kafka.reader, self.kafka.admin, plan)
         there = begun is None and self.kafka.admin.describe(asked.target) is not None
         committed = committed_of(self.kafka, source, request.groups)
-        return Standing(begun.plan if begun else plan, begun, there, committed)
+        ids = self._ids(begun.plan if begun else plan)
+        lacking = tuple(ids.lacking) if ids else ()
+        return Standing(begun.plan if begun else plan, begun, there, committed, lacking)
+
+    def _ids(self, plan: RestorePlan) -> SchemaIds | None:
+        if self.registry is None or plan.asked.keep_ids:
+            return None
+        return SchemaIds(self.registry, self.bucket.store, plan.source.prefix, plan.asked.target)
 
     def perform(self, standing: Standing, tell: Tell, limits: Limits | None = None) -> Restored:
         """Carry it out, or go on with it; each step may be taken again after a crash.
 
         1. the target topic and the kept plan
-        2. its records, and the map of each transaction
+        2. its records, and the map of each transaction; before a transaction, the schemas of what is in it
         3. the object `map`
         4. offsets of the consumer groups
         """
@@ -127,13 +152,14 @@ class Deployed:
         # 1. The topic.
         restore = begin(bucket, reader, admin, standing.plan)
         # 2. The records.
-        maps = copy(bucket, self.kafka, restore, self.clock, tell, limits)
+        ids = self._ids(restore.plan)
+        maps = copy(bucket, self.kafka, restore, self.clock, tell, limits, ids)
         whole = Restored(restore, maps)
         # 3. The map.
         Runner(bucket.store, bucket.pause).ask(lambda: bucket.store.put(whole.map_key, whole.map_bytes()))
         # 4. The groups.
         groups = translate(self.kafka, bucket, restore, maps, standing.committed)
-        return Restored(restore, maps, groups)
+        return Restored(restore, maps, groups, ids.replaced if ids else ())
 
 
 def kafka_of(settings: KafkaSettings) -> Kafka:
@@ -144,6 +170,10 @@ def kafka_of(settings: KafkaSettings) -> Kafka:
         KafkaAdmin(bootstrap, options),
         lambda transactional_id: KafkaWriter(bootstrap, transactional_id, options),
     )
+
+
+def _few(ids: Sequence[int]) -> str:
+    return ", ".join(map(str, ids[:5])) + (", …" if len(ids) > 5 else "")
 
 
 def _day(text: str) -> dt.date:

@@ -41,7 +41,7 @@ class Totals(NamedTuple):
 
     redated: records of 1970-01-01T00:00:00.000Z, which have the time of the restore, as Kafka's client takes that for
     "now"; broker_dated: those whose timestamp was the broker's, and now counts as the producer's; left_out: of other
-    days, or without a timestamp where days were asked for.
+    days, or without a timestamp where days were asked for; rewritten: with another schema id than in the backup.
     """
 
     records: int = 0
@@ -49,6 +49,7 @@ class Totals(NamedTuple):
     redated: int = 0
     broker_dated: int = 0
     left_out: int = 0
+    rewritten: int = 0
 
     def plus(self, other: Totals) -> Totals:
         """Both together."""

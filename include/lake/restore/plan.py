@@ -23,7 +23,7 @@ class RestoreAsked:
     """What of a topic is to be written where. Of `days` and `offsets` at most one is given; without both, all.
 
     `days` are those of the records' Kafka timestamps in `zone`. `offsets` [from, until) name the only partitions that
-    are restored.
+    are restored. `keep_ids`: schema ids of keys and values stay as they are, whatever a registry knows.
     """
 
     topic: str
@@ -31,6 +31,7 @@ class RestoreAsked:
     days: Days | None = None
     zone: str = "UTC"
     offsets: Offsets = field(default_factory=dict)
+    keep_ids: bool = True
 
     def __post_init__(self) -> None:
         if self.days is not None and self.offsets:
@@ -66,6 +67,7 @@ class RestoreAsked:
             "days": [str(self.days.first), str(self.days.last)] if self.days else None,
             "zone": self.zone,
             "offsets": {str(partition): list(ends) for partition, ends in self.offsets.items()},
+            "keep_ids": self.keep_ids,
         }
 
     @classmethod
@@ -78,6 +80,8 @@ class RestoreAsked:
             days=Days(*map(dt.date.fromisoformat, days)) if days else None,
             zone=text(value["zone"]),
             offsets={int(p): (offset(first), offset(until)) for p, (first, until) in value["offsets"].items()},
+            # A plan that does not say it kept them.
+            keep_ids=bool(value.get("keep_ids", True)),
         )
 
 

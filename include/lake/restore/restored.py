@@ -13,6 +13,7 @@ from include.lake.restore.begun import Restore
 from include.lake.restore.copying import PartitionMap
 from include.lake.restore.groups import Translated
 from include.lake.restore.offset_map import Totals
+from include.lake.restore.schema_ids import SchemaId
 
 __all__ = ["Restored"]
 
@@ -32,6 +33,8 @@ class Restored:
     restore: Restore
     maps: Mapping[int, PartitionMap]
     groups: Sequence[Translated] = ()
+    schema_ids: Sequence[SchemaId] = ()
+    """Those that this run met and replaced."""
 
     @property
     def totals(self) -> Totals:
@@ -60,6 +63,9 @@ class Restored:
             found.append(f"{totals.redated:,} records of 1970-01-01T00:00:00Z have the time of the restore: {why}")
         if totals.broker_dated:
             found.append(f"{totals.broker_dated:,} timestamps were the broker's, and count as the producer's now")
+        if totals.rewritten:
+            found.append(f"{totals.rewritten:,} records have other schema ids, as the registry knows them")
+        found += [f"  schema {at.old} of a {at.part} is {at.new} now" for at in self.schema_ids]
         found.append(f"map of offsets: {self.map_key}, and one object for each transaction beside it")
         found += [
             f"group {at.group}, partition {at.partition}: {at.old:,} is {at.new:,}: {_WORDS[at.how]}"
@@ -89,6 +95,7 @@ class Restored:
                 }
                 for partition, each in sorted(self.maps.items())
             ],
+            "schema_ids": [each._asdict() for each in self.schema_ids],
             "groups": [
                 {"group": at.group, "partition": at.partition, "old": at.old, "new": at.new, "how": at.how}
                 for at in self.groups
@@ -96,5 +103,5 @@ class Restored:
         }
 
     def map_bytes(self) -> bytes:
-        """Body of the object `map`: `to_json` without the groups, which may be translated later."""
-        return orjson.dumps({**self.to_json(), "groups": []}, option=orjson.OPT_SORT_KEYS)
+        """Body of the object `map`: `to_json` without groups, which may be translated later, and what one run met."""
+        return orjson.dumps({**self.to_json(), "groups": [], "schema_ids": []}, option=orjson.OPT_SORT_KEYS)

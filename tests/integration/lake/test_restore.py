@@ -15,6 +15,7 @@ from include.errors import LyrebirdError, Terminal
 from include.lake.backfill.planning import Bucket
 from include.lake.chain_key import TopicKey
 from include.lake.kafka_ranges import KafkaRanges
+from include.lake.kept_schemas import SchemaKeeper
 from include.lake.lag_offsets import LagOffsets, consumer_group
 from include.lake.message import Message
 from include.lake.planner import Planner
@@ -26,9 +27,13 @@ from include.lake.restore.groups import committed_of, translate
 from include.lake.restore.plan import RestoreAsked
 from include.lake.restore.planning import make_plan
 from include.lake.restore.restored import Restored
+from include.lake.restore.schema_ids import SchemaIds
 from include.log.kafka import KafkaAdmin, KafkaReader, KafkaWriter
 from include.log.kafka_offsets import KafkaOffsets
+from include.log.memory_registry import MemoryRegistry
 from include.log.ports import LogWriter, TopicInfo, TopicSpec
+from include.log.registry import ConfluentRegistry
+from include.record.codec import Decoder, Encoder
 from include.settings.connections import Kafka as KafkaSettings
 from tests.integration.lake.test_storing import Group
 
@@ -91,17 +96,25 @@ def content(kafka: str, topic: str, partition: int) -> list[Message]:
 
 
 def restore(
-    group: Group, topic: str, target: str, kafka: Kafka | None = None, most: int = 50, groups: tuple[str, ...] = ()
+    group: Group,
+    topic: str,
+    target: str,
+    kafka: Kafka | None = None,
+    most: int = 50,
+    groups: tuple[str, ...] = (),
+    registry: ConfluentRegistry | None = None,
 ) -> Restored:
     kafka = kafka or kafka_of(KafkaSettings(bootstrap=group.kafka))
     info = KafkaAdmin(group.kafka).describe(topic)
     assert info is not None
     source, bucket = TopicKey(group.group.prefix, topic, info.named_id), Bucket(group.store)
-    plan = make_plan(bucket, kafka.admin, source, RestoreAsked(topic, target))
+    plan = make_plan(bucket, kafka.admin, source, RestoreAsked(topic, target, keep_ids=registry is None))
     committed = committed_of(kafka, source, groups)
     begun = begin(bucket, kafka.reader, kafka.admin, plan)
-    maps = copy(bucket, kafka, begun, SystemClock(), lambda _done, _total: None, Limits(most))
-    return Restored(begun, maps, translate(kafka, bucket, begun, maps, committed))
+    ids = SchemaIds(registry, group.store, source.prefix, target) if registry else None
+    maps = copy(bucket, kafka, begun, SystemClock(), lambda _done, _total: None, Limits(most), ids)
+    translated = translate(kafka, bucket, begun, maps, committed)
+    return Restored(begun, maps, translated, ids.replaced if ids else ())
 
 
 class Died(Exception):
@@ -242,3 +255,50 @@ def test_an_absent_kafka_is_counted_and_holds_nothing_up(group: Group) -> None:
     lag.show(report, planner)
     lag.close(report, planner)
     assert clock.monotonic_s() - began_s < 10
+
+
+def test_a_topic_is_restored_so_that_a_registry_without_its_schemas_can_read_it(
+    group: Group, registry_url: str
+) -> None:
+    key: dict[str, Any] = {"type": "record", "name": "id", "fields": [{"name": "id", "type": "string"}]}
+    value: dict[str, Any] = {
+        "type": "record",
+        "name": group.unique.replace("-", "_").replace(".", "_"),
+        "fields": [{"name": "n", "type": "long"}, {"name": "tags", "type": {"type": "array", "items": "string"}}],
+    }
+    narrow = {**value, "fields": value["fields"][:1]}
+    topic, target = f"{group.unique}.framed", f"{group.unique}.copy"
+    # Ids that the real registry has not given yet.
+    old = MemoryRegistry()
+    for number in range(5_000):
+        old.register(f"s{number}", {"type": "fixed", "name": f"f{number}", "size": 1})
+    keys = Encoder(old.register("k", key), key)
+    values = [Encoder(old.register("v", schema, "NONE"), schema) for schema in (narrow, value)]
+    KafkaAdmin(group.kafka).ensure(TopicSpec(topic, 1, {"retention.ms": "-1"}))
+    writer = KafkaWriter(group.kafka, f"{group.unique}-w")
+    writer.begin()
+    rows = [({"n": 1}, 0), ({"n": 2, "tags": ["x"]}, 1)] * 20
+    for number, (row, schema) in enumerate(rows):
+        writer.append(topic, keys({"id": f"k{number}"}), values[schema](row), timestamp_ms=OLD_MS)
+    writer.commit()
+    writer.close()
+    group.flush()
+    SchemaKeeper(group.store, group.group.prefix, old, SystemClock()).keep(
+        {keys({"id": ""})[:5], *(values[schema](row)[:5] for row, schema in rows)}
+    )
+    registry = ConfluentRegistry(registry_url)
+    try:
+        restored = restore(group, topic, target, registry=registry)
+        again = restore(group, topic, target, registry=registry)
+        decoded = Decoder(registry.schema)
+        found = messages(group.kafka, target, 0)
+        assert [decoded(each.value) for each in found if each.value] == [row for row, _ in rows]
+        assert [decoded(each.key) for each in found if each.key] == [{"id": f"k{n}"} for n in range(len(rows))]
+        assert restored.totals.rewritten == again.totals.rewritten == len(rows)
+        assert sorted((each.part, each.old) for each in restored.schema_ids) == [
+            ("key", 5_001),
+            ("value", 5_002),
+            ("value", 5_003),
+        ]
+    finally:
+        registry.close()

@@ -10,8 +10,10 @@ import pytest
 from click.testing import CliRunner, Result
 
 from include.cli import lake
-from include.errors import LyrebirdError
+from include.errors import LyrebirdError, Terminal
+from include.log.memory_registry import MemoryRegistry
 from tests.unit.lake.restore.restore_world import RestoreWorld
+from tests.unit.lake.restore.test_schema_ids import OTHER, Framed, Pair
 
 FILES = """\
 kafka: {bootstrap: "127.0.0.1:9"}
@@ -135,3 +137,53 @@ def test_what_cannot_be_done_is_refused_with_the_next_step(shell: Shell, argumen
     assert isinstance(error, LyrebirdError)
     assert says in str(error)
     assert error.fix
+
+
+class Registered(Shell):
+    """With a schema registry that is not the one of the backup's records."""
+
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        super().__init__(folder, monkeypatch)
+        (folder / "registry.yaml").write_text('registry: {url: "http://127.0.0.1:9"}\n', "utf-8")
+        self.world = world = Framed(folder / "framed")
+        self.pairs = world.fill()
+        self.registry = MemoryRegistry()
+        for number in range(9):
+            self.registry.register(f"{number}-value", {**OTHER, "name": f"x{number}"})
+        monkeypatch.setattr("include.lake.restore.deployed.ConfluentRegistry", lambda _settings: self.registry)
+
+    @property
+    def found(self) -> list[Pair]:
+        return [(record.key, record.value) for record in self.world.records("copy", 0)]
+
+
+@pytest.fixture
+def registered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Registered:
+    return Registered(tmp_path, monkeypatch)
+
+
+def test_schemas_that_the_registry_lacks_are_told_by_a_dry_run_and_registered_by_the_restore(
+    registered: Registered,
+) -> None:
+    told = registered(*ASKED, "--dry-run")
+    assert "the registry lacks 4 of the schemas that the backup keeps" in told.stdout
+    assert registered.json(*ASKED, "--dry-run")["lacking_schemas"] == [1, 2, 3, 4]
+    assert registered.registry.newest("copy-value") is None
+    done = registered(*ASKED)
+    assert done.exit_code == 0, done.exception
+    assert "4 records have other schema ids, as the registry knows them" in done.stdout
+    assert "schema 1 of a key is 10 now" in done.stdout
+    again = registered.json(*ASKED)
+    assert again["rewritten"] == 4
+    assert registered.registry.newest("copy-key") == 10
+    assert registered.found != registered.pairs
+
+
+def test_keep_ids_leaves_every_byte_and_is_another_restore(registered: Registered) -> None:
+    done = registered.json(*ASKED, "--keep-ids")
+    assert (done["rewritten"], done["schema_ids"]) == (0, [])
+    assert registered.found == registered.pairs
+    assert registered.registry.newest("copy-value") is None
+    other = registered(*ASKED)
+    assert isinstance(other.exception, Terminal)
+    assert "another restore" in str(other.exception)

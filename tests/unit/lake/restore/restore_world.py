@@ -14,7 +14,8 @@ from include.lake.restore.groups import committed_of, translate
 from include.lake.restore.plan import RestoreAsked
 from include.lake.restore.planning import make_plan
 from include.lake.restore.restored import Restored
-from include.log.ports import LogWriter, Record
+from include.lake.restore.schema_ids import SchemaIds
+from include.log.ports import LogWriter, Record, SchemaRegistry
 from include.store.object_store import ObjectStore
 from tests.lake_world import World
 
@@ -94,6 +95,7 @@ class RestoreWorld(World):
         most: int = 7,
         partitions: int | None = None,
         groups: tuple[str, ...] = (),
+        registry: SchemaRegistry | None = None,
         **asked: Any,
     ) -> Restored:
         """Begin it or go on with it, and carry it out, in transactions of at most so many records."""
@@ -102,8 +104,10 @@ class RestoreWorld(World):
         plan = make_plan(bucket, kafka.admin, source, RestoreAsked("events", target, **asked), partitions)
         committed = committed_of(kafka, source, groups)
         restore = begin(bucket, kafka.reader, kafka.admin, plan)
-        maps = copy(bucket, kafka, restore, self.clock, lambda _done, _total: None, Limits(most, 1 << 20))
-        return Restored(restore, maps, translate(kafka, bucket, restore, maps, committed))
+        ids = SchemaIds(registry, self.store, source.prefix, target) if registry else None
+        maps = copy(bucket, kafka, restore, self.clock, lambda _done, _total: None, Limits(most, 1 << 20), ids)
+        groups_ = translate(kafka, bucket, restore, maps, committed)
+        return Restored(restore, maps, groups_, ids.replaced if ids else ())
 
     def commit(self, group: str, offsets: Mapping[int, int]) -> None:
         writer = self.memory.writer("consumer")
