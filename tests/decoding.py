@@ -93,12 +93,17 @@ def _untold(column: dict[str, Any]) -> bool:
     return re.match(r"double\(\d+,\d+\)", column["COLUMN_TYPE"]) is not None
 
 
+def converted(shape: Shape) -> Shape:
+    """The shape whose texts a recording has: all of them as its server converted them."""
+    return replace(shape, columns=tuple(replace(column, charset="utf8mb4") for column in shape.columns))
+
+
 def selected(shape: Shape, rows: tuple[Row, ...]) -> Counter[bytes]:
     """Rows of a SELECT as images, by way of the snapshot's reader; of a system-versioned table those of today."""
     if shape.until is not None:
         rows = tuple(row for row in rows if row[shape.until] in _ENDLESS)
         shape = replace(shape, until=None)
-    read = row_reader(shape)
+    read = row_reader(converted(shape))
     kept = [i for i in range(len(shape.columns)) if i not in shape.skipped]
     return Counter(read(tuple(row[i] for i in kept)).row for row in rows)
 

@@ -184,8 +184,8 @@ class Load:
 def main() -> int:
     """Fill, measure, tell; the exit code."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--orders", type=int, default=2_000_000, help=f"in all, a multiple of {ORDERS_OF_HISTORIES:,}")
-    parser.add_argument("--memory-mb", type=int, default=1024, help="of each server, at most a quarter of its data")
+    parser.add_argument("--orders", type=int, default=2_200_000, help=f"in all, a multiple of {ORDERS_OF_HISTORIES:,}")
+    parser.add_argument("--memory-mb", type=int, default=1000, help="of each server, at most a quarter of its data")
     parser.add_argument("--readers", type=int, default=20)
     parser.add_argument("--pause-ms", type=float, default=200, help="mean pause of a reader between pages")
     parser.add_argument("--page", type=int, default=20, help="orders of a page")

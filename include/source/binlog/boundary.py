@@ -114,8 +114,11 @@ def _folded(name: str) -> str:
 
 
 def _unknown(text: str) -> Terminal:
+    """Whatever its database: a transaction may hold rows of any. It may also hold what is nobody's to read here."""
+    first = _FIRST.match(text)
     return Terminal(
         "a statement bounds a transaction in a form that is not understood",
-        statement=text[:120],
-        fix="Nothing was skipped; a newer release may read it.",
+        begins_with=first[1].upper() if first else "",
+        characters=len(text),
+        fix="Nothing was skipped; a newer release may read it. mysqlbinlog shows the statement at this position.",
     )

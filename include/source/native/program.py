@@ -17,7 +17,7 @@ from include.source.rows.rare import inet6_text, uncompressed
 from include.source.rows.shape import Shape
 from include.source.rows.temporal import moment_writer
 
-__all__ = ["Told", "by_of", "keys_of", "ops_of"]
+__all__ = ["Told", "by_of", "keys_of", "ops_of", "text_op"]
 
 Told = tuple[str, int, int, int, object, object, object]
 """One column: code, size, a, b, data, open, mask."""
@@ -108,7 +108,7 @@ def _string(field: Field, size: int) -> _Bytes:
     if kind.startswith("binary"):
         return "binary", size, field.b if kind == "binary" else 0, 0, None, opener
     if kind.startswith("text"):
-        code, data = _text(field.column.charset or "")
+        code, data = text_op(field.column.charset or "")
         return code, size, 0, 0, data, opener
     if kind in ("vector", "uuid", "inet4"):
         return kind, size, 0, 0, None, None
@@ -117,7 +117,8 @@ def _string(field: Field, size: int) -> _Bytes:
     return "call_text", size, 0, 0, (inet6_text, False), None
 
 
-def _text(charset: str) -> tuple[str, object]:
+def text_op(charset: str) -> tuple[str, object]:
+    """Code and data of the op that reads text of a charset; raises `Terminal` for no charset of text."""
     if charset in ("utf8mb4", "utf8mb3", "utf8"):
         return "utf8" if charset == "utf8mb4" else "utf8mb3", None
     decode = text_decoder(charset)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Final
 
 from include.record.schema import Column
-from include.source.native.program import Told
+from include.source.native.program import Told, text_op
 from include.source.rows.shape import Shape
-from include.source.rows.text import moment_reader, value_writer
+from include.source.rows.text import moment_reader, text_charset, value_writer
 
 __all__ = ["Columns", "text_columns"]
 
@@ -57,8 +57,11 @@ def _told(column: Column) -> tuple[str, int, int, int, object]:
         return "text_decimal", 1, column.precision or 10, column.scale or 0, None
     if kind == "vector":
         return "vector", 1, 0, 0, None
+    charset = text_charset(column)
+    if charset is not None:
+        code, data = text_op(charset)
+        return code, 1, 0, 0, data
     avro = column.avro()
-    name = avro if isinstance(avro, str) else avro["type"]
-    if name in ("string", "bytes") and kind != "decimal":
+    if (avro if isinstance(avro, str) else avro["type"]) == "bytes" and kind != "decimal":
         return "text", 1, 0, 0, None
     return "call", 1, 0, 0, value_writer(column)

@@ -335,6 +335,8 @@ cdef class TextRows(Program):
         elif op.code == VECTOR:
             w = reserve(side, w, size + self.most)
             return NULL if w == NULL else put_vector(w, r, size)
+        elif op.code == UTF8 or op.code == TABLE or op.code == CALL_TEXT:
+            return put_text(w, side, op, r, limit, size, self.most)
         elif op.code == CALL:
             return put_called(w, side, op, r, size, self.most)
         return NULL

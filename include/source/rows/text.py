@@ -1,7 +1,9 @@
 """Values of a SELECT, as the server's text protocol gives them → the same Avro pieces that the binlog's values make.
 
-The connection reads bytes (no conversion), in UTC and utf8mb4; FLOAT is selected as `f*1e0`, as its own text is cut
-to six digits, and so is DOUBLE, as that of a DOUBLE(m, d) is cut to d decimals.
+The connection reads bytes (no conversion), in UTC and utf8mb4. A server that converts a text puts a question mark for
+what it cannot convert; so texts of charsets that have such bytes are selected as they are stored, and read as those
+of the binlog. FLOAT is selected as `f*1e0`, as its own text is cut to six digits, and so is DOUBLE, as that of a
+DOUBLE(m, d) is cut to d decimals.
 """
 
 from __future__ import annotations
@@ -13,15 +15,18 @@ from typing import Final
 from include.errors import Terminal
 from include.record.schema import DATES, Column
 from include.source.rows.avro import NULL, decimal, long_piece, sized
+from include.source.rows.charset import single_byte_table, text_decoder
 from include.source.rows.malformed import Malformed, told
 from include.source.rows.rare import vector_piece
 from include.source.rows.shape import Image, Shape
 from include.source.rows.temporal import parts_piece
 
-__all__ = ["Piece", "moment_reader", "row_reader", "select_list", "value_writer"]
+__all__ = ["Piece", "moment_reader", "row_reader", "select_list", "text_charset", "value_writer"]
 
 _DOUBLE: Final = struct.Struct("<d")
 _FLOAT: Final = struct.Struct("<f")
+_CONNECTION: Final = "utf8mb4"
+_TEXTS: Final = frozenset({"char", "varchar", "tinytext", "text", "mediumtext", "longtext"})
 
 Piece = Callable[[bytes], bytes]
 """A value's bytes → its piece."""
@@ -29,11 +34,28 @@ Piece = Callable[[bytes], bytes]
 
 def select_list(shape: Shape) -> str:
     """The columns to select: those that leave, in the table's order."""
-    return ", ".join(
-        f"{_quoted(column.name)} * 1e0" if column.type in ("float", "double") else _quoted(column.name)
-        for i, column in enumerate(shape.columns)
-        if i not in shape.skipped
-    )
+    return ", ".join(_selected(column) for i, column in enumerate(shape.columns) if i not in shape.skipped)
+
+
+def _selected(column: Column) -> str:
+    name = _quoted(column.name)
+    if column.type in ("float", "double"):
+        return f"{name} * 1e0"
+    return name if text_charset(column) in (None, _CONNECTION) else f"CAST({name} AS BINARY)"
+
+
+def text_charset(column: Column) -> str | None:
+    """The charset in which a SELECT gives the texts of a column; None for other values.
+
+    Raises `Terminal` for a charset that is not known.
+    """
+    avro = column.avro()
+    if (avro if isinstance(avro, str) else avro["type"]) != "string":
+        return None
+    if column.type not in _TEXTS or column.charset in (None, "utf8", "utf8mb3", "utf8mb4"):
+        return _CONNECTION
+    table = single_byte_table(column.charset)
+    return _CONNECTION if table is not None and all(table) else column.charset
 
 
 def row_reader(shape: Shape) -> Callable[[tuple[bytes | None, ...]], Image]:
@@ -82,6 +104,10 @@ def value_writer(column: Column) -> Piece:
     if column.type == "vector":
         return vector_piece
     kind = avro if isinstance(avro, str) else str(avro["type"])
+    charset = text_charset(column)
+    if charset is not None:
+        decode = text_decoder(charset)
+        return lambda value: b"\x02" + sized(decode(value).encode())
     if isinstance(avro, dict) and avro.get("logicalType") == "decimal":
         scale = int(avro["scale"])
         return lambda value: b"\x02" + decimal(_unscaled(value, scale))
@@ -109,7 +135,6 @@ _SIMPLE: Final[dict[str, Piece]] = {
     "long": lambda value: long_piece(int(value)),
     "float": lambda value: b"\x02" + _FLOAT.pack(float(value)),
     "double": lambda value: b"\x02" + _DOUBLE.pack(float(value)),
-    "string": lambda value: b"\x02" + sized(value),
     "bytes": lambda value: b"\x02" + sized(value),
 }
 
