@@ -21,7 +21,8 @@ __all__ = ["command"]
 def command(topic: str | None, as_json: bool) -> None:
     """Ask the database for tables, columns and indexes that documents are read by.
 
-    Reads only. Exit code 1 where rows are looked up by columns without an index.
+    Reads only. Names the tables too that are read and not heard, as a change of their rows alone alters no document.
+    Exit code 1 where rows are looked up by columns without an index.
     """
     deployment, topic, definition = chosen(topic)
     server = database_of(deployment, definition)
@@ -34,11 +35,20 @@ def command(topic: str | None, as_json: bool) -> None:
     if as_json:
         values = [{"table": e.table, "columns": list(e.columns), "why": e.why, "fix": e.fix} for e in lacking]
         click.echo(
-            orjson.dumps({"topic": topic, "looked_up": len(looked_up(definition)), "unindexed": values}).decode()
+            orjson.dumps(
+                {
+                    "topic": topic,
+                    "looked_up": len(looked_up(definition)),
+                    "unindexed": values,
+                    "unheard": definition.unheard(),
+                }
+            ).decode()
         )
     else:
         for each in lacking:
             click.echo(f"no index: {each.table} by {', '.join(each.columns)}, for {each.why}")
+        for table in definition.unheard():
+            click.echo(f"not heard: {table}; a change of its rows alone alters no document (`signals`, `corrected`)")
         if not lacking:
             click.echo(f"{topic}: rows of {len(looked_up(definition))} tables and columns are found by an index")
     if lacking:

@@ -188,7 +188,7 @@ class BatchRunner:
         them, while signals wait that were too many for their batch.
         """
         definition, fact = self._definition, self._definition.fact.table
-        signalling = {f"{definition.database}.{table}" for table in (fact, *definition.signals)}
+        signalling = {f"{definition.database}.{table}" for table in (fact, *definition.signals, *definition.corrected)}
         if any(id_.startswith(f"{OWN}-") for id_ in self._rebuilds.open):
             return sorted(signalling)
         found = signalling & set(cut.uncovered)

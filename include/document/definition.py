@@ -129,6 +129,10 @@ class DocumentDefinition(Strict):
     signals: list[str] = Field(
         default_factory=list, description="looked-up tables whose change alone alters a document"
     )
+    corrected: list[str] = Field(
+        default_factory=list,
+        description="looked-up tables whose rows come with the fact's: only what changes or deletes one signals",
+    )
     read_from: Replica | None = Field(default=None, description="replica that is read instead of the source's server")
     read_rows_per_s: int = Field(
         default=100_000, ge=0, description="most rows a second that are read, through one connection; 0: no limit"
@@ -151,7 +155,12 @@ class DocumentDefinition(Strict):
 
     def paths(self) -> list[Path]:
         """The ways from a signal table's row back to the fact table, one for each place where a look-up reads it."""
-        return [path for path in self.ways() if path.table in self.signals]
+        heard = {*self.signals, *self.corrected}
+        return [path for path in self.ways() if path.table in heard]
+
+    def unheard(self) -> list[str]:
+        """Tables that documents show rows of and that signal nothing, sorted."""
+        return sorted({path.table for path in self.ways()} - {*self.signals, *self.corrected})
 
     def ways(self) -> list[Path]:
         """The ways from the fact table to each row that a document reads."""
@@ -193,12 +202,7 @@ def definitions(deployment: Deployment) -> dict[str, DocumentDefinition]:
             )
         if definition.source not in (deployment.values.get("sources") or {}):
             raise unknown_name(deployment, ("documents", topic, "source"), definition.source, "sources")
-        looked_up = sorted({hop.table for path in _walk(definition.lookups, ()) for hop in path.hops[-1:]})
-        for place, table in enumerate(definition.signals):
-            if table not in looked_up:
-                raise deployment.error(
-                    ("documents", topic, "signals", place), "no look-up reads this table", got=table, allowed=looked_up
-                )
+        _check_heard(deployment, topic, definition)
         for name, computed in definition.computed.items():
             where = ("documents", topic, "computed", name)
             if name in definition.fields or name in definition.lookups:
@@ -220,6 +224,17 @@ def definitions(deployment: Deployment) -> dict[str, DocumentDefinition]:
                 ("documents", topic, "fields"), "the document must show its key", allowed=definition.fact.key
             )
     return found
+
+
+def _check_heard(deployment: Deployment, topic: str, definition: DocumentDefinition) -> None:
+    looked_up = sorted({path.table for path in definition.ways()})
+    for field, tables in (("signals", definition.signals), ("corrected", definition.corrected)):
+        for number, table in enumerate(tables):
+            place = ("documents", topic, field, number)
+            if table not in looked_up:
+                raise deployment.error(place, "no look-up reads this table", got=table, allowed=looked_up)
+            if field == "corrected" and table in definition.signals:
+                raise deployment.error(place, "the table is under `signals` already", got=table)
 
 
 def definition_of(deployment: Deployment, application: str) -> tuple[str, DocumentDefinition]:

@@ -6,6 +6,8 @@
 | fact row, transient | filtered: a final one follows |
 | row of a signal table, a column that documents show has changed | its values of the path's columns |
 | the same, nothing that documents show has changed | filtered |
+| row of a table under `corrected` | the same, an insert is filtered: it comes with a fact row |
+| fact row, where the table is under one of both | both: its key, and its values of the path's columns |
 | tombstone of a change topic | filtered: the delete's envelope stands before it |
 | control record of one of these tables | its floor: all keys whose newest version is below |
 | control record of a changed schema | columns are to be looked at anew |
@@ -123,7 +125,11 @@ class Inputs:
 
     def all(self) -> list[str]:
         """Every input topic."""
-        return [self.fact, *self.tables(), self.control, self.requests]
+        return list(dict.fromkeys([self.fact, *self.tables(), self.control, self.requests]))
+
+    def corrected(self) -> set[str]:
+        """Change topics of tables whose inserts signal nothing."""
+        return {self._change(table) for table in self.definition.corrected}
 
     def _change(self, table: str) -> str:
         return topics.change(self.definition.source, self.definition.database, table)
@@ -139,7 +145,8 @@ class SignalFold:
         self._decode = decode
         self._fact, self._control, self._requests = inputs.fact, inputs.control, inputs.requests
         self._tables = inputs.tables()
-        self._obeyed = {inputs.definition.fact.table, *inputs.definition.signals}
+        self._corrected = inputs.corrected()
+        self._obeyed = {inputs.definition.fact.table, *(path.table for path in inputs.definition.paths())}
 
     def on_record(self, record: Record) -> None:
         """Take one record; what cannot be read is set aside, other errors are raised."""
@@ -165,11 +172,16 @@ class SignalFold:
         version = versions.from_headers(record.headers)
         change = self._change(record.value)
         try:
-            if record.topic == self._fact:
-                return self._on_fact(change, version)
-            return self._on_table(change, version, self._tables[record.topic])
+            return self._on_change(record.topic, change, version)
         except KeyError as error:
             raise InvalidRecord("row lacks a column that a document needs", reason=f"column {error}") from error
+
+    def _on_change(self, topic: str, change: Change, version: int) -> str:
+        of_fact = self._on_fact(change, version) if topic == self._fact else "filtered"
+        of_table = "filtered"
+        if topic in self._tables and not (change.before is None and topic in self._corrected):
+            of_table = self._on_table(change, version, self._tables[topic])
+        return of_table if of_fact == "filtered" else of_fact
 
     def _change(self, value: bytes) -> Change:
         decoded = self._decode(value)

@@ -109,6 +109,11 @@ def run(application: str, deployment: Deployment, *, keep_session: bool = False)
             return
         for each in unindexed(definition, tables.indexed):
             LOGGER.warning("no index finds rows of %s by %s, for %s: %s", each.table, each.columns, each.why, each.fix)
+        if definition.unheard():
+            LOGGER.warning(
+                "a change of rows in %s alone alters no document: name them under `signals` or `corrected`",
+                ", ".join(definition.unheard()),
+            )
         spark = stream.session(application)
         rows = stream.read_stream(
             spark,

@@ -96,6 +96,9 @@ def test_the_shipped_definition_is_right_and_reads_these_topics(tmp_path: Path) 
     assert topic == "assembled_order"
     assert set(Inputs(topic, definition).all()) == {
         "cdc.shop.shop.orders",
+        "cdc.shop.shop.order_lines",
+        "cdc.shop.shop.order_entries",
+        "cdc.shop.shop.addresses",
         "cdc.shop.shop.partners",
         "cdc.shop.shop.businesses",
         "cdc.shop.shop.verticals",
