@@ -105,7 +105,9 @@ def _place(listing: LifeListing, info: ObjectInfo, parts: list[str]) -> None:
             folder.summaries[first] = info
         else:
             folder.strangers.append(info.key)
-    elif not (len(parts) == 3 and parts[1] == "hint" and _NUMBER.fullmatch(parts[0]) and _NUMBER.fullmatch(parts[2])):
+    elif parts[0] != "index" and not (
+        len(parts) == 3 and parts[1] == "hint" and _NUMBER.fullmatch(parts[0]) and _NUMBER.fullmatch(parts[2])
+    ):
         listing.others.append(info.key)
 
 

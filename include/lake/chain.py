@@ -127,7 +127,7 @@ class Chain:
         self._runner.ask(lambda: self._store.put_if_absent(self.key.summary(commits[0].first), body))
 
     def _write_summary(self, firsts: list[int]) -> None:
-        self.put_summary(list(self._each(firsts)))
+        self.put_summary(list(self.each(firsts)))
 
     def _commits(self, since: int) -> Iterator[Commit]:
         """All that may end after `since`, and perhaps some before."""
@@ -136,13 +136,13 @@ class Chain:
         cursor = kept[0] - 1 if kept and kept[0] <= since else -1
         for summary in [*kept, None]:
             firsts = self._firsts(cursor, summary)
-            yield from self._each(firsts[max(0, bisect.bisect_right(firsts, since) - 1) :])
+            yield from self.each(firsts[max(0, bisect.bisect_right(firsts, since) - 1) :])
             if summary is not None:
                 found = self._summary(summary)
                 yield from found
                 cursor = found[-1].first
 
-    def _each(self, firsts: Sequence[int]) -> Iterator[Commit]:
+    def each(self, firsts: Sequence[int]) -> Iterator[Commit]:
         """Their commits, more and more of them asked for ahead: whoever wants the first few waits for no others."""
         begin, ahead = 0, 1
         while some := firsts[begin : begin + ahead]:

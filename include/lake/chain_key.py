@@ -5,6 +5,7 @@
     <prefix>/_chain/<topic>~<topic id>/<generation>/<partition>/<first>.commit          what it is
     <prefix>/_chain/<topic>~<topic id>/<generation>/summary/<partition>/<first>.commits 1,000 commits in one
     <prefix>/_chain/<topic>~<topic id>/<generation>/hint/<partition>                    where to look for the head
+    <prefix>/_chain/<topic>~<topic id>/index/…                                          what is kept of dates
 
 Kafka's topic names have no `~`. Commits and intents are alone in their folder, so that a listing of it is the chain.
 """

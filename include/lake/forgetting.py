@@ -69,6 +69,11 @@ class Forgetting:
         return {each.partition: each.floor for each in self.partitions}
 
     @property
+    def all_before(self) -> str:
+        """The day (ISO) before which everything is that is forgotten; "" where commits were gone that nobody read."""
+        return "" if any(each.gone for each in self.partitions) else self.day.isoformat()
+
+    @property
     def nothing(self) -> bool:
         """Whether there is nothing to do."""
         return not self.partitions and not self.unswept
@@ -172,7 +177,7 @@ def forget(
     if plan.nothing:
         return 0
     # 1. Nobody reads below the floors.
-    pointer = change_pointer(store, plan.topic, lambda now: now.forget(plan.floors))
+    pointer = change_pointer(store, plan.topic, lambda now: now.forget(plan.floors, plan.all_before))
     sweep = _Sweep(store, eraser, plan.topic, pointer, Runner(store, pause), on_removed)
     swept = {partition: pointer.floor(partition) for partition in _unswept(pointer)}
     # 2. Data.

@@ -9,26 +9,25 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Final, Literal
 
 from include.errors import SettingsError
-from include.lake.chain_key import TopicKey
-from include.lake.cut import StoredFile
+from include.lake.dates.kept import ANY_DAY, DateIndex, IndexedFile, Void
+from include.lake.dates.reading import catch_up, partitions_of
 from include.lake.event_hours import Period
 from include.lake.generations import lives
+from include.lake.object_key import QUARANTINE
 from include.lake.parsing.zones import zone
-from include.lake.pointer import Pointer, read_pointer
-from include.lake.read_cuts import ReadCut, read_cuts, read_partitions
+from include.lake.pointer import read_pointer
 from include.store.object_store import ObjectStore
 
-__all__ = ["Chosen", "Dates", "ListedObject", "list_objects", "list_topic"]
+__all__ = ["Chosen", "Dates", "ListedObject", "list_topic"]
 
 Chosen = Literal["name", "timestamps", "no timestamps"]
 """By its partition names; by the timestamps of its records; because nothing tells its dates."""
 
-_AT_ONCE: Final = 8
+_EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +56,16 @@ class Dates:
         """The same as epoch milliseconds, the end excluded."""
         return _begin_ms(self.since, self.zone), _begin_ms(self.until + dt.timedelta(days=1), self.zone)
 
+    @property
+    def days(self) -> frozenset[str]:
+        """Those under which the index has objects of these dates: as names have them, and of UTC."""
+        begin, end = (_EPOCH + dt.timedelta(milliseconds=each) for each in self.span_ms)
+        days = range(
+            min(self.since, begin.date()).toordinal(),
+            max(self.until, (end - dt.timedelta(milliseconds=1)).date()).toordinal() + 1,
+        )
+        return frozenset({ANY_DAY, *(dt.date.fromordinal(day).isoformat() for day in days)})
+
 
 @dataclass(frozen=True, slots=True)
 class ListedObject:
@@ -75,24 +84,6 @@ class ListedObject:
     chosen: Chosen
 
 
-def list_objects(
-    store: ObjectStore, topic: TopicKey, pointer: Pointer, partition: int, dates: Dates, *, refused: bool = False
-) -> Iterator[ListedObject]:
-    """The objects of one Kafka partition, by cut; with `refused` those of refused records, and no other.
-
-    Objects without records are left out. Raises `Terminal` for a hole in what readers find.
-    """
-    span = dates.span_ms
-    for cut in read_cuts(store, topic, pointer, partition):
-        for file in cut.commit.files:
-            key = cut.chain.parse_data(file.key, cut.commit.first)
-            if not file.records or key.refused is not refused:
-                continue
-            chosen = _chosen(file, Period.of(key.names), dates, span)
-            if chosen is not None:
-                yield _listed(cut, file, chosen)
-
-
 def list_topic(
     store: ObjectStore,
     prefix: str,
@@ -104,26 +95,54 @@ def list_topic(
 ) -> list[ListedObject]:
     """The objects of all partitions of a topic below a group's prefix, of all of its lives, by key.
 
-    Reads every commit, some partitions at once; `progress` hears how many of them are done, and of how many.
+    With `refused` those of refused records, and no other. Objects without records are left out. Reads what the index
+    has of these dates, and commits behind it; `progress` hears how many partitions are done, and of how many. Raises
+    `Terminal` for a hole in what readers find behind the index.
     """
-    walks = []
-    for life in lives(store, prefix, topic):
-        pointer = read_pointer(store, life)
-        walks += [(life, pointer, partition) for partition in read_partitions(store, life, pointer)]
+    wanted = dates.days
+    indexes = [DateIndex.read(store, life, read_pointer(store, life)) for life in lives(store, prefix, topic)]
+    partitions = [partitions_of(index) for index in indexes]
+    done, total = 0, sum(map(len, partitions))
 
-    def walk(place: tuple[TopicKey, Pointer, int]) -> list[ListedObject]:
-        return list(list_objects(store, *place, dates, refused=refused))
+    def one_more() -> None:
+        nonlocal done
+        done += 1
+        if progress:
+            progress(min(done, total), total)
 
     found: list[ListedObject] = []
-    with ThreadPoolExecutor(_AT_ONCE) as pool:
-        for done, listed in enumerate(pool.map(walk, walks), 1):
-            found += listed
-            if progress:
-                progress(done, len(walks))
+    for index, some in zip(indexes, partitions, strict=True):
+        try:
+            found += _listed(index, some, dates, wanted, one_more, refused=refused)
+        except Void:
+            index.clear()
+            found += _listed(index, partitions_of(index), dates, wanted, one_more, refused=refused)
     return sorted(found, key=lambda each: each.key)
 
 
-def _chosen(file: StoredFile, period: Period | None, dates: Dates, span: tuple[int, int]) -> Chosen | None:
+def _listed(
+    index: DateIndex,
+    partitions: list[int],
+    dates: Dates,
+    wanted: frozenset[str],
+    one_more: Callable[[], None],
+    *,
+    refused: bool,
+) -> Iterator[ListedObject]:
+    catch_up(index, partitions, wanted=wanted, on_partition=one_more)
+    files: dict[str, IndexedFile] = {}
+    for day in wanted:
+        files |= index.of_day(day)
+    span = dates.span_ms
+    for file in files.values():
+        names = file.names(index.topic.prefix)
+        if index.reads(file) and (names == (QUARANTINE,)) is refused:
+            chosen = _chosen(file, Period.of(names), dates, span)
+            if chosen is not None:
+                yield _object(file, chosen)
+
+
+def _chosen(file: IndexedFile, period: Period | None, dates: Dates, span: tuple[int, int]) -> Chosen | None:
     if period is not None:
         return "name" if dates.since <= period.day <= dates.until else None
     if file.min_ts is None or file.max_ts is None:
@@ -131,13 +150,13 @@ def _chosen(file: StoredFile, period: Period | None, dates: Dates, span: tuple[i
     return "timestamps" if file.min_ts < span[1] and file.max_ts >= span[0] else None
 
 
-def _listed(cut: ReadCut, file: StoredFile, chosen: Chosen) -> ListedObject:
+def _object(file: IndexedFile, chosen: Chosen) -> ListedObject:
     return ListedObject(
         file.key,
-        cut.chain.partition,
-        cut.chain.generation,
-        cut.commit.first,
-        cut.commit.next,
+        file.partition,
+        file.generation,
+        file.first,
+        file.next,
         file.bytes,
         file.records,
         file.sha256,
@@ -149,4 +168,4 @@ def _listed(cut: ReadCut, file: StoredFile, chosen: Chosen) -> ListedObject:
 
 def _begin_ms(day: dt.date, zone_name: str) -> int:
     midnight = dt.datetime.combine(day, dt.time.min, zone(zone_name))
-    return (midnight - dt.datetime(1970, 1, 1, tzinfo=dt.UTC)) // dt.timedelta(milliseconds=1)
+    return (midnight - _EPOCH) // dt.timedelta(milliseconds=1)

@@ -40,7 +40,8 @@ Purpose = Literal["live", "backfill"]
 
 _PURPOSES: Final[tuple[Purpose, ...]] = get_args(Purpose)
 _FIELDS: Final = frozenset({"entries", "reserved"})
-_LATER: Final = ("floors", "swept", "heads", "noted")
+_LATER: Final = ("floors", "swept", "heads", "noted", "forgotten")
+_DAYS: Final = ("noted", "forgotten")
 _ENTRY: Final = frozenset({"generation", "cuts", "others"})
 _RESERVED: Final = frozenset({"generation", "by", "purpose"})
 _TRIES: Final = 100
@@ -104,6 +105,8 @@ class Pointer:
     """By partition: how far the live generation had come at least, when it was noted."""
     noted: str = ""
     """The day (ISO) of `heads`."""
+    forgotten: str = ""
+    """The day (ISO) before which all dates in names below the floors are; "" where that is not known."""
 
     def floor(self, partition: int) -> int:
         """Where what readers find of a partition begins; 0 while nothing is forgotten."""
@@ -199,9 +202,13 @@ class Pointer:
                     )
         return self._append(entry)
 
-    def forget(self, floors: Mapping[int, int]) -> Pointer:
-        """Raise the floors of these partitions; a floor never goes down."""
-        return replace(self, floors=_raised(self.floors, floors))
+    def forget(self, floors: Mapping[int, int], before: str = "") -> Pointer:
+        """Raise the floors of these partitions; a floor never goes down. `before`: see `forgotten`."""
+        raised = _raised(self.floors, floors)
+        if raised == self.floors:
+            return self
+        known = before and (self.forgotten or not self.floors)
+        return replace(self, floors=raised, forgotten=max(self.forgotten, before) if known else "")
 
     def sweep(self, floors: Mapping[int, int]) -> Pointer:
         """Note that the data below these floors are removed."""
@@ -231,7 +238,7 @@ class Pointer:
         reserved = [{name: getattr(each, name) for name in _RESERVED} for each in self.reserved]
         later = {name: value for name in _LATER if (value := getattr(self, name))}
         for name, value in later.items():
-            if name != "noted":
+            if name not in _DAYS:
                 later[name] = {str(partition): at for partition, at in value.items()}
         return dump({"entries": entries, "reserved": reserved, **later})
 
@@ -243,10 +250,11 @@ class Pointer:
             maps = {
                 name: {_number(partition): offset(at) for partition, at in found.get(name, {}).items()}
                 for name in _LATER
-                if name != "noted"
+                if name not in _DAYS
             }
+            days = {name: text(found.get(name, "")) for name in _DAYS}
             entries, reserved = map(_entry, found["entries"]), map(_reservation, found["reserved"])
-            return cls(tuple(entries), tuple(reserved), **maps, noted=text(found.get("noted", "")))
+            return cls(tuple(entries), tuple(reserved), **maps, noted=days["noted"], forgotten=days["forgotten"])
         except (AttributeError, TypeError, ValueError) as error:
             raise unreadable(topic.pointer, repr(error)) from error
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from include.errors import Terminal
@@ -31,11 +31,19 @@ def read_partitions(store: ObjectStore, topic: TopicKey, pointer: Pointer) -> li
 
 
 def read_cuts(
-    store: ObjectStore, topic: TopicKey, pointer: Pointer, partition: int, since: int = 0, *, oldest_gone: bool = False
+    store: ObjectStore,
+    topic: TopicKey,
+    pointer: Pointer,
+    partition: int,
+    since: int = 0,
+    *,
+    oldest_gone: bool = False,
+    commits: Mapping[int, Iterable[Commit]] | None = None,
 ) -> Iterator[ReadCut]:
     """The cuts that end after `since`, by `first`, each beginning where the one before it ends; none that is forgotten.
 
-    `oldest_gone`: it may begin later than `since`.
+    `oldest_gone`: it may begin later than `since`. `commits` are those that end after `since`, by generation, where
+    they are known.
 
     Raises:
         Terminal: there is a hole, which readers must not pass over; or an object of the chain cannot be read.
@@ -45,7 +53,11 @@ def read_cuts(
     chains = [ChainKey(topic, generation, partition) for generation in generations]
     end: int | None = None
     for cut in heapq.merge(
-        *(_of(store, chain, pointer, since) for chain in chains), key=lambda each: each.commit.first
+        *(
+            _of(chain, pointer, _commits(store, chain, since) if commits is None else commits.get(chain.generation, ()))
+            for chain in chains
+        ),
+        key=lambda each: each.commit.first,
     ):
         hole = (cut.commit.first > since and not oldest_gone) if end is None else cut.commit.first != end
         if hole:
@@ -62,7 +74,11 @@ def read_cuts(
         yield cut
 
 
-def _of(store: ObjectStore, chain: ChainKey, pointer: Pointer, since: int) -> Iterator[ReadCut]:
-    for commit in Chain(store, chain).commits(since, contiguous=False):
+def _commits(store: ObjectStore, chain: ChainKey, since: int) -> Iterator[Commit]:
+    return Chain(store, chain).commits(since, contiguous=False)
+
+
+def _of(chain: ChainKey, pointer: Pointer, commits: Iterable[Commit]) -> Iterator[ReadCut]:
+    for commit in commits:
         if pointer.generation_of(chain.partition, commit.first) == chain.generation:
             yield ReadCut(chain, commit)

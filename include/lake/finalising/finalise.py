@@ -2,28 +2,32 @@
 
 The durable steps, in this order:
 
-1. `_LATE`, where records came after `_SUCCESS`
-2. `_SUCCESS`, by `If-None-Match: *` or `If-Match`; it is not announced yet
-3. whoever waits for the date is told: an event of the asset `lake://<topic>/dt`, made by the DAG lake_finalise
-4. `_SUCCESS` says that it is announced
+1. the index of the topic's dates has what is new, and opens the dates that it is of
+2. `_LATE`, where records came after `_SUCCESS`
+3. `_SUCCESS`, by `If-None-Match: *` or `If-Match`; it is not announced yet
+4. the index settles the dates whose `_SUCCESS` was found announced and right: nothing of them is read until they change
+5. whoever waits for the date is told: an event of the asset `lake://<topic>/dt`, made by the DAG lake_finalise
+6. `_SUCCESS` says that it is announced
 
-Who crashes in between begins again: 1 and 2 come to the same, and what step 4 has not confirmed is told again. So every
-edition of a date is told at least once, with the number that tells it from the others.
+Who crashes in between begins again: 1 to 3 come to the same, a date that is not settled is looked at again, and what
+step 6 has not confirmed is told again. So every edition of a date is told at least once, with the number that tells it
+from the others. The index may be lost at any time: then everything is read anew.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any, Final
 
 from include.clock import Clock
 from include.errors import Terminal
+from include.lake.dates.kept import Void
 from include.lake.definition import LakeGroup
 from include.lake.driver import GroupLog
 from include.lake.finalising.declared import zones_of
-from include.lake.finalising.gathered import Folder, gather
+from include.lake.finalising.gathered import DatedObject, Folder, Gathered, gather
 from include.lake.finalising.marker import LATE, SUCCESS, Success, marker_key
 from include.lake.finalising.plan import DateStep, Standing, TopicPlan, plan_topic
 from include.lake.finalising.report import DateReport, TopicReport
@@ -75,19 +79,57 @@ def finalise_topic(
     dry_run: bool = False,
 ) -> TopicReport:
     """One topic; `info` is what the log has by that name, None when it has none. With `dry_run` nothing is written."""
-    plan = _planned(store, log, group, topic, info, clock)
-    dates = []
-    for step in plan.steps:
-        key = marker_key(group.prefix, topic, step.folder, SUCCESS)
-        if dry_run or not step.writes or _mark(store, group.prefix, topic, step, key):
-            dates.append(_reported(step, key))
+    try:
+        return _finalised(
+            store, log, name, group, gather(store, group.prefix, topic, keep=not dry_run), info, clock, dry_run=dry_run
+        )
+    except Void:
+        found = gather(store, group.prefix, topic, keep=not dry_run, anew=True)
+        return _finalised(store, log, name, group, found, info, clock, dry_run=dry_run)
+
+
+def _finalised(
+    store: ObjectStore,
+    log: GroupLog,
+    name: str,
+    group: LakeGroup,
+    gathered: Gathered,
+    info: TopicInfo | None,
+    clock: Clock,
+    *,
+    dry_run: bool,
+) -> TopicReport:
+    topic = gathered.topic
+    judge = _judge(log, group, gathered, info, clock)
+    whole = judge({}, {})
+    dates: list[DateReport] = []
+    open_: list[Folder] = []
+    settled: list[Folder] = []
+    for day in sorted(gathered.open):
+        folders = gathered.folders(day)
+        plan = judge(folders, _standing(store, group.prefix, topic, list(folders)))
+        for step in plan.steps:
+            key = marker_key(group.prefix, topic, step.folder, SUCCESS)
+            if dry_run or not step.writes or _mark(store, group.prefix, topic, step, key):
+                dates.append(_reported(step, key))
+        open_ += plan.open
+        # Of some nothing is left: all was forgotten.
+        settled += [*plan.settled, *(gathered.open[day] - folders.keys())]
+    if not dry_run:
+        # 4. Settled.
+        gathered.settle(settled)
     return TopicReport(
-        name, topic, tuple(dates), tuple("/".join(each) for each in plan.open), plan.passed_ms, plan.holding
+        name,
+        topic,
+        tuple(sorted(dates, key=lambda date: date.folder.split("/"))),
+        tuple("/".join(each) for each in sorted(open_)),
+        whole.passed_ms,
+        whole.holding,
     )
 
 
 def acknowledge(store: ObjectStore, report: Mapping[str, Any]) -> int:
-    """Step 4, of all that a report has told; gives how many. One that was renewed since is left: it is told again."""
+    """Step 6, of all that a report has told; gives how many. One that was renewed since is left: it is told again."""
     done = 0
     for topic in report["topics"]:
         for date in topic["dates"]:
@@ -102,26 +144,21 @@ def acknowledge(store: ObjectStore, report: Mapping[str, Any]) -> int:
     return done
 
 
-def _planned(
-    store: ObjectStore, log: GroupLog, group: LakeGroup, topic: str, info: TopicInfo | None, clock: Clock
-) -> TopicPlan:
-    gathered = gather(store, group.prefix, topic)
+_Judge = Callable[[Mapping[Folder, Sequence[DatedObject]], Mapping[Folder, Standing]], TopicPlan]
+
+
+def _judge(log: GroupLog, group: LakeGroup, gathered: Gathered, info: TopicInfo | None, clock: Clock) -> _Judge:
     # Behind the commits: a partition whose head has reached this end had passed this moment.
     observed_ms = clock.now_us() // 1000
     edges: dict[tuple[str, int], tuple[int, int] | None] = {}
     if info is not None:
-        spots = [Spot(topic, info.named_id, partition) for partition in range(info.partitions)]
+        spots = [Spot(gathered.topic, info.named_id, partition) for partition in range(info.partitions)]
         found = log.edges(spots)
         edges = {(spot.topic_id, spot.partition): found.get(spot) for spot in spots}
-    rule = group.rule(topic)
-    return plan_topic(
-        gathered,
-        _standing(store, group.prefix, topic, list(gathered.folders)),
-        edges,
-        zones_of(group.finalise, rule.versions or () if rule else ()),
-        group.finalise.lateness_of(topic),
-        observed_ms,
-    )
+    rule = group.rule(gathered.topic)
+    zones = zones_of(group.finalise, rule.versions or () if rule else ())
+    lateness_s = group.finalise.lateness_of(gathered.topic)
+    return lambda folders, standing: plan_topic(gathered, folders, standing, edges, zones, lateness_s, observed_ms)
 
 
 def _standing(store: ObjectStore, prefix: str, topic: str, folders: Sequence[Folder]) -> dict[Folder, Standing]:
@@ -137,10 +174,10 @@ def _standing(store: ObjectStore, prefix: str, topic: str, folders: Sequence[Fol
 
 def _mark(store: ObjectStore, prefix: str, topic: str, step: DateStep, key: str) -> bool:
     """Whether the step's `_SUCCESS` stands; not when somebody else wrote one meanwhile, who then tells."""
-    # 1. Late.
+    # 2. Late.
     if step.late is not None:
         _write_late(store, marker_key(prefix, topic, step.folder, LATE), step.late.to_bytes())
-    # 2. Success.
+    # 3. Success.
     body = step.success.to_bytes()
     if step.before is None:
         return store.put_if_absent(key, body) is not None

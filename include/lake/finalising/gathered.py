@@ -3,33 +3,28 @@
 Commits have no event times, but names have: records below `dt=2026-11-21/hr=10` are of that hour. Where in it a
 partition is, the Kafka timestamps of its records tell, kept within the hour: so a backlog of old records moves no
 further than their own names say, and a lateness shorter than an hour can be declared for days as well.
+
+Of dates whose `_SUCCESS` says what they have nothing is gathered again until something of them changes.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
-from include.lake.chain import Chain
-from include.lake.chain_key import ChainKey, TopicKey
-from include.lake.cut import Commit, StoredFile
-from include.lake.event_hours import Period, folder_of
+from include.lake.dates.kept import DateIndex, NamedTimes, Void, folders_of
+from include.lake.dates.reading import catch_up, partitions_of
+from include.lake.event_hours import Period
 from include.lake.finalised import CommittedTimes
 from include.lake.generations import lives
-from include.lake.object_key import ObjectKey
-from include.lake.pointer import Pointer, read_pointer
-from include.lake.read_cuts import read_cuts, read_partitions
+from include.lake.pointer import read_pointer
 from include.store.object_store import ObjectStore
 
 __all__ = ["DatedObject", "Folder", "Gathered", "NamedTimes", "committed_times", "gather"]
 
 Folder = tuple[str, ...]
 """Names below the topic down to a date, or to an hour of it."""
-
-_AT_ONCE: Final = 8
 
 
 class DatedObject(NamedTuple):
@@ -44,53 +39,83 @@ class DatedObject(NamedTuple):
     first: int
 
 
-class NamedTimes(NamedTuple):
-    """Records that were committed together: their period (None: all were filtered), their Kafka timestamps in ms."""
-
-    period: Period | None
-    records: int
-    min_ts: int | None
-    max_ts: int | None
-
-
 @dataclass
 class Gathered:
-    """One topic of a group, all its lives. `folders` has those of replaced cuts, too, which may be empty now."""
+    """One topic of a group, all its lives. `open` has also folders of replaced cuts, which may have nothing now."""
 
     topic: str
+    indexes: Sequence[DateIndex] = ()
     heads: dict[str, dict[int, int]] = field(default_factory=dict)
-    folders: dict[Folder, list[DatedObject]] = field(default_factory=dict)
-    times: dict[tuple[str, int], list[NamedTimes]] = field(default_factory=dict)
+    times: dict[tuple[str, int], Sequence[NamedTimes]] = field(default_factory=dict)
+    open: dict[str, set[Folder]] = field(default_factory=dict)
+    """By day: folders that are not known to be as their `_SUCCESS` says."""
+
+    def folders(self, day: str) -> dict[Folder, list[DatedObject]]:
+        """What readers read of the open folders of a day; `Void` where that has to be gathered again."""
+        found: dict[Folder, list[DatedObject]] = {}
+        for index in self.indexes:
+            for file in index.of_day(day).values():
+                for folder in self.open[day] & set(folders_of(file.names(index.topic.prefix))):
+                    objects = found.setdefault(folder, [])
+                    if index.reads(file):
+                        life = index.topic.topic_id
+                        one = DatedObject(
+                            file.key, file.sha256, file.records, file.bytes, life, file.partition, file.first
+                        )
+                        objects.append(one)
+        return found
+
+    def settle(self, folders: Collection[Folder]) -> None:
+        """Keep that these are as they have to be: they are not looked at until something of them changes."""
+        names = {"/".join(folder) for folder in folders}
+        for index in self.indexes:
+            index.open -= names
+            # Where another one was faster, the next run finds the same.
+            index.save()
 
 
-def gather(store: ObjectStore, prefix: str, topic: str) -> Gathered:
-    """Read every commit that readers follow, some partitions at once.
+def gather(store: ObjectStore, prefix: str, topic: str, *, keep: bool = True, anew: bool = False) -> Gathered:
+    """Read what is new; with `keep` it is not read again. `anew`: read everything.
 
     The store's errors as they come; `Terminal` for a hole in what readers find.
     """
-    found = Gathered(topic)
-    walks: list[tuple[TopicKey, Pointer, int]] = []
-    for life in lives(store, prefix, topic):
-        pointer = read_pointer(store, life)
-        found.heads[life.topic_id] = {}
-        walks += [(life, pointer, partition) for partition in read_partitions(store, life, pointer)]
-    with ThreadPoolExecutor(_AT_ONCE) as pool:
-        parts = list(pool.map(lambda walk: _partition(store, *walk), walks))
-    folders: defaultdict[Folder, list[DatedObject]] = defaultdict(list)
-    for (life, _, partition), part in zip(walks, parts, strict=True):
-        found.times[life.topic_id, partition] = part.times
-        if part.head is not None:
-            found.heads[life.topic_id][partition] = part.head
-        for folder, objects in part.folders.items():
-            folders[folder] += objects
-    found.folders = dict(folders)
+    indexes = [DateIndex.read(store, life, read_pointer(store, life)) for life in lives(store, prefix, topic)]
+    if not anew:
+        try:
+            return _gathered(topic, indexes, keep=keep)
+        except Void:
+            pass
+    for index in indexes:
+        index.clear()
+    return _gathered(topic, indexes, keep=keep)
+
+
+def _gathered(topic: str, indexes: Sequence[DateIndex], *, keep: bool) -> Gathered:
+    found = Gathered(topic, indexes)
+    for index in indexes:
+        catch_up(index, partitions_of(index), save=index.save if keep else None)
+        index.raise_floors()
+        if keep:
+            index.save()
+        life = index.topic.topic_id
+        found.heads[life] = {}
+        for partition, mark in index.marks.items():
+            found.times[life, partition] = mark.times
+            # Where all is forgotten, everything below the floor was committed.
+            if mark.first >= 0 or mark.next:
+                found.heads[life][partition] = mark.next
+        for name in index.open:
+            folder = tuple(name.split("/"))
+            period = Period.of(folder)
+            if period is not None:
+                found.open.setdefault(period.day.isoformat(), set()).add(folder)
     return found
 
 
 def committed_times(times: Sequence[NamedTimes], zone_name: str) -> list[CommittedTimes]:
     """The same as event times in a zone."""
     found = []
-    for period, records, least, most in times:
+    for period, records, least, most, _ in times:
         if period is None:
             if least is not None and most is not None:
                 found.append(CommittedTimes(records, least, most))
@@ -101,58 +126,3 @@ def committed_times(times: Sequence[NamedTimes], zone_name: str) -> list[Committ
             high = low if most is None else min(max(most, begin), end - 1)
             found.append(CommittedTimes(records, low, high))
     return found
-
-
-@dataclass
-class _Part:
-    head: int | None = None
-    folders: defaultdict[Folder, list[DatedObject]] = field(default_factory=lambda: defaultdict(list))
-    times: list[NamedTimes] = field(default_factory=list)
-
-
-def _partition(store: ObjectStore, topic: TopicKey, pointer: Pointer, partition: int) -> _Part:
-    # Where all is forgotten, everything below the floor was committed.
-    part = _Part(head=pointer.floor(partition) or None)
-    for cut in read_cuts(store, topic, pointer, partition):
-        part.head = cut.commit.next
-        dated = list(_dated(cut.chain, cut.commit))
-        for file, key in dated:
-            one = DatedObject(
-                file.key, file.sha256, file.records, file.bytes, topic.topic_id, partition, cut.commit.first
-            )
-            for folder in _folders(key.names):
-                part.folders[folder].append(one)
-            part.times.append(NamedTimes(Period.of(key.names), file.records, file.min_ts, file.max_ts))
-        commit = cut.commit
-        if commit.n_records and commit.filtered == commit.n_records:
-            part.times.append(NamedTimes(None, commit.n_records, commit.min_ts, commit.max_ts))
-    if len(pointer.entries) > 1:
-        for folder in _replaced(store, topic, pointer, partition):
-            part.folders.setdefault(folder, [])
-    return part
-
-
-def _replaced(store: ObjectStore, topic: TopicKey, pointer: Pointer, partition: int) -> Iterator[Folder]:
-    """Folders of cuts that readers read in another generation: one may have nothing left."""
-    for generation in sorted({entry.generation for entry in pointer.entries}):
-        chain = ChainKey(topic, generation, partition)
-        for commit in Chain(store, chain).commits(pointer.floor(partition), contiguous=False):
-            if pointer.generation_of(partition, commit.first) != generation:
-                for _, key in _dated(chain, commit):
-                    yield from _folders(key.names)
-
-
-def _dated(chain: ChainKey, commit: Commit) -> Iterator[tuple[StoredFile, ObjectKey]]:
-    """The files of a cut that have records and a date."""
-    for file in commit.files:
-        key = chain.parse_data(file.key, commit.first)
-        if file.records and Period.of(key.names) is not None:
-            yield file, key
-
-
-def _folders(names: tuple[str, ...]) -> Iterator[Folder]:
-    """That of the period; of an hour that of its day, too."""
-    folder, period = folder_of(names), Period.of(names)
-    yield folder
-    if period is not None and period.hour is not None:
-        yield folder[:-1]

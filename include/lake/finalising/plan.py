@@ -46,8 +46,9 @@ class DateStep:
 
 @dataclass(frozen=True, slots=True)
 class TopicPlan:
-    """`open`: folders that are not over, sorted. `passed_ms`: event time that all Kafka partitions have passed.
+    """`open`: folders with objects that are not over, sorted.
 
+    `passed_ms`: event time that all Kafka partitions have passed.
     `holding` are the partitions of which nothing tells (no commit, and records that wait; or a truncated log): while
     there is one, `passed_ms` is None and no date is over.
     """
@@ -56,43 +57,51 @@ class TopicPlan:
     open: tuple[Folder, ...]
     passed_ms: int | None
     holding: tuple[int, ...]
+    settled: tuple[Folder, ...] = ()
+    """Folders of which nothing is to be done until something of them changes."""
 
 
 def plan_topic(
     gathered: Gathered,
+    folders: Mapping[Folder, Sequence[DatedObject]],
     standing: Mapping[Folder, Standing],
     edges: Mapping[tuple[str, int], tuple[int, int] | None],
     zones: Sequence[str],
     lateness_s: int,
     observed_ms: int,
 ) -> TopicPlan:
-    """`edges` are (first offset held, end) of all partitions that the log has now, asked for at `observed_ms`.
+    """What is to be done about `folders`, which are some of those that are open.
+
+    `edges` are (first offset held, end) of all partitions that the log has now, asked for at `observed_ms`.
 
     None: the log did not tell. Other partitions are gone from the log: nothing comes of them any more. A date is over
     when it is so in every one of `zones`.
     """
     known = {place: _head(gathered, place) for place in (*gathered.times, *edges)}
-    over = set(gathered.folders)
+    over = set(folders)
     reached: list[int | None] = []
     holding: set[int] = set()
     for zone_name in zones:
         progress = {
             place: _progress(gathered, place, head, edges, zone_name, observed_ms) for place, head in known.items()
         }
-        over &= set(finished(gathered.folders, progress.values(), zone_name, lateness_s, observed_ms))
+        over &= set(finished(folders, progress.values(), zone_name, lateness_s, observed_ms))
         for place, each in progress.items():
             reached.append(passed(each, observed_ms))
             if reached[-1] is None:
                 holding.add(place[1])
-    steps = [
-        _step(gathered, folder, objects, standing.get(folder), over) for folder, objects in gathered.folders.items()
-    ]
+    steps = [_step(gathered, folder, objects, standing.get(folder), over) for folder, objects in folders.items()]
+    left = {step.folder for step in steps if step is not None}
+    still_open = {
+        folder for folder, objects in folders.items() if objects and folder not in over and folder not in standing
+    }
     times = [each for each in reached if each is not None]
     return TopicPlan(
         steps=tuple(sorted((step for step in steps if step is not None), key=lambda step: step.folder)),
-        open=tuple(sorted(folder for folder in gathered.folders if folder not in over and folder not in standing)),
+        open=tuple(sorted(still_open)),
         passed_ms=min(times) if times and not holding else None,
         holding=tuple(sorted(holding)),
+        settled=tuple(sorted(folders.keys() - left - still_open)),
     )
 
 

@@ -125,7 +125,7 @@ def test_what_is_forgotten_is_read_by_nobody_and_all_else_as_before(world: Backf
     assert find_record(world.store, topic, 0, 24).state == "forgotten"
     assert find_record(world.store, topic, 0, 25).state == "stored"
     gathered = gather(world.store, "by_date", "events")
-    assert sorted(gathered.folders) == [(f"dt=2024-05-0{day}",) for day in range(6, 10)]
+    assert gathered.open == {f"2024-05-0{day}": {(f"dt=2024-05-0{day}",)} for day in range(6, 10)}
     assert gathered.heads[topic.topic_id] == {0: 45, 1: 45}
     assert not [key for key in keys(world) if "dt=2024-05-05" in key]
     assert clean(world)
@@ -156,7 +156,7 @@ def test_all_forgotten_is_told_as_committed_up_to_there(world: BackfillWorld) ->
     forget(world.store, world.store, planned(world, dt.date(2025, 1, 1)))
     gathered = gather(world.store, "by_date", "events")
     assert gathered.heads[world.topic_key().topic_id] == {0: 45, 1: 45}
-    assert gathered.folders == {}
+    assert gathered.open == {}
     assert clean(world)
 
 
