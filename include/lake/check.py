@@ -21,7 +21,7 @@ from include.settings.applications import Application
 from include.settings.connections import ObjectStore, Registry
 from include.settings.deployment import Deployment, unknown_name
 
-__all__ = ["PROGRAMS", "check_groups"]
+__all__ = ["PROGRAMS", "check_folders", "check_groups"]
 
 PROGRAMS: Final[Mapping[str, str]] = {
     "backup": "spark_apps/lake_backup.py",
@@ -48,6 +48,7 @@ def check_groups(deployment: Deployment) -> dict[str, LakeGroup]:
     applications = deployment.section("applications", Application)
     registry = deployment.one("registry", Registry) if "registry" in deployment.values else None
     means = Means(deployment.folder, ConfluentRegistry(registry) if registry else None)
+    check_folders(deployment, groups)
     for name, group in groups.items():
         _check_application(deployment, name, group, applications)
         _check_patterns(deployment, name, group)
@@ -140,19 +141,24 @@ def _check_rule(deployment: Deployment, path: _Path, rule: Rule, means: Means) -
             (*path, "versions", number, "parser"),
             functools.partial(configuration_hash, version.parser, means),
         )
-    if rule.versions:
-        # Of older versions objects lie there already; the newest says where the next go.
-        number = len(rule.versions) - 1
-        _check_folders(
-            deployment, (*path, "versions", number, "parser", "names"), rule.format, rule.versions[-1].parser
-        )
 
 
-def _check_folders(deployment: Deployment, path: _Path, form: FormatDefinition, parser: ParserDefinition) -> None:
-    """No folder has the name of a column, as far as the fields that the parser reads tell the columns.
+def check_folders(deployment: Deployment, groups: Mapping[str, LakeGroup]) -> None:
+    """No folder has the name of a column, as far as the fields that the parsers read tell the columns.
 
-    Spark and DuckDB would show the folder's value for the column, and Hive would refuse the table.
+    Spark and DuckDB would show the folder's value for the column, and Hive would refuse the table. `SettingsError` with
+    the place of the first.
     """
+    for name, group in groups.items():
+        for number, rule in enumerate(group.rules):
+            if rule.versions:
+                # Of older versions objects lie there already; the newest says where the next go.
+                newest = len(rule.versions) - 1
+                path = (_SECTION, name, "rules", number, "versions", newest, "parser", "names")
+                _check_names(deployment, path, rule.format, rule.versions[-1].parser)
+
+
+def _check_names(deployment: Deployment, path: _Path, form: FormatDefinition, parser: ParserDefinition) -> None:
     if isinstance(parser, CustomParser) or not form.has_columns:
         return
     # Letters' case tells no two columns of Hive apart.

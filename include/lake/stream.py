@@ -20,6 +20,7 @@ from include.clock import Clock, SystemClock
 from include.errors import Terminal, Transient
 from include.lake.chain import Chain
 from include.lake.chain_key import ChainKey
+from include.lake.check import check_folders
 from include.lake.cut import Commit
 from include.lake.definition import (
     Kind,
@@ -149,10 +150,11 @@ def build(
 ) -> list[tuple[Driver, Report, SparkPool]]:
     """A driver, its report and its pool for each group; `incidents` hears what they hear.
 
-    Raises `SettingsError`, or `Terminal` for a store unfit.
+    Raises `SettingsError`, also for folders named like columns, or `Terminal` for a store unfit.
     """
     kafka, settings = deployment.one("kafka", Kafka), deployment.one("store", ObjectStore)
     registry = deployment.one("registry", Registry) if "registry" in deployment.values else None
+    check_folders(deployment, groups)
     require_honest(settings)
     kept_in = backup_prefixes(declared_groups(deployment))
     writer = f"{socket.gethostname()}-{os.getpid()}-{uuid.uuid4()}"

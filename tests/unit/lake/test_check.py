@@ -11,8 +11,11 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from include.clock import ManualClock
 from include.errors import SettingsError
+from include.lake import stream
 from include.lake.check import _covers, check_groups
+from include.lake.definition import declared_groups
 from include.lake.parsing.port import Parsed
 from include.settings.deployment import Deployment
 
@@ -150,6 +153,20 @@ def test_what_cannot_be_carried_out_is_refused_with_its_place(
 )
 def test_a_folder_of_another_name_than_all_fields_passes(tmp_path: Path, changed: dict[str, Any]) -> None:
     assert checked(tmp_path, lambda values: parser(values, **changed))
+
+
+def test_a_folder_named_like_a_column_is_refused_at_start_before_anything_is_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    values = plain() | {"kafka": {"bootstrap": "127.0.0.1:9"}}
+    parser(values, names=[{"by": "field", "name": "country", "field": "country"}])
+    (tmp_path / "all.yaml").write_text(yaml.safe_dump(values, sort_keys=False))
+    deployment = Deployment.load(tmp_path, {})
+    monkeypatch.setattr(stream, "require_honest", lambda _store: pytest.fail("the store was asked"))
+    spark: Any = None
+    with pytest.raises(SettingsError, match="name of a field") as error:
+        stream.build(spark, deployment, declared_groups(deployment), ManualClock(0))
+    assert error.value.details["path"] == "lake.by_date.rules.1.versions.0.parser.names"
 
 
 def test_files_without_columns_and_older_versions_may_lie_in_any_folder(tmp_path: Path) -> None:
