@@ -7,6 +7,7 @@ has read, to spare the server's undo log.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from decimal import Decimal
@@ -23,12 +24,14 @@ from include.document.tables import KEYS_AT_ONCE, Keys, NoSuchTable, Row, Tables
 from include.errors import LyrebirdError, Terminal, Transient
 from include.record.position import SourcePosition
 from include.record.schema import Column
+from include.record.settling import Settling
 
 __all__ = ["MysqlTables"]
 
 _ACCESS_DENIED: Final = frozenset({1044, 1045, 1142, 1143, 1227, 1698})
 _GONE: Final = frozenset({1049, 1054})
 _NO_TABLE: Final = 1146
+_BINLOG_STATUS: Final = "SHOW MASTER STATUS"
 _MYSQL_PLAN: Final = 12
 """Columns of MySQL's EXPLAIN; MariaDB's has 10."""
 
@@ -50,6 +53,7 @@ class MysqlTables:
         self._known: dict[str, dict[str, Column]] = {}
         self._collations: dict[tuple[str, str], tuple[str, str]] = {}
         self._primary: dict[str, list[str]] = {}
+        self._settling: Settling | None = None
 
     @contextmanager
     def snapshot(self, after: SourcePosition | None = None) -> Iterator[Tables]:
@@ -60,10 +64,11 @@ class MysqlTables:
             else:
                 host, port = self._at
                 server = self._server.model_copy(update={"host": host, "port": port})
-                begin_after(self._execute, after, server, self._clock)
+                begin_after(self._execute, after, server, self._clock, self._settled)
         except Transient:
             self.close()
             self._turn += 1
+            self._settling = None
             raise
         try:
             yield self
@@ -71,6 +76,16 @@ class MysqlTables:
             if self._connection is not None:
                 with suppress(pymysql.err.Error, OSError):
                     self._connection.rollback()
+
+    def _settled(self) -> Settling:
+        """Of the server at hand; it keeps what the account may not ask."""
+        if self._settling is None:
+            ((text,),) = self._execute("SELECT VERSION()")
+            major, minor, patch, *_ = (*map(int, re.findall(r"\d+", str(text))[:3]), 0, 0, 0)
+            self._settling = Settling(
+                lambda sql: self._execute(sql.replace("%", "%%")), (major, minor, patch), _BINLOG_STATUS, self._clock
+            )
+        return self._settling
 
     def columns(self, table: str) -> dict[str, Column]:
         """See `SourceTables`."""

@@ -6,11 +6,13 @@
 | MariaDB, a replica | `MASTER_GTID_WAIT` |
 | MariaDB, the server that is captured | the snapshot's own `binlog_snapshot_position` |
 | MariaDB, that or a fallback of it | its GTIDs; those that it wrote itself, by the same position |
-| MySQL without GTIDs, the one that is captured | not asked: capture is slower than the engine's commit |
+| MySQL without GTIDs, captured itself | `performance_schema.log_status` (8.0.11, BACKUP_ADMIN), else the clock |
 | any other without GTIDs | refused: files and bytes of one server say nothing of another |
 
 The server that is captured is asked too, as a transaction can be in the binlog, and thus in the log, a moment before
-the engine shows it.
+the engine shows it; with semi-sync AFTER_SYNC that is until a replica has it, or the time for that is over. So long
+after its commit a transaction is waited for where only the clock tells. A look at the row that was changed would tell
+less: it may have been changed again, or deleted.
 """
 
 from __future__ import annotations
@@ -23,6 +25,7 @@ from include.document.database import Database
 from include.errors import Terminal, Transient
 from include.record.gtid import GtidSet, MariadbGtidSet, MysqlGtidSet, parse_gtid_set
 from include.record.position import BinlogPosition, SourcePosition
+from include.record.settling import SETTLE_S, Settling
 
 __all__ = ["BEGIN", "Ask", "Behind", "begin_after"]
 
@@ -38,8 +41,10 @@ class Behind(Transient):
     """A server lacks what a batch's signals speak of. It may come hours later: who reads documents there waits."""
 
 
-def begin_after(ask: Ask, position: SourcePosition, server: Database, clock: Clock) -> None:
-    """Begin a snapshot with all that is before `position`.
+def begin_after(
+    ask: Ask, position: SourcePosition, server: Database, clock: Clock, settling: Callable[[], Settling]
+) -> None:
+    """Begin a snapshot with all that is before `position`. `settling` is that of the connection.
 
     Raises:
         Behind: the server still lacks some of it after `wait_s`; details say how much.
@@ -56,6 +61,8 @@ def begin_after(ask: Ask, position: SourcePosition, server: Database, clock: Clo
     if position.flavour == "mysql":
         if str(position.gtids):
             _wait(ask, "SELECT WAIT_FOR_EXECUTED_GTID_SET(%s, %s)", position, server, clock)
+        else:
+            _wait_for_engine(ask, position, server, clock, settling())
         ask(BEGIN)
     elif server.replica:
         _wait(ask, "SELECT MASTER_GTID_WAIT(%s, %s)", position, server, clock)
@@ -75,6 +82,22 @@ def _wait(ask: Ask, statement: str, position: SourcePosition, server: Database, 
             return
         if clock.monotonic_s() >= until_s:
             raise _behind(ask, position, server)
+
+
+def _wait_for_engine(ask: Ask, position: SourcePosition, server: Database, clock: Clock, settling: Settling) -> None:
+    until_s = clock.monotonic_s() + server.wait_s
+    while (place := settling.place_now()) is not None:
+        if place >= position.binlog:
+            return
+        if clock.monotonic_s() >= until_s:
+            raise _behind(ask, position, server)
+        clock.sleep(_AGAIN_S)
+    held_s = settling.held_back_s()
+    if held_s:
+        # By the server's own clock, in whose time it was logged; older servers say the second in which that began.
+        ((now_s,),) = ask("SELECT UNIX_TIMESTAMP(SYSDATE(6))")
+        left_s = position.commit_us / 1e6 + 1 + held_s + SETTLE_S - float(now_s)
+        clock.sleep(min(max(0.0, left_s), held_s + SETTLE_S))
 
 
 def _begin_mariadb(ask: Ask, position: SourcePosition, server: Database, clock: Clock) -> None:

@@ -90,7 +90,7 @@ _ROWS: Final = {
     " FROM seq_{twice_first}_to_{twice_last} s JOIN businesses b ON b.id = 1 + (s.seq + 1) DIV 2 MOD 5",
     "order_lines": _LINE.format(row="2 * o.seq", n="o.seq", source="seq_{first}_to_{last} o"),
 }
-_PART: Final = 100_000
+_PART: Final = 20_000
 
 
 @dataclass
@@ -218,7 +218,7 @@ def search_placed(orders: int, memory_mb: int) -> Iterator[SearchPlace]:
         place = SearchPlace(shop, index, target, orders, users, ports, templates, {})
         for start in range(1, orders + 1, _BULK):
             place.write(range(start, min(start + _BULK, orders + 1)))
-            if start % _PART == 1:
+            if start % (10 * _PART) == 1:
                 print(f"{start - 1:,} of {orders:,} documents", file=sys.stderr)
         index.refresh(place.name)
         index.client.indices.flush(index=place.name)

@@ -21,6 +21,7 @@ from include.clock import Clock
 from include.errors import Terminal, Transient
 from include.record.gtid import parse_gtid_set
 from include.record.position import BinlogPosition, SourcePosition
+from include.record.settling import Settling
 from include.source.database.connection import connect, error_of, query
 from include.source.database.server import Server, read_server
 from include.source.database.tables import TableInfo, load_table
@@ -32,7 +33,6 @@ from include.source.rows.text_rows import select_rows
 from include.source.snapshot.condition import Predicate
 from include.source.snapshot.key_range import quoted
 from include.source.snapshot.seam import Span
-from include.source.snapshot.settling import Settling
 
 __all__ = ["Described", "Measure", "SnapshotReader", "first_position"]
 
@@ -86,7 +86,7 @@ class SnapshotReader:
             self.ask("SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ")
             self.ask(_SESSION)
             self.server: Server = read_server(self.ask)
-            self._settling = Settling(self.ask, self.server, clock)
+            self._settling = Settling(self.ask, self.server.version, self.server.binlog_status, clock)
         except BaseException:
             self.close()
             raise

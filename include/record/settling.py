@@ -1,30 +1,32 @@
 """A place in the binlog of a MySQL without GTIDs up to which the engine has committed all.
 
 The server logs a transaction before the engine commits it: of 1,000 snapshots that were opened after SHOW MASTER STATUS
-593 lacked one that was logged before that place. Two things tell more, each with a privilege:
+593 lacked one that was logged before that place; with semi-sync replication it may be seconds, until a replica has it.
+Two things tell more, each with a privilege:
 
 * `performance_schema.log_status` (8.0.11, BACKUP_ADMIN) stops commits for the moment in which it reads the place.
 * `innodb_trx` (PROCESS): whatever was logged before the place and is not committed is there, its connection busy. So
   those are waited for that were there before. The server fills this table at most every 100 ms, and only where nobody
   has just read it; whether it is fresh, a text in our own query tells, which stands there too.
 
-Without either, two seconds have to do.
+Without either, two seconds have to do, and the time for which the server waits for replicas.
 """
 
 from __future__ import annotations
 
 import threading
 import uuid
-from typing import Final
+from collections.abc import Callable
+from typing import Any, Final
 
 from include.clock import Clock
 from include.errors import Terminal, Transient
 from include.record.position import BinlogPosition
-from include.source.database.server import Ask, Server
 
-__all__ = ["Settling"]
+__all__ = ["SETTLE_S", "Settling"]
 
-_SETTLE_S: Final = 2.0
+SETTLE_S: Final = 2.0
+"""What a commit takes from the binlog into the engine, at most, where nothing holds it back."""
 _LOG_STATUS: Final = (
     "SELECT JSON_UNQUOTE(JSON_EXTRACT(`LOCAL`, '$.binary_log_file')), JSON_EXTRACT(`LOCAL`, '$.binary_log_position') "
     "FROM performance_schema.log_status"
@@ -44,34 +46,47 @@ _LOOKING: Final = threading.Lock()
 
 
 class Settling:
-    """For one connection; nothing may be open on it."""
+    """For one connection; nothing may be open on it.
 
-    def __init__(self, ask: Ask, server: Server, clock: Clock) -> None:
-        self._ask, self._server, self._clock = ask, server, clock
-        self._log_status = server.version >= (8, 0, 11)
+    `ask` runs a statement, and raises `Terminal` where the account may not; `status` is that of the binlog's end.
+    """
+
+    def __init__(
+        self, ask: Callable[[str], list[tuple[Any, ...]]], version: tuple[int, int, int], status: str, clock: Clock
+    ) -> None:
+        self._ask, self._status, self._clock = ask, status, clock
+        self._log_status = version >= (8, 0, 11)
         self._transactions = True
 
     def place(self) -> BinlogPosition:
         """Such a place, as late as can be; takes a moment, and as long as a transaction takes to commit."""
-        if self._log_status:
-            try:
-                ((file, pos),) = self._ask(_LOG_STATUS)
-                return BinlogPosition(str(file), int(pos))
-            except Terminal:
-                self._log_status = False
-        rows = self._ask(self._server.binlog_status)
+        now = self.place_now()
+        if now is not None:
+            return now
+        rows = self._ask(self._status)
         if not rows:
             raise Terminal("the server has no binlog", fix="Is log_bin on? `lyrebird capture check` tells.")
         at = BinlogPosition(str(rows[0][0]), int(rows[0][1]))
         if not self._waited_for_transactions():
-            self._clock.sleep(_SETTLE_S + self._held_back_s())
+            self._clock.sleep(SETTLE_S + self.held_back_s())
         return at
+
+    def place_now(self) -> BinlogPosition | None:
+        """Such a place, at once; None where the server or the account has no way to it."""
+        if not self._log_status:
+            return None
+        try:
+            ((file, pos),) = self._ask(_LOG_STATUS)
+        except Terminal:
+            self._log_status = False
+            return None
+        return BinlogPosition(str(file), int(pos))
 
     def _waited_for_transactions(self) -> bool:
         """Wait for those that may have been logged; False where the account may not look."""
         if not self._transactions:
             return False
-        until_s = self._clock.monotonic_s() + _LONGEST_S + self._held_back_s()
+        until_s = self._clock.monotonic_s() + _LONGEST_S + self.held_back_s()
         # So that we are among them.
         self._ask("START TRANSACTION WITH CONSISTENT SNAPSHOT")
         try:
@@ -97,11 +112,15 @@ class Settling:
             "somebody reads innodb_trx so often that the server never looks again", system="mysql", tries=_MOST_STALE
         )
 
-    def _held_back_s(self) -> float:
-        """How long a transaction may stand in the binlog before the engine commits it: until a replica has it."""
+    def held_back_s(self) -> float:
+        """How long a transaction may stand in the binlog before the engine commits it: until a replica has it.
+
+        With AFTER_COMMIT, and before MySQL 5.7, the engine commits first.
+        """
         found = {str(name): str(value) for name, value in self._ask("SHOW GLOBAL VARIABLES LIKE 'rpl_semi_sync_%'")}
         for role in ("master", "source"):
-            if found.get(f"rpl_semi_sync_{role}_enabled", "OFF") == "ON":
+            ahead = found.get(f"rpl_semi_sync_{role}_wait_point") == "AFTER_SYNC"
+            if ahead and found.get(f"rpl_semi_sync_{role}_enabled") == "ON":
                 return int(found.get(f"rpl_semi_sync_{role}_timeout", "0")) / 1000
         return 0.0
 
