@@ -22,8 +22,9 @@ def forget_versions(
     """Delete `copies`, so that a write of any version is taken after it; those that were written since stay.
 
     A deleted document's version is remembered for `index.gc_deletes`, which is 0 within this context: the next refresh
-    drops it, also those of what others have deleted. Nothing else here deletes so, as tombstones are soft: a crash that
-    leaves the setting at 0 changes nothing else. Raises `Transient` when one could not be deleted.
+    drops it, also those of what others have deleted. Tombstones are soft, and those that are purged need no memory
+    (`index.purge`): a crash that leaves the setting at 0 changes nothing else. Raises `Transient` when one could not be
+    deleted.
     """
     client = index.client
     before = call(lambda: client.indices.get_settings(index=name, name=_SETTING), index=name).body

@@ -18,6 +18,7 @@ COMMANDS: Final[dict[str, Entry]] = {
     "rebuild": Entry("index_rebuild", "Make the next generation: filled from its topics, compared."),
     "promote": Entry("index_promote", "Let readers follow another generation, or the former one again."),
     "drop": Entry("index_drop", "Delete a generation that does not serve."),
+    "purge": Entry("index_purge", "Delete what is kept of deleted documents, once it is past its use."),
     "replay-dead": Entry("index_replay_dead", "Index again what was set aside."),
     "status": Entry("index_status", "How far an index is: offsets, source position, records waiting and set aside."),
 }

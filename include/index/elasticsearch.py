@@ -219,6 +219,18 @@ class ElasticsearchIndex:
         older = {"range": {"metadata.version": {"lt": version}}}
         return self._of_topic(name, topic, [{"term": {"metadata.deleted": False}}, older], most)
 
+    def tombstones(
+        self, name: str, topic: str, partition: int, below: int, after: tuple[int, str], most: int
+    ) -> list[Found]:
+        """See `port.SearchIndex`."""
+        filters: list[dict[str, Any]] = [
+            {"term": {"metadata.deleted": True}},
+            {"term": {"metadata.partition": partition}},
+            {"range": {"metadata.offset": {"gte": after[0], "lt": below}}},
+        ]
+        order = ["metadata.offset", "metadata.doc_id"]
+        return self._of_topic(name, topic, filters, most, sort=order, search_after=list(after))
+
     def copies(self, name: str, topic: str, doc_ids: Sequence[str]) -> list[Found]:
         """See `port.SearchIndex`; asks for 500 at a time, or fewer where they have very many copies."""
         out: list[Found] = []
@@ -232,7 +244,7 @@ class ElasticsearchIndex:
                 left += [ids[: len(ids) // 2], ids[len(ids) // 2 :]]
         return out
 
-    def _of_topic(self, name: str, topic: str, filters: list[dict[str, Any]], most: int) -> list[Found]:
+    def _of_topic(self, name: str, topic: str, filters: list[dict[str, Any]], most: int, **order: Any) -> list[Found]:
         import elasticsearch
 
         try:
@@ -244,7 +256,7 @@ class ElasticsearchIndex:
                     source_includes=["metadata"],
                     version=True,
                     allow_partial_search_results=False,
-                    sort=["_doc"],
+                    **(order or {"sort": ["_doc"]}),
                 ),
                 index=name,
             ).body

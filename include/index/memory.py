@@ -105,6 +105,22 @@ class MemoryIndex:
             if not found.deleted and found.source["metadata"]["version"] < version
         ][:most]
 
+    def tombstones(
+        self, name: str, topic: str, partition: int, below: int, after: tuple[int, str], most: int
+    ) -> list[Found]:
+        """See `port.SearchIndex`."""
+
+        def place(found: Found) -> tuple[int, str]:
+            metadata = found.source["metadata"]
+            return metadata["offset"], metadata["doc_id"]
+
+        found = [
+            each
+            for each in self._of_topic(name, topic)
+            if each.deleted and each.source["metadata"]["partition"] == partition and after < place(each) < (below, "")
+        ]
+        return sorted(found, key=place)[:most]
+
     def copies(self, name: str, topic: str, doc_ids: Sequence[str]) -> list[Found]:
         """See `port.SearchIndex`."""
         wanted = set(doc_ids)
@@ -185,7 +201,7 @@ class MemoryIndex:
         there = self._documents[name].get(_place(action))
         if there is None:
             return ItemAnswer(404)
-        if there.version >= action["version"]:
+        if there.version >= action["version"] + (action.get("version_type") == "external_gte"):
             return ItemAnswer(409, "version_conflict_engine_exception", "version conflict")
         del self._documents[name][_place(action)]
         return ItemAnswer(200)

@@ -76,6 +76,15 @@ class SearchIndex(Protocol):
         As of the last refresh, as is `copies`; `Transient` when a shard does not answer.
         """
 
+    def tombstones(
+        self, name: str, topic: str, partition: int, below: int, after: tuple[int, str], most: int
+    ) -> list[Found]:
+        """Soft-delete tombstones from a partition of `topic`, with offsets below `below`, by offset and `doc_id`.
+
+        At most `most` behind `after`, an offset and a `metadata.doc_id`; with their metadata only, as of the last
+        refresh.
+        """
+
     def copies(self, name: str, topic: str, doc_ids: Sequence[str]) -> list[Found]:
         """All documents of `topic` with these `metadata.doc_id`, whatever their routing, with their metadata only."""
 

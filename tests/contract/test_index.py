@@ -15,8 +15,9 @@ from include.index.elasticsearch import ElasticsearchIndex
 from include.index.identity import Identity
 from include.index.mapping import LIVING, creation
 from include.index.memory import MemoryIndex
-from include.index.port import IndexInfo, SearchIndex
+from include.index.port import Found, IndexInfo, SearchIndex
 from include.index.progress import NOTES, ensure_notes
+from include.index.purge import delete_line
 from include.settings.connections import Elasticsearch
 from tests.document_topic import MAPPING
 
@@ -104,6 +105,48 @@ def test_a_probe_tells_that_a_shard_works_and_changes_nothing(world: World) -> N
     assert (found.version, world.index.get(world.name, "2")) == (1, None)
     # Nothing is left that an older state would be refused for.
     assert sent(line("2", 1)) == [201]
+
+
+def test_tombstones_come_by_their_place_in_the_log_and_go_only_as_they_were_seen(world: World) -> None:
+    def write(doc_id: str, version: int, offset: int, *, deleted: bool, routing: str | None = None) -> None:
+        origin = {"topic": "t", "partition": 1, "offset": offset, "doc_id": doc_id}
+        metadata = json.dumps({**origin, "version": version, "deleted": deleted}).encode()
+        body = None if deleted else b'{"state":"a"}'
+        line = line_bytes(doc_id, version, b'"order"', body, metadata, routing=routing)
+        answer = world.index.bulk(world.name, line)
+        assert answer.items is not None
+        assert answer.items[0].status in (200, 201)
+
+    for n, doc_id in enumerate("dcba"):
+        write(doc_id, 5 + n, 10 * n, deleted=True, routing="r" if doc_id == "b" else None)
+    write("living", 1, 3, deleted=False)
+    write("d", 50, 99, deleted=True)
+    world.index.refresh(world.name)
+
+    def found(below: int, after: tuple[int, str] = (0, ""), most: int = 9, partition: int = 1) -> list[Found]:
+        return world.index.tombstones(world.name, "t", partition, below, after, most)
+
+    assert [each.doc_id for each in found(100)] == ["c", "b", "a", "d"]
+    assert [each.doc_id for each in found(30)] == ["c", "b"]
+    assert [each.doc_id for each in found(100, (10, "c"), 2)] == ["b", "a"]
+    assert found(100, partition=0) == []
+    page = found(100)
+    # One lives again, one was deleted anew, after they were seen.
+    write("c", 100, 200, deleted=False)
+    write("a", 101, 201, deleted=True)
+    answer = world.index.bulk(world.name, b"".join(map(delete_line, page)))
+    assert answer.items is not None
+    assert [item.status for item in answer.items] == [409, 200, 409, 200]
+    again = world.index.bulk(world.name, delete_line(page[3]))
+    assert again.items is not None
+    assert again.items[0].status == 404
+    world.index.refresh(world.name)
+    assert [(each.doc_id, each.version) for each in found(300)] == [("a", 101)]
+    there = world.index.get(world.name, "c")
+    assert there is not None
+    assert (there.version, there.deleted) == (100, False)
+    # What comes next is taken, however near its version.
+    write("d", 51, 300, deleted=False)
 
 
 def test_the_same_key_twice_in_a_request_goes_by_its_lines(world: World) -> None:

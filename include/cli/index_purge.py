@@ -1,0 +1,46 @@
+"""`lyrebird index purge`: tombstones that are past their use."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+import orjson
+
+__all__ = ["command"]
+
+
+@click.command(name="purge")
+@click.argument("name")
+@click.option("--per-second", type=click.IntRange(min=1), default=2000, show_default=True, help="Most deletions.")
+@click.option("--dry-run", is_flag=True, help="Delete nothing and note nothing: count what would go.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object, nothing else.")
+def command(name: str, per_second: int, dry_run: bool, as_json: bool) -> None:
+    """Delete what index NAME keeps of deleted documents, where no older state of them can come any more.
+
+    Each run marks how far searches are, and deletes what lay below a mark that is older than the topic keeps deletions:
+    so a first run deletes nothing, and runs once a day keep an index small. May be run beside the application, and
+    again after a crash. What dead letters are of stays, as `index replay-dead` may bring it back.
+    """
+    from include.index.deployed import DeployedIndex
+    from include.index.purge import Purged
+    from include.index.purge_deployed import purge_deployed
+    from include.settings.deployment import Deployment
+
+    def tell(now: Purged) -> None:
+        if sys.stderr.isatty() and not as_json:
+            click.echo(f"\r{now.index} from {now.topic}: {now.past_use:,} past their use", nl=False, err=True)
+
+    with DeployedIndex.of(Deployment.load(), name) as on:
+        found = purge_deployed(on, per_second=per_second, dry_run=dry_run, on_progress=tell)
+    if as_json:
+        click.echo(orjson.dumps({"dry_run": dry_run, "purged": [each.to_json() for each in found]}).decode())
+        return
+    for each in found:
+        done = "would be purged" if dry_run else "purged"
+        count = each.past_use - each.kept if dry_run else each.purged
+        said = each.why or (
+            f"{count:,} tombstones of before {each.since} {done}, {each.kept:,} kept for dead letters, "
+            f"{each.changed:,} written anew meanwhile"
+        )
+        click.echo(f"{each.index} from {each.topic}: {said}")
