@@ -52,10 +52,11 @@ class World:
         self.size = PartSize()
         self.later_us = 0
         self.files: dict[str, dict[str, Any]] = {}
+        self.declared: dict[str, Any] = MAPPING
         self.make(1, serving=True)
 
     def make(self, number: int, *, serving: bool = False) -> None:
-        body = creation("orders", self.definition, MAPPING)
+        body = creation("orders", self.definition, self.declared)
         self.index.create(f"orders-v{number}", body if serving else {**body, "aliases": {}})
         change_fed(self.index, "orders", add=[number])
 
@@ -126,7 +127,9 @@ class Life:
             tasks=self.tasks,
             live=live,
             behind=behind,
-            fed=lambda: fed_indexes(world.index, "orders", self.incidents.lost).without(old),
+            fed=lambda: fed_indexes(
+                world.index, "orders", self.incidents.lost, lambda info: self.incidents.unlike(info, world.declared)
+            ).without(old),
             opened=lambda info: opening.target(info, letters, self.leader),
             begins=opening.begins,
             patience=Patience(

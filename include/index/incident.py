@@ -7,14 +7,17 @@ from typing import Any, Final, Literal, Protocol
 
 from include.clock import Clock, iso
 from include.errors import LyrebirdError
+from include.index.mapping import drift
+from include.index.port import IndexInfo
 
 __all__ = ["IncidentKind", "Incidents", "Keeper"]
 
-IncidentKind = Literal["lost", "old", "stuck", "waits"]
+IncidentKind = Literal["lost", "old", "stuck", "unlike", "waits"]
 """lost: a generation is to be fed and its index is gone. old: one that stood still for longer than its topic keeps
-deletions is written no more. stuck: one that is behind cannot go on by itself. waits: a server is away or full, for
-minutes."""
+deletions is written no more. stuck: one that is behind cannot go on by itself. unlike: the one that serves was made by
+another mapping file. waits: a server is away or full, for minutes."""
 _FILE: Final = "incidents.json"
+_SHOWN: Final = 3
 _LONG_US: Final = 300_000_000
 
 
@@ -54,6 +57,13 @@ class Incidents:
         self._set(
             "stuck", {name: f"{name} is behind and cannot go on: {error}" for name, error in reasons.items()}, fix
         )
+
+    def unlike(self, info: IndexInfo, declared: Mapping[str, Any]) -> None:
+        """This generation serves; it is an incident while its mapping is not the declared one."""
+        lines = drift(info, declared)
+        more = f" and {len(lines) - _SHOWN} more" if len(lines) > _SHOWN else ""
+        text = f"{info.name} serves and is not as its mapping file declares: {'; '.join(lines[:_SHOWN])}{more}."
+        self._set("unlike", {info.name: text} if lines else {}, f"lyrebird index rebuild {self._alias}")
 
     def waits(self, reason: LyrebirdError) -> None:
         """Nothing goes on for this reason; an incident from five minutes on, until `goes_on`."""

@@ -32,7 +32,7 @@ from include.index.opening import Opening, opened
 from include.index.outcome import TaskOutcome
 from include.index.patience import Patience
 from include.index.set_aside import DeadLetters, dead_group
-from include.index.target import fed_indexes, leader_of, together
+from include.index.target import Fed, fed_indexes, leader_of, together
 from include.index.worker import WorkerPlan, work_off
 from include.log import stream, topics
 from include.log.dead_letter import DeadLetterLimit
@@ -93,7 +93,12 @@ def build(
     admin, reader = KafkaAdmin(kafka.bootstrap, options), KafkaReader(kafka.bootstrap, options)
     index_admin = ElasticsearchAdmin(server, index.client)
     patience.call(lambda: require_no_auto_create(index_admin, alias))
-    fed = patience.call(lambda: fed_indexes(index, alias, incidents.lost))
+    declared = mapping_of(deployment, definition)
+
+    def fed_now() -> Fed:
+        return fed_indexes(index, alias, incidents.lost, lambda info: incidents.unlike(info, declared))
+
+    fed = patience.call(fed_now)
     patience.call(lambda: require_durable(index_admin, [info.name for info in fed.infos]))
     opening = Opening(
         definition=definition,
@@ -120,7 +125,7 @@ def build(
         elasticsearch=server,
         registry=registry,
         bulk_bytes=definition.bulk_bytes,
-        evolves=Evolves.of(leader.settlement.info, definition, mapping_of(deployment, definition)),
+        evolves=Evolves.of(leader.settlement.info, definition, declared),
     )
     stream.warm(spark, functools.partial(work_off, plan))
     progress = leader.settlement.progress
@@ -140,7 +145,7 @@ def build(
         tasks=functools.partial(_tasks, spark),
         live=live,
         behind=behind,
-        fed=lambda: fed_indexes(index, alias, incidents.lost).without(old),
+        fed=lambda: fed_now().without(old),
         opened=lambda info: opening.target(info, letters, leader),
         begins=opening.begins,
         patience=endless,

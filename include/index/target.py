@@ -80,8 +80,15 @@ class Fed:
         return replace(self, infos=tuple(info for info in self.infos if info.name not in names))
 
 
-def fed_indexes(index: SearchIndex, alias: str, on_missing: Callable[[Collection[str]], None] | None = None) -> Fed:
+def fed_indexes(
+    index: SearchIndex,
+    alias: str,
+    on_missing: Callable[[Collection[str]], None] | None = None,
+    on_serving: Callable[[IndexInfo], None] | None = None,
+) -> Fed:
     """Which indexes to write; `on_missing` hears of those that are to be fed and are gone, none of them too.
+
+    `on_serving` hears of the one that readers get.
 
     Raises `Transient` while all that were noted are lost, as a rebuild brings the next one, and `Terminal` when nobody
     has made any, or one is unfit to be written.
@@ -107,6 +114,8 @@ def fed_indexes(index: SearchIndex, alias: str, on_missing: Callable[[Collection
             )
         raise Terminal("index does not exist", index=alias, fix=f"Run `lyrebird index create {alias}`.")
     serving = serving_or_none(index, alias)
+    if on_serving is not None and serving is not None:
+        on_serving(serving)
     return Fed(tuple(found), tuple(missing), serving.name if serving else None)
 
 

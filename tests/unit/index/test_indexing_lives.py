@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import itertools
 import math
 from typing import Any
@@ -50,6 +51,24 @@ def test_a_generation_that_is_missing_is_one_incident_and_holds_up_nobody() -> N
     change_fed(world.index, "orders", remove=[1, 2])
     assert world.start().batch()["incidents"] == []
     assert {"40", "41", "42"} <= set(world.documents(3))
+
+
+def test_an_index_of_an_older_mapping_file_is_one_incident_until_a_rebuilt_one_serves() -> None:
+    world = World()
+    fill(world)
+    assert world.start().batch()["incidents"] == []
+    world.declared = copy.deepcopy(world.declared)
+    world.declared["properties"]["order"]["properties"]["state"]["normalizer"] = "folded"
+    life, told = world.start(), []
+    for n in (40, 41):
+        world.topic.put(n)
+        told += life.batch()["incidents"]
+    assert {each["id"] for each in told} == {f"unlike:orders-v1:{told[0]['at_us']}"}
+    assert "order.state: declared normalizer folded, normalizer unset in the index" in told[0]["text"]
+    assert told[0]["fix"] == "lyrebird index rebuild orders"
+    world.make(2)
+    world.index.move_alias("orders", "orders-v2", source="orders-v1")
+    assert world.start().batch()["incidents"] == []
 
 
 def test_a_generation_that_is_dropped_within_a_batch_ends_nobody_and_is_not_made_again() -> None:
