@@ -3,7 +3,8 @@
 In this order:
  1. the floors rise in the pointer: from then on nobody reads below them
  2. the data objects of the cuts below them are removed, of every generation, and marks of dates that are empty then
- 3. of each chain the summaries, then the commits and intents of whole thousands of cuts below its floor, oldest first
+ 3. of each chain the summaries, then the commits and intents of whole thousands of cuts below its floor, oldest first;
+    and what the index of dates has let go of
  4. the pointer notes that it is swept
 
 Cut off at any place, the next one goes on: between 1 and 4 it finds what is not swept. Up to a thousand commits below
@@ -27,6 +28,7 @@ from include.lake.backfill.expiry import Eraser
 from include.lake.chain import Chain, give_up
 from include.lake.chain_key import ChainKey, CutKey, TopicKey, parse_cut_key
 from include.lake.cut import Commit
+from include.lake.dates.kept import DateIndex
 from include.lake.event_hours import Period, folder_of
 from include.lake.object_key import topic_path
 from include.lake.pointer import Pointer, change_pointer, read_pointer
@@ -187,6 +189,7 @@ def forget(
     # 3. Chains.
     for partition in swept:
         sweep.chains(partition)
+    sweep.index()
     # 4. Done so far.
     change_pointer(store, plan.topic, lambda now: now.sweep(swept))
     return sweep.removed
@@ -245,6 +248,10 @@ class _Sweep:
                 # One after the other: whatever cuts it off, what is left of a chain has no hole.
                 for key in self._below(chain, border):
                     self._delete(key)
+
+    def index(self) -> None:
+        """What finalising found forgotten, or wrote anew, since: the index lags a sweep behind."""
+        self._remove(self._runner.ask(DateIndex.read(self._store, self._topic, self._pointer).left_over))
 
     def _below(self, chain: ChainKey, border: int) -> Iterable[str]:
         keys = self._runner.ask(lambda: [each.key for each in self._store.list(f"{chain}/")])

@@ -198,6 +198,16 @@ class DateIndex:
                 del self.files[day]
         self.floors = now
 
+    def left_over(self) -> list[str]:
+        """Keys of files that the state does not name, older than it by a day: those of runs that go on are younger."""
+        state = self.store.head(self.key)
+        if state is None or state.modified_us is None:
+            return []
+        named = {self.key, *(self._file(day, name) for day, names in self.files.items() for name in names)}
+        until_us = state.modified_us - _DAY_MS * 1000
+        listed = self.store.list(f"{self.topic}/index/")
+        return [each.key for each in listed if each.key not in named and (each.modified_us or until_us) < until_us]
+
     def save(self) -> bool:
         """Keep it: 1. files of what is fresh, 2. the state that names them. False when another one was faster."""
         files = dict(self.files)

@@ -58,6 +58,30 @@ def test_a_date_that_is_forgotten_in_part_is_told_as_it_is_then(tmp_path: Path) 
     assert world.told() == []
 
 
+def test_the_index_of_what_is_forgotten_goes_with_the_next_sweep(tmp_path: Path) -> None:
+    world = DatesWorld(tmp_path, hourly(by="day"))
+    world.store._clock = world.clock
+    for day in range(4):
+        world.set_ms(NOON + day * DAY_MS)
+        world.at(NOON + day * DAY_MS, NOON + day * DAY_MS)
+        world.told()
+
+    def days_after(day: int) -> list[str]:
+        plan = plan_forgetting(world.store, world.topic_key(), dt.date(2024, 5, day))
+        forget(world.store, world.store, plan)
+        world.told()
+        keys = (each.key.split("/index/")[1] for each in world.store.list("by_date/_chain/") if "/index/" in each.key)
+        return sorted({key.partition("/")[0] for key in keys} - {"state"})
+
+    assert days_after(2) == ["2024-05-01", "2024-05-02", "2024-05-03", "2024-05-04"]
+    world.set_ms(NOON + 6 * DAY_MS)
+    world.at(NOON + 6 * DAY_MS)
+    world.told()
+    assert days_after(3) == ["2024-05-02", "2024-05-03", "2024-05-04", "2024-05-07"]
+    found = list_topic(world.store, "by_date", "events", MAY)
+    assert [each.key.split("/")[2] for each in found] == ["dt=2024-05-03", "dt=2024-05-04", "dt=2024-05-07"]
+
+
 @pytest.mark.parametrize("before", [False, True])
 @pytest.mark.parametrize("step", range(1, 4))
 def test_after_a_crash_while_dates_settle_they_are_told_no_second_time(tmp_path: Path, step: int, before: bool) -> None:
