@@ -33,14 +33,14 @@ def few() -> Iterator[None]:
         yield
 
 
-def furnished(orders: int = 9) -> World:
+def furnished(orders: int = 9, beats: int = 14) -> World:
     """Three partners, two of them in one region; a third of the orders each."""
     world = World(SMALL)
     world.furnish()
     world.insert("partners", name="Cid", secret="z", region_id=1)
     for order_id in range(1, orders + 1):
         world.order(order_id, partner_id=1 + order_id % 3)
-    Process(world).settle(14)
+    Process(world).settle(beats)
     assert world.documents() == world.expected()
     return world
 
@@ -185,11 +185,12 @@ def test_nobody_else_asks_for_a_rebuild_of_some(asked: dict[str, str]) -> None:
     assert "repair" in world.answers()["some"].note
 
 
+@pytest.mark.timeout(120)
 @pytest.mark.parametrize("after", [False, True])
 def test_a_kill_at_any_durable_call_loses_no_key_and_no_request(after: bool) -> None:
     burnt: list[str] = []
     for at in range(1, 400):
-        world = furnished(6)
+        world = furnished(6, beats=5)
         world.update("regions", 1, name="high north")
         world.update("partners", 2, name="Bob & Co")
         fuse = Fuse(at, after=after)
@@ -224,23 +225,24 @@ STEPS = st.one_of(
     st.tuples(st.just("order"), st.integers(1, 9), st.integers(1, 3)),
     st.tuples(st.just("move order"), st.integers(0, 99), st.integers(1, 3)),
     st.tuples(st.just("delete order"), st.integers(0, 99), st.just(0)),
-    st.tuples(st.just("batches"), st.just(0), st.just(0)),
+    st.tuples(st.just("batches"), st.integers(1, 3), st.just(0)),
     st.tuples(st.just("kill"), st.integers(1, 40), st.booleans()),
 )
 
 
+@pytest.mark.timeout(120)
 @settings(deadline=None, max_examples=40)
 @given(st.lists(STEPS, min_size=3, max_size=25))
 def test_what_changes_while_requests_are_worked_off_is_in_the_documents_in_the_end(
     steps: list[tuple[str, int, int]],
 ) -> None:
-    world = World(SMALL)
+    world = World(SMALL.model_copy(update={"rebuild_keys": 1}))
     world.furnish()
     world.insert("partners", name="Cid", secret="z", region_id=1)
     for order_id in range(1, 8):
         world.order(order_id, partner_id=1 + order_id % 3)
     process = Process(world)
-    process.settle(6)
+    process.settle(12)
     for what, one, two in steps:
         rows = world.tables.tables["orders"]
         if what == "rename partner":
@@ -256,7 +258,8 @@ def test_what_changes_while_requests_are_worked_off_is_in_the_documents_in_the_e
         elif what == "delete order" and rows:
             world.delete("orders", rows[one % len(rows)]["id"])
         elif what == "batches":
-            process = lived(world, process)
+            for _ in range(one):
+                process = lived(world, process)
         elif what == "kill":
             fuse = Fuse(one, after=bool(two))
             process = Process(world, wrap=lambda writer, fuse=fuse: Fused(writer, fuse))  # type: ignore[return-value]
