@@ -45,7 +45,9 @@ class ConfluentRegistry:
         language: SchemaLanguage = "AVRO",
     ) -> int:
         """See `SchemaRegistry`; sets the subject's level first where it has another than is asked for."""
-        text = json.dumps(schema)
+        # A union as `schema` gives it: as an object a registry does not know it for Avro.
+        union = language == "AVRO" and isinstance(schema.get("type"), list)
+        text = json.dumps(schema["type"] if union else schema)
         if (subject, text) not in self._ids:
             name = quote(subject, safe="")
             if compatibility is not None:

@@ -180,3 +180,12 @@ def test_types_of_other_subjects_are_part_of_a_schema(registry_url: str, unique:
     )
     assert found["properties"]["note"] == {"$ref": "#/$defs/note.json"}
     assert found["$defs"]["note.json"] == note
+
+
+@pytest.mark.parametrize("schema", [{"type": "string"}, {"type": ["null", "string"]}, {"type": ["null", record(ID)]}])
+def test_what_is_no_record_can_be_registered_as_a_registry_gives_it(
+    registry: SchemaRegistry, unique: str, schema: dict[str, Any]
+) -> None:
+    found = registry.register(unique + "-value", schema)
+    assert registry.schema(found) == schema
+    assert registry.register(f"{unique}-other-value", registry.schema(found)) == found

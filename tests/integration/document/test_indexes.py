@@ -48,7 +48,10 @@ def test_what_an_index_would_find_is_known_whether_tables_have_rows_or_not(
     ask(at, "DROP DATABASE IF EXISTS depot", "CREATE DATABASE depot", "USE depot", *TABLES)
     tables = MysqlTables(Database(host=at.host, port=at.port, user="root", password=at.root_password), "depot")
     assert lacking(tables) == []
-    assert check(at, tmp_path)[:2] == (0, {"topic": "parcels", "looked_up": 5, "unindexed": [], "unheard": ["marked", "marks"]})
+    assert check(at, tmp_path)[:2] == (
+        0,
+        {"topic": "parcels", "looked_up": 5, "unindexed": [], "unheard": ["marked", "marks"]},
+    )
     many = ", ".join(f"('p{n}', {n}, 'done', 1, 'Nord')" for n in range(2_000))
     ask(
         at,
