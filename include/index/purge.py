@@ -15,7 +15,8 @@ The order of the steps, each of which may be the last before a crash:
 
 1. a mark is noted beside the index: the time, and where its searches stand;
 2. tombstones are deleted page by page, each in the version that was seen: one that lives again, or was deleted anew, is
-   newer and stays. What a page leaves the next run finds, and what is gone is passed over.
+   newer and stays. What a page leaves the next run finds, and what is gone is passed over. For `index.gc_deletes` (a
+   minute) the server remembers the version, and refuses the tombstone itself as well as what is older.
 
 Audits are as right after it as before: of a deleted key they ask that it does not live.
 """
