@@ -143,3 +143,21 @@ def test_words_without_a_fields_name_find_lines_and_places(orders: Orders) -> No
     found = orders.index.get(orders.name, "7")
     assert found is not None
     assert "lines_text" not in found.source["order"]
+
+
+def test_prices_are_numbers_by_fields_and_a_hit_is_the_order_alone_where_that_is_asked(orders: Orders) -> None:
+    orders.write(body())
+    fields = ["order.total_price", "order.lines.price"]
+    found = orders.index.client.search(index=orders.name, source_includes=["order"], fields=fields)
+    (hit,) = found.body["hits"]["hits"]
+    assert hit["_source"] == {"order": body()}
+    assert hit["_source"]["order"]["total_price"] == "25.10"
+    assert hit["fields"] == {"order.total_price": [25.1], "order.lines": [{"price": [7.7]}, {"price": [2.0]}]}
+
+
+def test_a_runtime_field_without_a_script_makes_a_number_of_a_text(orders: Orders) -> None:
+    orders.write(body())
+    runtime = {"order.delivery_address.postal_code": {"type": "long"}}
+    asked = {"fields": ["order.delivery_address.postal_code"], "source": False, "runtime_mappings": runtime}
+    (hit,) = orders.index.client.search(index=orders.name, **asked).body["hits"]["hits"]
+    assert hit["fields"] == {"order.delivery_address.postal_code": [12345]}
