@@ -44,6 +44,15 @@ class Bisection:
     indexed: int = 0
     one_by_one: int = 1
 
+    def add(self, other: Bisection) -> None:
+        """Take in what was found in another part."""
+        self.missing += other.missing
+        self.extra += other.extra
+        self.levels += other.levels
+        self.listed += other.listed
+        self.indexed += other.indexed
+        self.one_by_one += other.one_by_one
+
 
 @dataclass(frozen=True, slots=True)
 class _Counted:

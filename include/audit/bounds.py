@@ -8,6 +8,8 @@
 | others | judged |
 
 Offsets of a topic that was made anew count from the beginning again, so they are compared within a generation alone.
+
+An audit may look at one part after the other: whole partitions, as all records of a key lie in one.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Final, Protocol, Self
 
-__all__ = ["NO_LOWS", "Bounds", "Place", "Window"]
+__all__ = ["NO_LOWS", "Bounds", "Part", "Place", "Window", "parts_of"]
 
 Window = Mapping[int, int]
 """Partition -> offset: documents from below these offsets count. A partition that is not named counts nothing."""
@@ -42,11 +44,46 @@ class Place(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class Part:
+    """Documents of these partitions; of all others where not `inside`."""
+
+    partitions: frozenset[int]
+    inside: bool = True
+
+    def has(self, partition: int) -> bool:
+        """Whether documents of that partition belong to it."""
+        return (partition in self.partitions) is self.inside
+
+
+def parts_of(above: Mapping[int, int], most: int) -> tuple[list[Part], frozenset[int]]:
+    """Parts that have each document once, with at most `most` from above the bounds in each; what is in none.
+
+    Args:
+        above: partition → documents from above the bounds.
+        most: of a part; a partition with more is in none.
+    """
+    left = frozenset(partition for partition, count in above.items() if count > most)
+    groups: list[tuple[int, set[int]]] = [(0, set())]
+    for partition, count in sorted(above.items()):
+        if partition in left:
+            continue
+        size, members = groups[-1]
+        if size + count > most:
+            groups.append((count, {partition}))
+        else:
+            groups[-1] = (size + count, {*members, partition})
+    apart = [Part(frozenset(members)) for _, members in groups[1:]]
+    # The first also has the partitions of which nothing was said.
+    elsewhere = left.union(*(part.partitions for part in apart))
+    return [Part(elsewhere, inside=False), *apart], left
+
+
+@dataclass(frozen=True, slots=True)
 class Bounds:
     """`window` is the cut, `generation` the topic's (0: of no account), `starts` the first offsets that the log holds.
 
     With `lows` only documents whose records lie from these offsets on are counted by range. `keyed`: a record tells
-    what became of all earlier ones of its key.
+    what became of all earlier ones of its key. Only documents of `part` are looked at.
     """
 
     window: Window
@@ -54,6 +91,11 @@ class Bounds:
     starts: Window = field(default_factory=dict)
     lows: Window = field(default_factory=dict)
     keyed: bool = True
+    part: Part | None = None
+
+    def looked_at(self, place: Place) -> bool:
+        """Whether it belongs to the part."""
+        return self.part is None or self.part.has(place.partition)
 
     def held_from(self, starts: Window) -> Self:
         """The same where the log begins at `starts`."""
@@ -80,7 +122,7 @@ class Bounds:
 
     def counted(self, place: Place) -> bool:
         """Whether a count by ranges has it."""
-        if self.unproven(place):
+        if self.unproven(place) or not self.looked_at(place):
             return False
         if self.older(place):
             return not any(self.lows.values())

@@ -3,20 +3,25 @@
 Sums cannot leave out what was written after the cut, so the index names those documents with the sums: they are taken
 out of both sides. What is left are faults. Buckets start coarse and get finer when more differs than they hold; then
 what is left in few buckets is listed. Where that is too much, the result is incomplete, and says so.
+
+While an application catches up, more may have been written from beyond the cut than can be named: then one part of the
+documents is compared after the other, within the same moment.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Final
 
+from include.audit import state_view
+from include.audit.bounds import Bounds, Part, parts_of
 from include.audit.expected import Expected, RecordState
 from include.audit.peel import Cells, Histogram, Peeled, add_up, differences, peel
-from include.audit.state_view import IndexState, StateView
+from include.audit.state_view import FarAhead, IndexState, StateView, far_ahead
 
-__all__ = ["Digested", "digest", "levels_for"]
+__all__ = ["Digested", "digest", "digest_by_parts", "levels_for"]
 
 _RUNS: Final = 4
 _FEW_BUCKETS: Final = 64
@@ -33,7 +38,8 @@ class Digested:
 
     `more` is expected and not there, `less` is there and not expected: a document in another state is in both. `above`
     are the ids that were written from beyond the cut, which are not judged: `expected` and `indexed` count without
-    them. `left` buckets were not resolved.
+    them. `left` buckets were not resolved. `stateless` documents are in no sum. Nothing is said of partitions that are
+    `unsettled`, with so many documents from beyond the cut.
     """
 
     more: list[RecordState] = field(default_factory=list)
@@ -44,6 +50,44 @@ class Digested:
     bits: tuple[int, ...] = ()
     listed: int = 0
     left: int = 0
+    stateless: list[IndexState] = field(default_factory=list)
+    unsettled: Mapping[int, int] = field(default_factory=dict)
+
+    def add(self, other: Digested) -> None:
+        """Take in what was found in another part."""
+        self.more += other.more
+        self.less += other.less
+        self.stateless += other.stateless
+        self.above |= other.above
+        self.expected += other.expected
+        self.indexed += other.indexed
+        self.listed += other.listed
+        self.left += other.left
+        self.bits = max(self.bits, other.bits, key=len)
+
+
+def digest_by_parts(expected: Expected, view: StateView, bounds: Bounds, index: str) -> Digested:
+    """`digest`, in parts where too much was written from beyond the bounds; both sides are narrowed to them by now.
+
+    Afterwards they are narrowed to what was compared. Raises `FarAhead` when no part could be, and as the view does.
+    """
+    try:
+        return digest(expected, view)
+    except FarAhead:
+        above = view.above()
+    parts, left = parts_of(above, state_view.MOST_ABOVE)
+    if left.issuperset(bounds.window):
+        raise far_ahead(index, sum(above.values()))
+    out = Digested(unsettled={partition: above[partition] for partition in sorted(left)})
+    for part in parts:
+        within = replace(bounds, part=part)
+        expected.narrow(within)
+        view.narrow(within)
+        out.add(digest(expected, view))
+    compared = replace(bounds, part=Part(left, inside=False) if left else None)
+    expected.narrow(compared)
+    view.narrow(compared)
+    return out
 
 
 def levels_for(documents: int) -> tuple[int, ...]:
@@ -58,6 +102,7 @@ def digest(expected: Expected, view: StateView, levels: Sequence[int] | None = N
     levels = levels or levels_for(expected.living)
     for bits in levels:
         sums, above = view.histograms(bits)
+        out.stateless = list(view.stateless)
         out.above = frozenset(found.doc_id for found in above)
         there = _without(sums, (found.state for found in above if found.state is not None and not found.deleted), bits)
         moved = expected.of(out.above).values()

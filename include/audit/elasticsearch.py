@@ -19,11 +19,23 @@ from include.settings.connections import Elasticsearch as Settings
 if TYPE_CHECKING:
     import elasticsearch
 
-__all__ = ["DOC_ID", "ElasticsearchView", "Moment", "Requests", "above", "counting_client", "unproven", "whole"]
+__all__ = [
+    "DOC_ID",
+    "ElasticsearchView",
+    "Moment",
+    "Requests",
+    "above",
+    "by_partition",
+    "counting_client",
+    "of_part",
+    "unproven",
+    "whole",
+]
 
 # The topic's side is read between two searches, for as long as it takes; a crash leaves the moment open so long.
 _KEEP_ALIVE: Final = "1h"
 _BODIES: Final = 500
+_PARTITIONS: Final = 50_000
 _SEARCH_S: Final = 120.0
 DOC_ID: Final = "metadata.doc_id"
 _RECEIVED: Final = "x-lyrebird-received"
@@ -134,14 +146,17 @@ class ElasticsearchView:
         to_id: Callable[[str], str] = str,
     ) -> None:
         self._to_id = to_id
-        self._living = [{"term": {"metadata.topic": topic}}, {"term": {"metadata.deleted": False}}]
+        self._living: list[dict[str, Any]] = [
+            {"term": {"metadata.topic": topic}},
+            {"term": {"metadata.deleted": False}},
+        ]
         self.narrow(bounds)
         self._moment = Moment(index, name)
 
     def narrow(self, bounds: Bounds) -> None:
         """See `range_count.IndexView`."""
-        self._filter = [*self._living, _counted(bounds)]
-        self._above = above(bounds)
+        self._filter = [*self._living, _counted(bounds), *of_part(bounds)]
+        self._above = [*self._living, above(bounds), *of_part(bounds)]
 
     @property
     def requests(self) -> int:
@@ -153,11 +168,9 @@ class ElasticsearchView:
         """See `range_count.IndexView`."""
         return self._moment.received
 
-    def ahead(self) -> int:
+    def above(self) -> Mapping[int, int]:
         """See `range_count.IndexView`."""
-        query = {"bool": {"filter": [*self._living, self._above]}}
-        (found,) = self._moment.search([{"size": 0, "track_total_hits": True, "query": query}])
-        return int(found["hits"]["total"]["value"])
+        return by_partition(self._moment, self._above)
 
     def counts(self, ranges: Sequence[KeyRange]) -> list[int]:
         """See `range_count.IndexView`."""
@@ -186,6 +199,25 @@ class ElasticsearchView:
         bodies = [{"query": {"bool": {"filter": [*self._filter, *_within(one)]}}, **more} for one in ranges]
         for answer in self._moment.search(bodies):
             yield answer["hits"]
+
+
+def of_part(bounds: Bounds) -> list[dict[str, Any]]:
+    """The filter for documents of the bounds' part; none where that is all."""
+    if bounds.part is None:
+        return []
+    terms = {"terms": {"metadata.partition": sorted(bounds.part.partitions)}}
+    return [terms if bounds.part.inside else {"bool": {"must_not": [terms]}}]
+
+
+def by_partition(moment: Moment, filters: Sequence[Mapping[str, Any]]) -> Mapping[int, int]:
+    """How many documents pass the filters, by partition."""
+    counts = {"p": {"terms": {"field": "metadata.partition", "size": _PARTITIONS}}}
+    query = {"bool": {"filter": list(filters)}}
+    (found,) = moment.search([{"size": 0, "track_total_hits": False, "query": query, "aggs": counts}])
+    told = found["aggregations"]["p"]
+    if told["sum_other_doc_count"]:
+        raise Transient("documents are of too many partitions to be counted", allowed=_PARTITIONS)
+    return {int(each["key"]): int(each["doc_count"]) for each in told["buckets"]}
 
 
 def above(bounds: Bounds) -> dict[str, Any]:

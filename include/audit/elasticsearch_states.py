@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Final
 
 from include.audit.bounds import Bounds
-from include.audit.elasticsearch import DOC_ID, Moment, above, unproven
+from include.audit.elasticsearch import DOC_ID, Moment, above, by_partition, of_part, unproven
 from include.audit.peel import Histogram
 from include.audit.state_view import MOST_ABOVE, IndexState, far_ahead
 from include.errors import Terminal
@@ -61,10 +61,11 @@ class ElasticsearchStates:
 
     def narrow(self, bounds: Bounds) -> None:
         """See `StateView`."""
-        self._unproven = unproven(bounds)
+        self._unproven, self._part = unproven(bounds), of_part(bounds)
         out = [] if self._unproven is None else [{"bool": {"must_not": [self._unproven]}}]
-        self._living = [*self._all_living, *out]
-        self._above = _page({"bool": {"filter": [self._topic, above(bounds)]}})
+        self._living = [*self._all_living, *out, *self._part]
+        self._beyond = [self._topic, above(bounds), *self._part]
+        self._above = _page({"bool": {"filter": self._beyond}})
         limbs = [{"exists": {"field": f"metadata.{name}"}} for name in ("d0", "d1")]
         without = {"bool": {"must_not": [{"bool": {"filter": limbs}}]}}
         self._without_state = _page({"bool": {"filter": [*self._living, without]}})
@@ -73,7 +74,7 @@ class ElasticsearchStates:
         """See `StateView`."""
         if self._unproven is None:
             return 0
-        filters = [*self._all_living, self._unproven]
+        filters = [*self._all_living, self._unproven, *self._part]
         body = {"size": 0, "track_total_hits": True, "query": {"bool": {"filter": filters}}}
         (found,) = self._moment.search([body])
         return int(found["hits"]["total"]["value"])
@@ -87,6 +88,10 @@ class ElasticsearchStates:
     def received(self) -> int:
         """See `StateView`."""
         return self._moment.received
+
+    def above(self) -> Mapping[int, int]:
+        """See `StateView`."""
+        return by_partition(self._moment, self._beyond)
 
     def histograms(self, bits: int) -> tuple[tuple[Histogram, ...], list[IndexState]]:
         """See `StateView`."""

@@ -60,7 +60,7 @@ class Expected(Protocol):
     unreadable: int
 
     def narrow(self, bounds: Bounds) -> None:
-        """Leave out from now on whose newest record is unproven, but for `of`."""
+        """Leave out from now on whose newest record is unproven, or of another part, but for `of`."""
 
     @property
     def living(self) -> int:
@@ -96,7 +96,7 @@ class FoldedExpected:
         self._rows: dict[str, int] = {}
         self._versions, self._offsets, self._states = array("q"), array("q"), array("Q")
         self._partitions, self._kinds = array("i"), bytearray()
-        self._starts: Window = NO_LOWS
+        self._bounds = Bounds({})
 
     def add(self, found: RecordState) -> None:
         """Take a record in, in any order: the greatest version stays, of equal ones the later."""
@@ -113,12 +113,16 @@ class FoldedExpected:
 
     def narrow(self, bounds: Bounds) -> None:
         """See `Expected`."""
-        self._starts = bounds.starts
+        self._bounds = bounds
+
+    @property
+    def _narrowed(self) -> bool:
+        return bool(self._bounds.starts) or self._bounds.part is not None
 
     @property
     def living(self) -> int:
         """How many documents should be there."""
-        if not self._starts:
+        if not self._narrowed:
             return self._kinds.count(_KINDS.index("living"))
         return sum(1 for _ in self._of_kind("living"))
 
@@ -129,7 +133,7 @@ class FoldedExpected:
 
     def histograms(self, bits: int) -> tuple[Histogram, ...]:
         """See `Expected`."""
-        if not self._starts:
+        if not self._narrowed:
             return add_up((s for s, kind in zip(self._states, self._kinds, strict=True) if not kind), bits)
         return add_up((self._states[row] for row in self._of_kind("living")), bits)
 
@@ -156,17 +160,21 @@ class FoldedExpected:
         """See `Expected`."""
         deleted = _KINDS.index("deleted")
         rows = ((i, row) for i, row in self._rows.items() if self._kinds[row] != deleted)
-        held = ((i, row) for i, row in rows if self._from(row, self._starts))
+        held = ((i, row) for i, row in rows if self._held(row))
         return ListedKeys(sorted(i for i, row in held if self._from(row, lows)))
 
     def _where(self, wanted: Callable[[int], bool]) -> list[RecordState]:
         found = ((i, row) for i, row in self._rows.items() if not self._kinds[row] and wanted(row))
-        return [self._state(i, row) for i, row in found if self._from(row, self._starts)]
+        return [self._state(i, row) for i, row in found if self._held(row)]
 
     def _of_kind(self, kind: Kind) -> Iterator[int]:
-        """Rows of a kind that the log still holds."""
+        """Rows of a kind that the log still holds, of the part that is looked at."""
         wanted = _KINDS.index(kind)
-        return (n for n, each in enumerate(self._kinds) if each == wanted and self._from(n, self._starts))
+        return (n for n, each in enumerate(self._kinds) if each == wanted and self._held(n))
+
+    def _held(self, row: int) -> bool:
+        part = self._bounds.part
+        return self._from(row, self._bounds.starts) and (part is None or part.has(self._partitions[row]))
 
     def _from(self, row: int, lows: Window) -> bool:
         return not lows or self._offsets[row] >= lows.get(self._partitions[row], 0)

@@ -54,6 +54,8 @@ def _search(run_id: str, name: str, report: Mapping[str, Any]) -> HistoryRow:
     counts = ", ".join(f"{len(keys):,} {fault}" for fault, keys in found.items() if keys)
     if buckets := report.get("unresolved_buckets"):
         counts = f"incomplete, {counted(buckets, 'bucket')} differ further; {counts or 'no key so far'}"
+    if unsettled := report.get("unsettled"):
+        counts = f"incomplete, {counted(len(unsettled), 'partition')} not compared; {counts or 'no key so far'}"
     beside = Beside(**report.get("beside", {}))
     if beside.findings:
         counts = f"{counts or 'documents clean'}, {counted(beside.findings, 'finding')} beside"

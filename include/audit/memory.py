@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
+from include.audit import state_view
 from include.audit.bounds import Bounds
 from include.audit.key_range import KeyRange
 from include.audit.peel import Histogram, add_up
 from include.audit.range_count import Seen
 from include.audit.scrub import Marks, StoredDocument
-from include.audit.state_view import IndexState
+from include.audit.state_view import IndexState, far_ahead
 from include.index.digest import BUCKET_BITS, bucket, of_limbs
 from include.index.memory import MemoryIndex
 from include.index.port import Found
@@ -32,12 +34,14 @@ class MemoryView:
     def narrow(self, bounds: Bounds) -> None:
         """See `range_count.IndexView`."""
         self._ids = sorted(each.doc_id for each in self._living if bounds.counted(each))
-        self._ahead = sum(bounds.above(each) for each in self._living)
+        judged = (each for each in self._living if bounds.looked_at(each) and not bounds.unproven(each))
+        above = (each for each in judged if bounds.above(each))
+        self._above = Counter(each.partition for each in above)
 
-    def ahead(self) -> int:
+    def above(self) -> Mapping[int, int]:
         """See `range_count.IndexView`."""
         self.requests += 1
-        return self._ahead
+        return self._above
 
     def counts(self, ranges: Sequence[KeyRange]) -> list[int]:
         """See `range_count.IndexView`."""
@@ -76,11 +80,17 @@ class MemoryStates:
 
     def narrow(self, bounds: Bounds) -> None:
         """See `StateView`."""
-        living = [each for each in self._states if not each.deleted]
+        states = [each for each in self._states if bounds.looked_at(each)]
+        living = [each for each in states if not each.deleted]
         self._living = [each for each in living if not bounds.unproven(each)]
         self._unproven = len(living) - len(self._living)
-        above = (each for each in self._states if bounds.above(each) and not bounds.unproven(each))
+        above = (each for each in states if bounds.above(each) and not bounds.unproven(each))
         self._above = sorted(above, key=lambda each: each.doc_id)
+
+    def above(self) -> Mapping[int, int]:
+        """See `StateView`."""
+        self.requests += 1
+        return Counter(each.partition for each in self._above)
 
     def unproven(self) -> int:
         """See `StateView`."""
@@ -95,6 +105,8 @@ class MemoryStates:
     def histograms(self, bits: int) -> tuple[tuple[Histogram, ...], list[IndexState]]:
         """See `StateView`."""
         self.requests += 1
+        if len(self._above) > state_view.MOST_ABOVE:
+            raise far_ahead(self._name, len(self._above))
         return add_up((each.state for each in self._living if each.state is not None), bits), self._above
 
     def holders(self, states: Collection[int]) -> list[IndexState]:

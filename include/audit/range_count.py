@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -44,8 +44,8 @@ class IndexView(Protocol):
     def narrow(self, bounds: Bounds) -> None:
         """Count by these bounds from now on; no request."""
 
-    def ahead(self) -> int:
-        """How many living documents were written from above the bounds; one request."""
+    def above(self) -> Mapping[int, int]:
+        """How many living documents were written from above the bounds, by partition; one request."""
 
     def counts(self, ranges: Sequence[KeyRange]) -> list[int]:
         """How many documents are in each range. One round trip for 500 of them."""

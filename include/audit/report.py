@@ -58,6 +58,7 @@ class SearchReport:
     `repaired` tells what the audit before this one found, and what was done about it. `one_by_one` is how many counts
     a bisect would have asked for one at a time. The log holds no record from below `starts` any more, so `unproven`
     documents are not judged. Of documents `set_aside` the newest state is on neither side.
+    Partitions that are `unsettled`, with so many documents from above the cut, were not compared.
     """
 
     audit: str
@@ -92,6 +93,7 @@ class SearchReport:
     starts: Mapping[int, int] = field(default_factory=dict)
     unproven: int = 0
     set_aside: tuple[SetAside, ...] = ()
+    unsettled: Mapping[int, int] = field(default_factory=dict)
 
     @property
     def by_kind(self) -> dict[str, tuple[str, ...]]:
@@ -105,8 +107,8 @@ class SearchReport:
 
     @property
     def differing_sides(self) -> int:
-        """Keys in which both sides differ, buckets that differ further, and what was found beside."""
-        return len(self.keys) + self.unresolved_buckets + self.beside.findings
+        """Keys in which both sides differ, what was not compared, and what was found beside."""
+        return len(self.keys) + self.unresolved_buckets + len(self.unsettled) + self.beside.findings
 
     @property
     def findings(self) -> int:
@@ -124,6 +126,8 @@ class SearchReport:
         if self.clean:
             return ""
         alias = self.index.rpartition("-v")[0]
+        if self.unsettled and not self.keys:
+            return f"lyrebird audit search {self.audit}, when the application has caught up"
         if self.unresolved_buckets:
             return f"lyrebird index rebuild {alias}"
         if self.keys:
@@ -151,6 +155,7 @@ class SearchReport:
             "window": _offsets(self.window),
             "lows": _offsets(self.lows),
             "starts": _offsets(self.starts),
+            "unsettled": _offsets(self.unsettled),
             "beside": self.beside.to_json(),
             "set_aside": [each.to_json() for each in self.set_aside],
             "clean": self.clean,
@@ -163,6 +168,10 @@ class SearchReport:
         counts = ", ".join(f"{len(keys)} {kind}" for kind, keys in self.by_kind.items() if keys)
         if self.unresolved_buckets:
             counts = f"incomplete: {self.unresolved_buckets} buckets differ further; {counts or 'no key'} so far"
+        if self.unsettled:
+            counts = (
+                f"incomplete: {counted(len(self.unsettled), 'partition')} not compared; {counts or 'no key'} so far"
+            )
         if self.beside.findings:
             counts = f"{counts or 'documents clean'}, {counted(self.beside.findings, 'finding')} beside"
         if self.set_aside:
@@ -201,6 +210,8 @@ class SearchReport:
             out.append(f"  {self.unproven:,} documents are of records that the log has let go, and are not judged")
         if self.in_flight:
             out.append(f"  {self.in_flight:,} documents changed meanwhile and are not judged")
+        for partition, count in sorted(self.unsettled.items()):
+            out.append(f"  not compared: partition {partition}, with {count:,} documents from above the cut")
         if self.behind:
             out.append(f"  {self.behind:,} offsets above these are not judged yet")
         if self.uncovered:

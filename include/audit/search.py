@@ -1,8 +1,8 @@
 """The search audit: which documents of a topic an index lacks, holds in another state, or holds without reason.
 
 1. the cut: offsets below which everything is settled in the index (`cut`),
-2. a point in time, which sees all of it,
-3. the newest record of each key below the cut says what is expected,
+2. the newest record of each key below the cut says what is expected; where that took long, the cut is taken again,
+3. a point in time, which sees all of it,
 4. where both sides differ is found by sums over states (`digest`), or by counts over ranges of keys (`bisect`),
 5. what differs is asked for again in realtime: a document that was written since from above the cut is no finding,
 6. documents whose newest state never came into the topic are told by its dead letters (`set_aside`).
@@ -18,11 +18,11 @@ from dataclasses import dataclass, replace
 from typing import Final, Literal, TypedDict, Unpack
 
 from include.audit.beside import answers_for_index, look_beside
-from include.audit.bisect import bisect
-from include.audit.bounds import NO_LOWS, Window
+from include.audit.bisect import Bisection, bisect
+from include.audit.bounds import NO_LOWS, Window, parts_of
 from include.audit.cut import Cut, cut
 from include.audit.definition import SearchAuditSpec
-from include.audit.digest import digest
+from include.audit.digest import digest_by_parts
 from include.audit.expected import Expected
 from include.audit.last_audit import LastAuditNote
 from include.audit.range_count import IndexView, Seen
@@ -34,6 +34,7 @@ from include.audit.sides import Sides
 from include.audit.state_view import MOST_ABOVE, IndexState, StateView, far_ahead
 from include.audit.verdict import judge, judge_counted
 from include.clock import iso
+from include.errors import Transient
 from include.index.growth import require_no_growth
 
 __all__ = ["Examined", "How", "Mode", "Since", "audit_and_repair", "audit_search", "examine"]
@@ -46,6 +47,10 @@ Since = Literal["begin", "last"]
 _BULK_S: Final = 10.0
 _REFRESH: Final = 1
 _AT_ONCE: Final = 10_000
+_FEW: Final = 50_000
+"""So many offsets behind a cut are not worth to fold again."""
+_LONG_S: Final = 5.0
+_MOST_FOLDS: Final = 5
 
 
 class How(TypedDict, total=False):
@@ -118,21 +123,9 @@ def examine(
         Terminal: it cannot be said: no index, nothing indexed yet, or the topic was made anew or has grown.
         Transient: a server did not answer, or for a part only.
     """
-    application = spec.index.application
     if sides.admin.describe(spec.topic) is not None:
         require_no_growth(spec.index, spec.topic, sides.admin, sides.reader)
-    at = cut(
-        spec.alias,
-        spec.topic,
-        application,
-        index=sides.index,
-        admin=sides.admin,
-        reader=sides.reader,
-        clock=sides.clock,
-        wait_s=wait_s if wait_s is not None else _BULK_S if mode == "bisect" else 0.0,
-        generation=spec.index.topics[spec.topic].generation,
-        keyed=spec.index.topics[spec.topic].key != "none",
-    )
+    at = _cut(spec, sides, spec.alias, wait_s if wait_s is not None else _BULK_S if mode == "bisect" else 0.0)
     found = _by_digest(spec, sides, at, scrub) if mode == "digest" else _by_counts(spec, sides, at, since)
     undeclared = sides.undeclared(at.info.name, spec) if answers_for_index(spec) else {}
     beside = look_beside(spec, at, sides.declared(spec), undeclared)
@@ -141,13 +134,50 @@ def examine(
     return replace(found, report=replace(found.report, behind=behind, beside=beside, set_aside=aside))
 
 
+def _cut(spec: SearchAuditSpec, sides: Sides, name: str, wait_s: float = 0.0) -> Cut:
+    topic = spec.index.topics[spec.topic]
+    return cut(
+        name,
+        spec.topic,
+        spec.index.application,
+        index=sides.index,
+        admin=sides.admin,
+        reader=sides.reader,
+        clock=sides.clock,
+        wait_s=wait_s,
+        generation=topic.generation,
+        keyed=topic.key != "none",
+    )
+
+
+def _folded(spec: SearchAuditSpec, sides: Sides, at: Cut) -> tuple[Expected, Cut]:
+    """The topic's side, and the cut that it was folded below.
+
+    Folding a topic takes time, in which the index goes on: so the cut is taken again behind it, until little came
+    after it. Only then is a moment of the index opened, which holds disk there for as long as it stays open.
+    """
+    for _ in range(_MOST_FOLDS):
+        began_s = sides.clock.monotonic_s()
+        expected = sides.expected(spec, at)
+        if sides.clock.monotonic_s() - began_s < _LONG_S:
+            return expected, at
+        newer = _cut(spec, sides, at.info.name)
+        if newer.info.uuid != at.info.uuid:
+            raise Transient("the index was made anew meanwhile", system="elasticsearch", index=at.info.name)
+        if at.behind(newer.window) <= _FEW:
+            return expected, at
+        at = newer
+    return sides.expected(spec, at), at
+
+
 def _by_digest(spec: SearchAuditSpec, sides: Sides, at: Cut, scrub: ScrubMode) -> Examined:
+    expected, at = _folded(spec, sides, at)
     moment = sides.states(at.info.name, spec, at.bounds)
     try:
-        expected, at = _held(spec, sides, at, moment)
-        found = digest(expected, moment)
+        at = _held(spec, sides, at, expected, moment)
+        found = digest_by_parts(expected, moment, at.bounds, at.info.name)
         # What cannot be read is in no sum of the topic's, what has no digest in none of the index's.
-        unsummed = {*(r.doc_id for r in expected.spoilt()), *(d.doc_id for d in moment.stateless)} - found.above
+        unsummed = {*(r.doc_id for r in expected.spoilt()), *(d.doc_id for d in found.stateless)} - found.above
         suspects = {*(r.doc_id for r in found.more), *(d.doc_id for d in found.less), *unsummed}
         everywhere = spec.index.topics[spec.topic].routing is not None or any(d.routing for d in found.less)
         now = dict(moment.now(suspects, everywhere=everywhere)) if suspects else {}
@@ -162,7 +192,7 @@ def _by_digest(spec: SearchAuditSpec, sides: Sides, at: Cut, scrub: ScrubMode) -
     note = LastAuditNote(sides.index, at.info, spec.topic)
     scrubber = Scrubber(note.last, sides.documents(at.info.name, spec))
     scrubbed = scrubber.run(scrub) if scrub != "none" else None
-    if not verdict.findings and not found.left and not (scrubbed and scrubbed.altered):
+    if not verdict.findings and not found.left and not found.unsettled and not (scrubbed and scrubbed.altered):
         note.keep(window=at.window, generation=at.bounds.generation, **(scrubber.done() if scrubbed else {}))
     altered = {*verdict.altered, *(scrubbed.altered if scrubbed else ())} - {*verdict.extra, *verdict.stale}
     report = replace(
@@ -181,6 +211,7 @@ def _by_digest(spec: SearchAuditSpec, sides: Sides, at: Cut, scrub: ScrubMode) -
         bits=found.bits,
         differing=len(found.more) + len(found.less),
         unresolved_buckets=found.left,
+        unsettled=found.unsettled,
         scrub=scrubbed.to_json() if scrubbed else None,
     )
     return Examined(report, at, expected)
@@ -190,25 +221,38 @@ def _by_counts(spec: SearchAuditSpec, sides: Sides, at: Cut, since: Since | Wind
     note = LastAuditNote(sides.index, at.info, spec.topic)
     last = note.last.window_of(at.bounds.generation) if since == "last" else NO_LOWS
     lows = since if isinstance(since, Mapping) else last
+    expected, at = _folded(spec, sides, at)
     at = replace(at, bounds=replace(at.bounds, lows=dict(lows)))
     moment = sides.ranges(at.info.name, spec, at.bounds)
     try:
-        if (ahead := moment.ahead()) > MOST_ABOVE:
-            raise far_ahead(at.info.name, ahead)
-        expected, at = _held(spec, sides, at, moment)
-        keys = expected.keys(lows)
-        walk = bisect(keys, moment)
+        above = moment.above()
+        at = _held(spec, sides, at, expected, moment)
+        parts, left = parts_of(above, MOST_ABOVE)
+        if left.issuperset(at.window):
+            raise far_ahead(at.info.name, sum(above.values()))
+        walks, count = list[Bisection](), 0
+        for part in parts:
+            if len(parts) > 1 or left:
+                within = replace(at.bounds, part=part)
+                expected.narrow(within)
+                moment.narrow(within)
+            keys = expected.keys(lows)
+            count += len(keys)
+            walks.append(bisect(keys, moment))
+        walk, *others = walks
+        for each in others:
+            walk.add(each)
         asked = [*walk.missing, *walk.extra]
         now, more = _now(spec, sides, at, moment, asked) if asked else ({}, 0)
     finally:
         moment.close()
     verdict = judge_counted(walk.missing, walk.extra, expected.of(walk.missing), now, at.bounds)
-    if not verdict.findings:
+    if not verdict.findings and not left:
         note.keep(window=at.window, generation=at.bounds.generation)
     report = replace(
         _report(spec, sides, at, expected, "bisect"),
         lows=dict(lows),
-        expected=len(keys),
+        expected=count,
         indexed=walk.indexed,
         missing=verdict.missing,
         extra=verdict.extra,
@@ -218,6 +262,7 @@ def _by_counts(spec: SearchAuditSpec, sides: Sides, at: Cut, since: Since | Wind
         received_bytes=moment.received,
         listed=walk.listed,
         levels=tuple(walk.levels),
+        unsettled={partition: above[partition] for partition in sorted(left)},
         one_by_one=walk.one_by_one,
     )
     return Examined(report, at, expected)
@@ -239,16 +284,15 @@ def _report(spec: SearchAuditSpec, sides: Sides, at: Cut, expected: Expected, mo
     )
 
 
-def _held(spec: SearchAuditSpec, sides: Sides, at: Cut, moment: StateView | IndexView) -> tuple[Expected, Cut]:
-    """The topic's side, with all three narrowed to what the log still holds now that it was read.
+def _held(spec: SearchAuditSpec, sides: Sides, at: Cut, expected: Expected, moment: StateView | IndexView) -> Cut:
+    """The cut, with all three narrowed to what the log still holds now that it was read.
 
     Retention goes on meanwhile: a record that it removed in between is of no account on either side.
     """
-    expected = sides.expected(spec, at)
     bounds = at.bounds.held_from(sides.reader.begin_offsets(spec.topic))
     expected.narrow(bounds)
     moment.narrow(bounds)
-    return expected, replace(at, bounds=bounds)
+    return replace(at, bounds=bounds)
 
 
 def _undeleted(expected: Expected, moment: StateView, *, everywhere: bool) -> dict[str, list[IndexState]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
@@ -10,10 +10,14 @@ from include.audit.bounds import Bounds
 from include.audit.peel import Histogram
 from include.errors import Transient
 
-__all__ = ["MOST_ABOVE", "IndexState", "StateView", "far_ahead"]
+__all__ = ["MOST_ABOVE", "FarAhead", "IndexState", "StateView", "far_ahead"]
 
 MOST_ABOVE: Final = 200_000
-"""With more documents from above the cut than this there is no cut to speak of."""
+"""So many documents from above the cut are left out one by one, in each part of an audit."""
+
+
+class FarAhead(Transient):
+    """More than `MOST_ABOVE` documents are from above the cut."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,9 +41,9 @@ class IndexState:
     generation: int = field(default=0, compare=False)
 
 
-def far_ahead(index: str, documents: int) -> Transient:
-    """More than `MOST_ABOVE` documents are from above the cut."""
-    return Transient(
+def far_ahead(index: str, documents: int) -> FarAhead:
+    """The error for so many documents of an index."""
+    return FarAhead(
         "the index is far ahead of its progress document",
         system="elasticsearch",
         index=index,
@@ -68,11 +72,14 @@ class StateView(Protocol):
     def unproven(self) -> int:
         """How many living documents the bounds leave to nobody's judgement; one request unless it is sure."""
 
+    def above(self) -> Mapping[int, int]:
+        """How many documents, tombstones too, were written from above the bounds, by partition; one request."""
+
     def histograms(self, bits: int) -> tuple[tuple[Histogram, ...], list[IndexState]]:
         """The living documents' states by bucket in all views; and what was written from above the bounds.
 
         The latter are documents, tombstones too. What is unproven is in neither. One round trip, unless the latter are
-        more than 10,000.
+        more than 10,000; raises `FarAhead` for more than `MOST_ABOVE`.
         """
 
     @property

@@ -93,7 +93,8 @@ def audits_in(
     kept: list[SparkExpected] = []
 
     def folding(spec: SearchAuditSpec, feed: Feed, at: Cut) -> SparkExpected:
-        kept.append(expected_by_spark(spark, deployment, spec, feed, at))
+        earlier = kept[-1] if kept else None
+        kept.append(expected_by_spark(spark, deployment, spec, feed, at, earlier))
         return kept[-1]
 
     audit, reports = audit_and_repair if repair else audit_search, []
@@ -155,41 +156,61 @@ def _records(plan: StatesPlan, batches: Iterable[Any]) -> Iterator[Record]:
 
 
 def expected_by_spark(
-    spark: SparkSession, deployment: Deployment, spec: SearchAuditSpec, feed: Feed, at: Cut
+    spark: SparkSession,
+    deployment: Deployment,
+    spec: SearchAuditSpec,
+    feed: Feed,
+    at: Cut,
+    earlier: SparkExpected | None = None,
 ) -> SparkExpected:
-    """The expected side of `spec` below the cut."""
+    """The expected side of `spec` below the cut; read on from an `earlier` one of the same feed, which is kept."""
     kafka, registry = deployment.one("kafka", Kafka), deployment.one("registry", Registry)
     end, options = {spec.topic: dict(at.window)}, dict(kafka.options)
+    # Another floor or number of partitions judges earlier records anew.
+    known = earlier if earlier is not None and earlier.feed == feed and earlier.is_below(at.window) else None
+    start = {spec.topic: dict(known.window)} if known else None
     # Tasks are as many as the records ask for: one that sorts millions of keys takes all memory that Spark shares out,
     # and a small heap has too little beside that.
-    records = sum(last - at.bounds.starts.get(partition, 0) for partition, last in at.window.items())
+    first = known.window if known else at.bounds.starts
+    records = sum(last - first.get(partition, 0) for partition, last in at.window.items())
     tasks = max(_TASKS, records // _RECORDS_A_TASK)
     spark.conf.set("spark.sql.shuffle.partitions", tasks)
     rows = read_batch(
-        spark, bootstrap=kafka.bootstrap, topics=[spec.topic], end=end, tasks=tasks, slices=True, options=options
+        spark,
+        bootstrap=kafka.bootstrap,
+        topics=[spec.topic],
+        start=start,
+        end=end,
+        tasks=tasks,
+        slices=True,
+        options=options,
     )
     plan = StatesPlan(feed, kafka.bootstrap, options, registry)
-    newest = (
-        rows.mapInArrow(functools.partial(states, plan), _STATE)
-        .groupBy("doc_id")
-        .agg(functions.max(functions.struct(*_NEWEST)).alias("newest"), functions.count("*").alias("records"))
+    found = rows.mapInArrow(functools.partial(states, plan), _STATE).withColumn(
+        "records", functions.lit(1).cast("long")
     )
-    return SparkExpected(spark, newest.select("doc_id", "records", "newest.*"))
+    if known is not None:
+        found = found.unionByName(known.newest)
+    newest = found.groupBy("doc_id").agg(
+        functions.max(functions.struct(*_NEWEST)).alias("newest"), functions.sum("records").alias("records")
+    )
+    return SparkExpected(spark, newest.select("doc_id", "records", "newest.*"), feed, at.window)
 
 
 class SparkExpected:
     """See `expected.Expected`."""
 
-    def __init__(self, spark: SparkSession, newest: DataFrame) -> None:
+    def __init__(self, spark: SparkSession, newest: DataFrame, feed: Feed, window: Window) -> None:
+        self.feed, self.window = feed, dict(window)
         self._spark = spark
         self._ranked: list[SparkKeys] = []
-        self._all = newest.persist(StorageLevel.DISK_ONLY)
-        self._known = self._all.where("doc_id is not null")
+        self.newest = newest.persist(StorageLevel.DISK_ONLY)
+        self._known = self.newest.where("doc_id is not null")
         self._held = self._known
         self._living = self._known.where("kind = 'living'")
         counts = {
             row["kind"]: (row["keys"], row["records"])
-            for row in self._all.groupBy("kind")
+            for row in self.newest.groupBy("kind")
             .agg(functions.count("*").alias("keys"), functions.sum("records").alias("records"))
             .collect()
         }
@@ -197,11 +218,19 @@ class SparkExpected:
         self._living_count: int = self._known_living
         self.unreadable: int = counts.get(None, (0, 0))[1]
 
+    def is_below(self, window: Window) -> bool:
+        """Whether it was folded below offsets that are not beyond these, of the same partitions."""
+        return self.window.keys() == window.keys() and all(window[p] >= last for p, last in self.window.items())
+
     def narrow(self, bounds: Bounds) -> None:
         """See `Expected`."""
         self._held = _from(self._known, bounds.starts)
+        if bounds.part is not None:
+            within = functions.col("partition").isin(sorted(bounds.part.partitions))
+            self._held = self._held.where(within if bounds.part.inside else ~within)
         self._living = self._held.where("kind = 'living'")
-        self._living_count = self._living.count() if bounds.starts else self._known_living
+        narrowed = bounds.starts or bounds.part is not None
+        self._living_count = self._living.count() if narrowed else self._known_living
 
     @property
     def living(self) -> int:
@@ -252,7 +281,7 @@ class SparkExpected:
         """Free what is kept on disk; nothing can be asked afterwards."""
         while self._ranked:
             self._ranked.pop().forget()
-        self._all.unpersist()
+        self.newest.unpersist()
 
     def _joined(self, rows: DataFrame, wanted: list[Any], schema: str, by: list[str]) -> list[RecordState]:
         if not wanted:

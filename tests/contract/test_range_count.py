@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 import pytest
 
-from include.audit.bounds import Bounds, Window
+from include.audit.bounds import Bounds, Part, Window
 from include.audit.elasticsearch import ElasticsearchView
 from include.audit.key_range import KeyRange
 from include.audit.memory import MemoryView
@@ -117,6 +118,19 @@ def test_only_living_documents_of_the_topic_from_below_the_window_count(world: W
     assert world.view({}).counts([KeyRange()]) == [0]
 
 
+def test_parts_have_each_document_once(world: World) -> None:
+    for partition in range(3):
+        world.write(f"below-{partition}", partition=partition, offset=1)
+        world.write(f"above-{partition}", partition=partition, offset=5)
+    bounds = Bounds({0: 5, 1: 5, 2: 5})
+    view = world.view(bounds)
+    assert view.above() == {0: 1, 1: 1, 2: 1}
+    view.narrow(replace(bounds, part=Part(frozenset({1}))))
+    assert (view.ids([KeyRange()], 10), view.above()) == ([["below-1"]], {1: 1})
+    view.narrow(replace(bounds, part=Part(frozenset({1}), inside=False)))
+    assert (view.ids([KeyRange()], 10), view.above()) == ([["below-0", "below-2"]], {0: 1, 2: 1})
+
+
 def test_a_former_generation_and_what_the_log_has_let_go_count_as_the_bounds_say(world: World) -> None:
     world.write("former", offset=90)
     world.write("early", offset=2, generation=2)
@@ -125,7 +139,7 @@ def test_a_former_generation_and_what_the_log_has_let_go_count_as_the_bounds_say
     bounds = Bounds({0: 5}, 2)
     view = world.view(bounds)
     assert view.ids([KeyRange()], 10) == [["early", "former", "late"]]
-    assert view.ahead() == 1
+    assert view.above() == {0: 1}
     view.narrow(bounds.held_from({0: 3, 1: 0}))
     assert view.ids([KeyRange()], 10) == [["late"]]
     view.narrow(Bounds({0: 5}, 2, keyed=False))

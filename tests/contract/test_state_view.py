@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 import orjson
 import pytest
 
-from include.audit.bounds import Bounds, Window
+from include.audit.bounds import Bounds, Part, Window
 from include.audit.elasticsearch import counting_client
 from include.audit.elasticsearch_states import ElasticsearchStates
 from include.audit.memory import MemoryStates
 from include.audit.peel import add_up
-from include.audit.state_view import IndexState, StateView
+from include.audit.state_view import FarAhead, IndexState, StateView
 from include.errors import Terminal
 from include.index.definition import IndexDefinition
 from include.index.digest import BUCKET_BITS, bucket, state_hash
@@ -219,3 +220,31 @@ def test_a_view_of_an_index_that_is_not_there_is_an_error(elasticsearch_url: str
     with pytest.raises(Terminal, match="does not exist"):
         ElasticsearchStates(index, f"{unique}-v1", "t", Bounds({}))
     index.close()
+
+
+def test_parts_have_each_document_once(world: World) -> None:
+    for partition in range(3):
+        world.write([f"below-{partition}"], partition=partition, offset=1)
+        world.write([f"above-{partition}"], partition=partition, offset=5)
+        world.write([f"gone-{partition}"], partition=partition, offset=6, deleted=True)
+    bounds = Bounds({0: 5, 1: 5, 2: 5})
+    view = world.view(bounds)
+    assert view.above() == {0: 2, 1: 2, 2: 2}
+    for part, names in ((Part(frozenset({1})), "1"), (Part(frozenset({1}), inside=False), "02")):
+        view.narrow(replace(bounds, part=part))
+        sums, above = view.histograms(4)
+        assert sum(count for count, _ in sums[0].values()) == 2 * len(names)
+        assert sorted(found.doc_id for found in above) == sorted(
+            f"{what}-{name}" for name in names for what in ("above", "gone")
+        )
+        assert view.above() == {int(name): 2 for name in names}
+
+
+def test_more_from_above_the_bounds_than_can_be_named_is_told_by_its_type(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("include.audit.state_view.MOST_ABOVE", 10_000)
+    monkeypatch.setattr("include.audit.elasticsearch_states.MOST_ABOVE", 10_000)
+    world.write([str(n) for n in range(10_001)], offset=5)
+    with pytest.raises(FarAhead, match="far ahead"):
+        world.view({0: 5}).histograms(4)

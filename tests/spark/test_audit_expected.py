@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 from include.audit import stream
 from include.audit.bisect import bisect
-from include.audit.bounds import Bounds
+from include.audit.bounds import Bounds, Part
 from include.audit.expected import FoldedExpected, RecordState, fold, reading_of, records_below
 from include.audit.key_range import KeyRange
 from include.audit.range_count import Seen
@@ -21,16 +21,18 @@ from include.audit.ranks import stream as ranks
 from include.audit.ranks.stream import SparkKeys
 from include.audit.sorted_keys import ListedKeys
 from include.audit.stream import NEWEST_SCHEMA, SparkExpected
-from include.index.definition import IndexDefinition
+from include.index.definition import IndexDefinition, IndexTopic
 from include.index.digest import bucket, limbs, of_limbs, state_hash
+from include.index.metadata import Origin
 from include.index.progress import Progress
-from include.index.states import States, feed_of
+from include.index.states import Feed, States, feed_of
 from include.log.memory import MemoryLog, MemoryRegistry
 from include.log.ports import Record
 from include.log.slices import Slice
 from include.settings.connections import Cluster, Registry
 from tests.document_topic import DocumentTopic
 
+FEED = Feed(Origin("c", "t", "docs", 1), IndexTopic(entity="order"))
 KEYS = sorted({*(f"{n:05}" for n in range(3_000)), "", "Z", "a", "ü", "\ufffd", "\U0001f600", "a\0", "'; --"})
 
 
@@ -57,7 +59,9 @@ def sides(spark: SparkSession) -> tuple[FoldedExpected, SparkExpected]:
         for r in newest.values()
     ]
     rows.append((None, 7, *[None] * 8))
-    return folded, SparkExpected(spark, spark.createDataFrame(rows, NEWEST_SCHEMA))
+    return folded, SparkExpected(
+        spark, spark.createDataFrame(rows, NEWEST_SCHEMA), FEED, {0: 2_000, 1: 2_000, 2: 2_000}
+    )
 
 
 def test_sums_and_documents_are_those_of_one_process(sides: tuple[FoldedExpected, SparkExpected]) -> None:
@@ -96,6 +100,31 @@ def test_what_the_log_has_let_go_is_left_out_as_by_one_process(sides: tuple[Fold
     finally:
         for side in sides:
             side.narrow(Bounds({}))
+
+
+@pytest.mark.parametrize("part", [Part(frozenset({1})), Part(frozenset({1}), inside=False), Part(frozenset(), False)])
+def test_a_part_is_that_of_one_process(sides: tuple[FoldedExpected, SparkExpected], part: Part) -> None:
+    folded, by_spark = sides
+    try:
+        for side in sides:
+            side.narrow(Bounds({0: 2_000, 1: 2_000, 2: 2_000}, part=part))
+        assert 0 < by_spark.living == folded.living
+        assert by_spark.histograms(4) == folded.histograms(4)
+        assert sorted(by_spark.deleted()) == sorted(folded.deleted())
+        want, have = folded.keys(), by_spark.keys()
+        assert have.spans([(0, len(have))]) == want.spans([(0, len(want))])
+    finally:
+        for side in sides:
+            side.narrow(Bounds({}))
+
+
+def test_what_was_folded_is_read_on_from_below_the_same_partitions_alone(
+    sides: tuple[FoldedExpected, SparkExpected],
+) -> None:
+    _, by_spark = sides
+    assert by_spark.is_below({0: 2_000, 1: 2_500, 2: 2_000})
+    assert not by_spark.is_below({0: 2_000, 1: 1_999, 2: 2_000})
+    assert not by_spark.is_below({0: 2_000, 1: 2_000, 2: 2_000, 3: 0})
 
 
 @pytest.fixture(scope="module")
