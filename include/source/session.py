@@ -43,7 +43,7 @@ log = logging.getLogger(__name__)
 _IDLE_COMMIT_S: Final = 0.8
 _POLL_S: Final = 0.25
 _LONGEST_GROUP_S: Final = 0.5
-_GROUPS_TO_COMMITS: Final = 8
+_GROUPS_TO_COMMITS: Final = 16
 _REQUESTS_EVERY_S: Final = 1.0
 
 

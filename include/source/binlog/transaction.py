@@ -173,7 +173,11 @@ class TransactionBuilder:
 
     def _on_query(self, event: Event) -> SourceTransaction | None:
         query = parse_query(event)
-        bound = boundary(query.text)
+        try:
+            bound = boundary(query.text)
+        except Terminal as unknown:
+            place = {"file": event.file, "pos": event.log_pos, "database": query.database}
+            raise Terminal(unknown.message, fix=unknown.fix, **place, **unknown.details) from None
         opened = self._open
         if opened is None or not opened.begun:
             return self._first(query, bound, opened, event)

@@ -418,3 +418,12 @@ MISPLACED: list[Callable[[], Log]] = [
 def test_an_event_in_the_wrong_place_stops_the_source(log: Callable[[], Log]) -> None:
     with pytest.raises(Terminal, match=r"type='[A-Z0-9_]+', file='bin\.000001', pos=\d+, gtid="):
         transactions(log().events)
+
+
+@pytest.mark.parametrize("log", [Log(), Log().gtid().insert("t", 1)])
+def test_a_bound_that_is_not_understood_is_told_by_its_place_and_database_alone(log: Log) -> None:
+    with pytest.raises(
+        Terminal, match=r"file='bin\.000001', pos=\d+, database='shop', begins_with='SAVEPOINT'"
+    ) as caught:
+        transactions(log.query("SAVEPOINT secret value").events)
+    assert "secret" not in str(caught.value)
