@@ -37,11 +37,13 @@ _NOT_UNDERSTOOD = frozenset({1054, 1064, 1111, 1241, 1242, 1267, 1292, 1305, 141
 _BY_GTID = 4
 # MariaDB sends statements' texts to those alone who ask for them; MySQL to all, where it logs them.
 _WITH_TEXTS = 2
-# Whatever a server or its init_connect sets for all: no SELECT is cut short, padded, or ended by a limit of time. Each
-# of the last two is known to one family alone, and to it from these versions on.
+# Whatever a server or its init_connect sets for all: no SELECT is cut short, padded, or ended by a limit of time, and a
+# key that MySQL made by itself is among the columns. What stands in comments is known to one family alone, and to it
+# from these versions on.
 _SESSION = (
     "SET time_zone = '+00:00', sql_mode = '', sql_select_limit = 18446744073709551615"
     " /*!50708 , max_execution_time = 0 */ /*M!100101 , max_statement_time = 0 */"
+    " /*!80030 , show_gipk_in_create_table_and_information_schema = ON */"
 )
 # What pymysql raises where bytes are not what its protocol says.
 _GARBAGE = (ValueError, IndexError, struct.error, AssertionError, TypeError, OverflowError, MemoryError)
