@@ -23,7 +23,7 @@ from include.local.services import SERVICES, GoModule, Ivy
 from include.settings.environment import cache_folder
 from include.source.native import WHY_NOT
 
-__all__ = ["Check", "examine"]
+__all__ = ["MOST_READ_AHEAD_KB", "Check", "examine", "read_ahead_kb"]
 
 Verdict = Literal["ok", "note", "missing"]
 """ok: as needed; note: works without it, or may become short; missing: `lyrebird up` will fail."""
@@ -31,6 +31,8 @@ Verdict = Literal["ok", "note", "missing"]
 _LIBRARIES = ("libcrypt.so.1", "libsystemd.so.0", "libstdc++.so.6", "liblz4.so.1", "libzstd.so.1")
 _MEMORY_MB = 6000
 _STATE_MB = 2000
+MOST_READ_AHEAD_KB = 512
+"""More than this makes servers that map their files read far more than they need."""
 
 
 @dataclass(frozen=True)
@@ -52,6 +54,7 @@ def examine(state: Path) -> list[Check]:
         _platform(),
         *_account(state),
         *_disk(state),
+        *_read_ahead(state),
         _memory(),
         *_ports(state),
         _libraries(),
@@ -127,6 +130,32 @@ def _space(name: str, folder: Path, needed_mb: float, what: str) -> Check:
     if free_mb < needed_mb:
         return Check(name, "missing", found, f"Free some space, or set LYREBIRD_{name.upper()} to a larger disk.")
     return Check(name, "ok", found)
+
+
+def read_ahead_kb(folder: Path) -> int | None:
+    """What the kernel reads around a page of a mapped file in this folder; None where it does not tell."""
+    device = os.stat(folder).st_dev
+    block = Path(f"/sys/dev/block/{os.major(device)}:{os.minor(device)}")
+    # A partition has the queue of its disk.
+    for file in (block / "queue" / "read_ahead_kb", block / ".." / "queue" / "read_ahead_kb"):
+        if file.is_file():
+            return int(file.read_text())
+    return None
+
+
+def _read_ahead(state: Path) -> Iterator[Check]:
+    found = read_ahead_kb(next(path for path in [state, *state.parents] if path.exists()))
+    if found is None:
+        return
+    told = f"{found} KB of read-ahead"
+    if found <= MOST_READ_AHEAD_KB:
+        yield Check("read-ahead", "ok", told)
+        return
+    fix = (
+        "Elasticsearch maps its files, and reads so much for each page that it lacks: an index larger than memory is "
+        "slow then. Lower it: `blockdev --setra 256 DEVICE`, counted in 512 bytes."
+    )
+    yield Check("read-ahead", "note", told, fix)
 
 
 def _memory() -> Check:

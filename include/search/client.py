@@ -96,7 +96,8 @@ class IndexSearch:
 
     def _one(self, standing: Standing, doc_id: str) -> tuple[Hit | None, Seen]:
         if self.target.routing is not None:
-            query = {"bool": {"filter": [{"term": {"metadata.doc_id": doc_id}}, {"term": {"metadata.deleted": False}}]}}
+            deleted = {"term": {"metadata.deleted": True}}
+            query = {"bool": {"filter": [{"term": {"metadata.doc_id": doc_id}}], "must_not": [deleted]}}
             # A change of routing leaves an older copy in another shard for a while.
             body = {"query": query, "size": 1, "sort": [{"metadata.version": "desc"}]}
             raw = self._engine.search(standing.name, body)["hits"]["hits"]

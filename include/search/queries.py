@@ -169,7 +169,7 @@ def _by_time(target: Target, size: int, after: Moment | None) -> dict[str, Any]:
 
 def _filters(target: Target, filters: Filters) -> list[dict[str, Any]]:
     search = target.search
-    clauses: list[dict[str, Any]] = [{"term": {"metadata.deleted": False}}]
+    clauses: list[dict[str, Any]] = []
     if target.shares_index:
         clauses.append({"term": {"metadata.topic": target.topic}})
     if filters.user is not None:
@@ -208,7 +208,12 @@ def _within(target: Target, circle: Circle) -> dict[str, Any]:
 
 
 def _all(clauses: list[dict[str, Any]]) -> dict[str, Any]:
-    return {"bool": {"filter": clauses}}
+    """Living documents that pass all of them.
+
+    Tombstones are left out rather than the living asked for: nearly all documents are living, and to walk through
+    those in each segment took two thirds of the server's time for a page.
+    """
+    return {"bool": {"filter": clauses, "must_not": [{"term": {"metadata.deleted": True}}]}}
 
 
 def _body(target: Target, name: str) -> str:

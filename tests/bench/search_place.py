@@ -14,8 +14,10 @@ import hashlib
 import re
 import sys
 import tempfile
+import time
 import uuid
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -30,6 +32,7 @@ from include.index.bulk import document_line
 from include.index.elasticsearch import ElasticsearchIndex
 from include.index.identity import Identity
 from include.index.mapping import creation
+from include.local.doctor import MOST_READ_AHEAD_KB, read_ahead_kb
 from include.local.shop.connection import ShopServer
 from include.local.shop.generator import Shop
 from include.search.client import IndexSearch
@@ -57,6 +60,7 @@ _FIRST_SHORT: Final = 200_001
 _BUSINESSES: Final = 5
 _LINES: Final = 6
 _BULK: Final = 2_000
+_WRITERS: Final = 2
 _EPOCH: Final = dt.datetime(2026, 1, 1)
 # Of the memory: what the database keeps pages in, and the index's heap; the rest is for everything else of theirs.
 _POOL_SHARE: Final = 0.6
@@ -206,7 +210,7 @@ def search_placed(orders: int, memory_mb: int) -> Iterator[SearchPlace]:
         _fill(shop, orders, users, int(memory_mb * _POOL_SHARE))
         index = ElasticsearchIndex(Elasticsearch(url=env["LYREBIRD_ELASTICSEARCH"]))
         target = _target(unique)
-        index.create(f"{unique}-v1", creation(unique, target.index, target.mapping))
+        index.create(f"{unique}-v1", _creation(unique, target, Path(name)))
         database = DatabaseDocuments(target, lambda: _tables(shop), SystemClock())
         templates = []
         for number in range(_BUSINESSES, 2 * _BUSINESSES):
@@ -216,18 +220,52 @@ def search_placed(orders: int, memory_mb: int) -> Iterator[SearchPlace]:
             templates.append(dict(hit.body))
         ports = {"mariadb": port, "elasticsearch": int(env["LYREBIRD_ELASTICSEARCH"].rpartition(":")[2])}
         place = SearchPlace(shop, index, target, orders, users, ports, templates, {})
-        for start in range(1, orders + 1, _BULK):
-            place.write(range(start, min(start + _BULK, orders + 1)))
-            if start % (10 * _PART) == 1:
-                print(f"{start - 1:,} of {orders:,} documents", file=sys.stderr)
-        index.refresh(place.name)
-        index.client.indices.flush(index=place.name)
+        _fill_index(place)
         _require_the_same(place, database)
         database.close()
         place.data_mb |= {"mariadb": _data_mb(shop), "elasticsearch": _index_mb(place)}
         _limit({"mariadb": first, "elasticsearch": second}, place.data_mb, memory_mb)
         yield place
         index.close()
+
+
+def _creation(alias: str, target: Target, folder: Path) -> dict[str, Any]:
+    """As shipped; on a disk with a large read-ahead files are read instead of mapped, which keeps it from mattering."""
+    made = creation(alias, target.index, target.mapping)
+    ahead_kb = read_ahead_kb(folder) or 0
+    if ahead_kb > MOST_READ_AHEAD_KB:
+        print(f"the disk reads {ahead_kb} KB ahead: the index's files are not mapped (niofs)", file=sys.stderr)
+        made["settings"]["store.type"] = "niofs"
+    return made
+
+
+def _fill_index(place: SearchPlace) -> None:
+    """All documents, then the segments as an index has them that has stood for a while: no merge is under way."""
+    client, name = place.index.client, place.name
+    shipped = client.indices.get_settings(index=name).body[name]["settings"]["index"].get("refresh_interval")
+    client.indices.put_settings(index=name, settings={"index": {"refresh_interval": "-1"}})
+
+    def fill(start: int) -> None:
+        place.write(range(start, min(start + _BULK, place.orders + 1)))
+        if start % (10 * _PART) == 1:
+            print(f"{start - 1:,} of {place.orders:,} documents", file=sys.stderr)
+
+    with ThreadPoolExecutor(_WRITERS) as pool:
+        list(pool.map(fill, range(1, place.orders + 1, _BULK)))
+    client.indices.put_settings(index=name, settings={"index": {"refresh_interval": shipped}})
+    place.index.refresh(name)
+    client.indices.flush(index=name)
+    while (merging := _merges(place)) > 0:
+        print(f"{merging} merges under way", file=sys.stderr)
+        time.sleep(5)
+    # What was merged away is deleted only now.
+    client.indices.flush(index=name, force=True)
+    place.index.refresh(name)
+
+
+def _merges(place: SearchPlace) -> int:
+    stats = place.index.client.indices.stats(index=place.name, metric="merge").body
+    return int(stats["indices"][place.name]["primaries"]["merges"]["current"])
 
 
 def _limit(groups: dict[str, MemoryGroup], data_mb: dict[str, int], memory_mb: int) -> None:
