@@ -7,7 +7,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 NATIVE := include/source/native
-LIBRARIES := $(NATIVE)/_decoder.*.so $(NATIVE)/_events.*.so include/index/native/_avro_json.*.so
+LIBRARIES := $(NATIVE)/_decoder.*.so $(NATIVE)/_events.*.so include/record/native/_avro.*.so include/index/native/_avro_json.*.so
 BUILT := $(VENV)/.compiled
 ORDERS ?= 500
 RATE ?= 20
@@ -20,7 +20,7 @@ SERVERS := $(filter-out $(BYTES) tests/prove/test_lake% tests/prove/test_search%
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-setup: $(STAMP) $(BUILT) ## make .venv, install what requirements.txt pins, compile row decoders, event loop, JSON writer (again only on changes)
+setup: $(STAMP) $(BUILT) ## make .venv, install what requirements.txt pins, compile row decoders, event loop, record reader, JSON writer (again only on changes)
 
 $(STAMP): requirements.txt include/cli/launcher.sh
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \

@@ -12,6 +12,8 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any, Final
 
+from include.record.native import WHY_NOT
+
 __all__ = ["doc_id", "murmur2", "partition_of", "pseudo_key"]
 
 _M: Final = 0x5BD1E995
@@ -19,7 +21,7 @@ _MASK: Final = 0xFFFFFFFF
 _LONGEST_ID: Final = 512
 
 
-def murmur2(data: bytes) -> int:
+def _murmur2(data: bytes) -> int:
     """32-bit murmur2 of `data`, unsigned."""
     length = len(data)
     h = 0x9747B28C ^ length
@@ -33,6 +35,12 @@ def murmur2(data: bytes) -> int:
         h = (h ^ int.from_bytes(rest, "little")) * _M & _MASK
     h = (h ^ h >> 13) * _M & _MASK
     return h ^ h >> 15
+
+
+if WHY_NOT:
+    murmur2 = _murmur2
+else:
+    from include.record.native._avro import murmur2
 
 
 def partition_of(key: bytes, partitions: int) -> int:

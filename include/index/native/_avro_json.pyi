@@ -4,15 +4,17 @@ Not for use from several threads at once: a call that meets another one gives No
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
-from include.index.native.program import Step
+from include.index.native.program import JsonStep
 from include.log.ports import Headers
+
+FORM: Final[int]
 
 class Program:
     """Each method gives None for what is left to the Python way."""
 
-    def __init__(self, steps: list[Step]) -> None:
+    def __init__(self, steps: list[JsonStep]) -> None:
         """Raises `KeyError`, `TypeError`, `ValueError` for steps that are none."""
 
     def json(self, wire: bytes) -> bytes | None:

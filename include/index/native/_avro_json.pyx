@@ -6,8 +6,12 @@ Believes no byte: each read is checked against the end of what there is. What it
 way, which reads the same in its own manner or says what is wrong.
 """
 
+# Raised with each change of what it offers or takes.
+FORM = 1
+
+include "../../record/native/avro.pxi"
 include "out.pxi"
-include "steps.pxi"
+include "scalars.pxi"
 include "writer.pxi"
 include "key.pxi"
 include "change.pxi"

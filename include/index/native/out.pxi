@@ -2,17 +2,14 @@
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from cpython.unicode cimport PyUnicode_DecodeUTF8
-from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
-from libc.stdlib cimport calloc, free, malloc, qsort, realloc
-from libc.string cimport memcmp, memcpy, memmove
+from libc.stdlib cimport malloc, qsort, realloc
+from libc.string cimport memcmp, memmove
 
-ctypedef const uint8_t *In
 ctypedef uint8_t *Out
 
 cdef enum:
     KEPT = 1 << 20
 
-cdef uint64_t HIGH_BITS = 0x8080808080808080ULL
 cdef uint64_t ONES = 0x0101010101010101ULL
 cdef const char *HEX = "0123456789abcdef"
 cdef const char *BASE64 = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
@@ -126,7 +123,7 @@ cdef class Bytes:
                 memcpy(&eight, r + i, 8)
                 # A byte below 0x20, a quote or a backslash makes its top bit appear; so may a neighbour of one.
                 odd = (eight - ONES * 0x20) | ((eight ^ ONES * 0x22) - ONES) | ((eight ^ ONES * 0x5C) - ONES)
-                if (odd & ~eight | eight) & HIGH_BITS:
+                if (odd & ~eight | eight) & TOP_BITS:
                     break
                 memcpy(self.data + self.at, &eight, 8)
                 self.at += 8
@@ -193,11 +190,3 @@ cdef class Bytes:
             self.byte(HEX[r[i] >> 4])
             self.byte(HEX[r[i] & 15])
         return 0
-
-
-cdef bint is_utf8(In r, size_t size):
-    try:
-        PyUnicode_DecodeUTF8(<const char *> r, size, "strict")
-    except UnicodeDecodeError:
-        return False
-    return True

@@ -1,56 +1,37 @@
-"""A parsed Avro schema as the compiled writer takes it: a flat list of steps, children before their parents.
-
-What the compiled writer does not know is refused here as a whole (None), and the Python way does it: recursive
-types, floats and temporals in keys, declarations that fastavro reads in a way of its own.
-"""
+"""Steps of a schema (`record.native.program`) as the compiled writer of JSON takes them: with names as JSON texts."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import orjson
 
-__all__ = ["Step", "envelope_steps", "key_steps", "steps_of"]
+from include.record.fields import envelope_places
+from include.record.native.program import steps_of
 
-Step = tuple[str, int, int, tuple[int, ...], tuple[bytes, ...], tuple[int, ...]]
-"""Code, two numbers, children as indexes of steps, their labels, the order in which a record's fields are written."""
+__all__ = ["JsonStep", "envelope_steps", "json_steps", "key_steps"]
 
-_PLAIN: Final = frozenset({"null", "boolean", "int", "long", "float", "double", "string", "bytes"})
-_LOGICAL: Final[dict[tuple[str, str], tuple[str, int, int]]] = {
-    ("string", "uuid"): ("uuid", 0, 0),
-    ("int", "date"): ("date", 0, 0),
-    ("int", "time-millis"): ("time", 1000, 0),
-    ("long", "time-micros"): ("time", 1, 0),
-    ("long", "timestamp-millis"): ("timestamp", 1000, 1),
-    ("long", "timestamp-micros"): ("timestamp", 1, 1),
-    ("long", "local-timestamp-millis"): ("timestamp", 1000, 0),
-    ("long", "local-timestamp-micros"): ("timestamp", 1, 0),
-}
-"""Code, microseconds in a unit, whether there is a zone; by the names that fastavro has logical readers for."""
+JsonStep = tuple[str, int, int, tuple[int, ...], tuple[bytes, ...], tuple[int, ...]]
+"""A `Step` whose labels are JSON: `"name":` of a field, `"SYMBOL"` of an enum."""
+
 _KEY_PARTS: Final = frozenset({"null", "boolean", "int", "long", "string", "bytes", "enum", "uuid", "decimal"})
-_DEEPEST: Final = 60
-_MOST_STEPS: Final = 20_000
-_MOST_SCALE: Final = 1000
 
 
-class _UnknownError(Exception):
-    """For the Python way."""
-
-
-def steps_of(schema: Any) -> list[Step] | None:
+def json_steps(schema: Any) -> list[JsonStep] | None:
     """The steps of a schema that fastavro has parsed; the last is the whole. None: for the Python way."""
-    made = _Steps()
-    try:
-        made.add(schema, 0)
-    except _UnknownError:
-        return None
-    return made.steps
-
-
-def key_steps(schema: Any) -> list[Step] | None:
-    """The same for a key whose text the compiled writer knows; None: for the Python way."""
     steps = steps_of(schema)
+    if steps is None:
+        return None
+    ends = {"record": b":"}
+    return [
+        (code, a, b, children, tuple(orjson.dumps(label) + ends.get(code, b"") for label in labels), order)
+        for code, a, b, children, labels, order in steps
+    ]
+
+
+def key_steps(schema: Any) -> list[JsonStep] | None:
+    """The same for a key whose text the compiled writer knows; None: for the Python way."""
+    steps = json_steps(schema)
     if steps is None or steps[-1][0] != "record" or not steps[-1][3]:
         return None
     for child in steps[-1][3]:
@@ -60,107 +41,9 @@ def key_steps(schema: Any) -> list[Step] | None:
     return steps
 
 
-def envelope_steps(schema: Any) -> tuple[list[Step], tuple[int, int, int]] | None:
+def envelope_steps(schema: Any) -> tuple[list[JsonStep], tuple[int, int, int]] | None:
     """The steps of a change envelope, and which fields are `op`, `before` (-1: none), `after`; None: the Python way."""
-    steps = steps_of(schema)
-    if steps is None or steps[-1][0] != "record":
+    steps, places = json_steps(schema), envelope_places(schema)
+    if steps is None or places is None:
         return None
-    names = [field["name"] for field in schema["fields"]]
-    if "op" not in names or "after" not in names:
-        return None
-    op, after = names.index("op"), names.index("after")
-    before = names.index("before") if "before" in names else -1
-    return (steps, (op, before, after)) if steps[steps[-1][3][op]][0] == "string" else None
-
-
-class _Steps:
-    def __init__(self) -> None:
-        self.steps: list[Step] = []
-        self._named: dict[str, int | None] = {}
-
-    def add(self, schema: Any, depth: int) -> int:
-        """Index of the step that writes `schema`."""
-        if depth > _DEEPEST or len(self.steps) > _MOST_STEPS:
-            raise _UnknownError
-        if isinstance(schema, list):
-            return self._put("union", children=[self.add(each, depth + 1) for each in schema])
-        if isinstance(schema, str):
-            if schema in _PLAIN:
-                return self._put(schema)
-            found = self._named.get(schema)
-            # Not there: a type that is still being read, or one that fastavro knows and we do not.
-            if found is None:
-                raise _UnknownError
-            return found
-        kind = schema["type"]
-        if isinstance(kind, str) and "name" in schema and kind in ("record", "error", "enum", "fixed"):
-            # What names itself inside itself finds None.
-            self._named[schema["name"]] = None
-            self._named[schema["name"]] = found = self._of_type(schema, kind, depth)
-            return found
-        return self._of_type(schema, kind, depth)
-
-    def _of_type(self, schema: Mapping[str, Any], kind: Any, depth: int) -> int:
-        logical = schema.get("logicalType")
-        if logical == "decimal" and kind in ("bytes", "fixed"):
-            return self._decimal(schema, kind)
-        if isinstance(logical, str) and (kind, logical) in _LOGICAL:
-            return self._put(*_LOGICAL[kind, logical])
-        if kind in _PLAIN:
-            return self._put(kind)
-        if kind == "fixed":
-            return self._put("bytes", _natural(schema["size"]) + 1)
-        if kind == "enum":
-            return self._put("enum", labels=[_text(symbol) for symbol in schema["symbols"]])
-        if kind == "array":
-            return self._put("array", children=[self.add(schema["items"], depth + 1)])
-        if kind == "map":
-            return self._put("map", children=[self.add(schema["values"], depth + 1)])
-        if kind in ("record", "error"):
-            return self._record(schema["fields"], depth)
-        raise _UnknownError
-
-    def _decimal(self, schema: Mapping[str, Any], kind: str) -> int:
-        scale, precision = _natural(schema.get("scale", 0)), _natural(schema.get("precision", 0))
-        if not precision > 0 or scale > _MOST_SCALE:
-            raise _UnknownError
-        size = _natural(schema["size"]) + 1 if kind == "fixed" else 0
-        # A record's order is no part of a decimal: it carries what is left to say.
-        return self._put("decimal", size, scale, order=[min(precision, 1 << 30)])
-
-    def _record(self, fields: Sequence[Mapping[str, Any]], depth: int) -> int:
-        names = [field["name"] for field in fields]
-        if len(set(names)) != len(names):
-            raise _UnknownError
-        labels = [_text(name) + b":" for name in names]
-        children = [self.add(field["type"], depth + 1) for field in fields]
-        order = sorted(range(len(names)), key=lambda i: names[i].encode())
-        return self._put("record", children=children, labels=labels, order=order)
-
-    def _put(
-        self,
-        code: str,
-        a: int = 0,
-        b: int = 0,
-        *,
-        children: Sequence[int] = (),
-        labels: Sequence[bytes] = (),
-        order: Sequence[int] = (),
-    ) -> int:
-        self.steps.append((code, a, b, tuple(children), tuple(labels), tuple(order)))
-        return len(self.steps) - 1
-
-
-def _natural(value: Any) -> int:
-    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < 1 << 30:
-        raise _UnknownError
-    return value
-
-
-def _text(value: Any) -> bytes:
-    if not isinstance(value, str):
-        raise _UnknownError
-    try:
-        return orjson.dumps(value)
-    except TypeError as error:
-        raise _UnknownError from error
+    return (steps, places) if steps[steps[-1][3][places[0]]][0] == "string" else None

@@ -14,74 +14,20 @@ cdef int by_key(const void *one, const void *other) noexcept nogil:
     return found if found else (a.size > b.size) - (a.size < b.size)
 
 
-cdef class Program:
+cdef class Program(Steps):
     """See `_avro_json.pyi`."""
 
-    cdef Step *steps
-    cdef uint32_t count
     cdef list labels
     cdef Bytes out
     cdef bint busy
 
     def __cinit__(self, list steps not None):
-        cdef uint32_t i
-        if not steps:
-            raise ValueError("a program without steps")
         self.out, self.busy, self.labels = Bytes(), False, []
-        self.steps = <Step *> calloc(len(steps), sizeof(Step))
-        if self.steps == NULL:
-            raise MemoryError
-        for i, told in enumerate(steps):
-            self.count = i + 1
-            code, a, b, children, named, order = told
-            self._take(&self.steps[i], i, code, a, b, children, named, order)
-
-    def __dealloc__(self):
-        cdef uint32_t i
-        if self.steps != NULL:
-            for i in range(self.count):
-                free(self.steps[i].children)
-                free(self.steps[i].order)
-                free(self.steps[i].marks)
-            free(self.steps)
-
-    cdef int _take(self, Step *step, uint32_t own, str code, int64_t a, int64_t b, tuple children, tuple labels,
-                   tuple order) except -1:
-        cdef uint32_t i
-        step.code = CODES[code]
-        step.a, step.b = a, b
-        step.count = len(children) if children else len(labels)
-        step.children = <uint32_t *> calloc(len(children) + 1, sizeof(uint32_t))
-        step.order = <uint32_t *> calloc(len(order) + 1, sizeof(uint32_t))
-        step.marks = <size_t *> calloc(len(children) + 1, sizeof(size_t))
-        if step.children == NULL or step.order == NULL or step.marks == NULL:
-            raise MemoryError
-        step.sorted = True
-        for i in range(len(children)):
-            step.children[i] = children[i]
-            if step.children[i] >= own:
-                raise ValueError("a step before its children")
-        for i in range(len(order)):
-            step.order[i] = order[i]
-            step.sorted = step.sorted and step.order[i] == i
-        if step.code == RECORD and not len(children) == len(labels) == len(order):
-            raise ValueError("a record's fields, labels and order differ in number")
-        for label in labels:
-            if not isinstance(label, bytes):
-                raise TypeError("a label that is no bytes")
-        self.labels.append(list(labels))
-        step.least = 1
-        if step.code == NULL_:
-            step.least = 0
-        elif step.code in (FLOAT, DOUBLE):
-            step.least = 4 if step.code == FLOAT else 8
-        elif (step.code == BYTES or step.code == DECIMAL) and a:
-            step.least = a - 1
-        elif step.code == RECORD:
-            step.least = 0
-            for i in range(step.count):
-                step.least = min(step.least + self.steps[step.children[i]].least, <uint64_t> 1 << 40)
-        return 0
+        for told in steps:
+            for label in told[4]:
+                if not isinstance(label, bytes):
+                    raise TypeError("a label that is no bytes")
+            self.labels.append(list(told[4]))
 
     def json(self, bytes wire not None):
         if self.busy:
@@ -196,16 +142,11 @@ cdef class Program:
         out.at -= stop - begin
         return r
 
-    cdef In _block(self, In r, In end, uint64_t least, int64_t *count) except? NULL:
+    cdef In _block(self, In r, In end, uint64_t least, int64_t *count) noexcept:
         # How many items come; more than bytes can hold are Python's.
         cdef int64_t size
-        r = varint(r, end, count)
-        if r != NULL and count[0] < 0:
-            count[0] = -count[0]
-            r = varint(r, end, &size)
-        if r == NULL or count[0] < 0 or (count[0] > end - r and (least or count[0] > KEPT)):
-            return NULL
-        return r
+        r = block(r, end, count, &size)
+        return NULL if r != NULL and count[0] > end - r and (least or count[0] > KEPT) else r
 
     cdef In _array(self, const Step *step, In r, In end) except? NULL:
         cdef Bytes out = self.out

@@ -6,12 +6,11 @@ not take or cannot read go to those.
 
 from __future__ import annotations
 
-import importlib
-import os
 from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
+from include.record.native import why_not
 from include.source.binlog.step import RunParts
 from include.source.group import Output
 from include.source.native.program import by_of, keys_of, ops_of
@@ -56,25 +55,8 @@ RunMaker = Callable[
 ]
 """See `run_outputs` of `_decoder.pyi`."""
 
-# What the libraries offer, and take of these modules; raised with each change of it.
-_FORM: Final = 2
-
-
-def _why_not() -> str:
-    if os.environ.get("LYREBIRD_NATIVE") == "0":
-        return "LYREBIRD_NATIVE is 0"
-    # Both or neither: the half of them would be slow, and nobody would be told.
-    for module in ("_decoder", "_events"):
-        try:
-            found = importlib.import_module(f"include.source.native.{module}")
-        except ImportError as error:
-            return "not built" if isinstance(error, ModuleNotFoundError) else f"cannot be loaded: {error}"
-        if getattr(found, "FORM", 0) != _FORM:
-            return "built from other sources than these: `make setup`"
-    return ""
-
-
-WHY_NOT: Final = _why_not()
+# Both or neither: the half of them would be slow, and nobody would be told.
+WHY_NOT: Final = why_not("include.source.native._decoder", "include.source.native._events", form=2)
 """Why the compiled decoders are not there; empty when they are."""
 
 

@@ -1,20 +1,5 @@
 # An event as images, and as records.
 
-cdef inline uint32_t murmur2(In data, Py_ssize_t length) noexcept nogil:
-    # As Kafka's Java client has it (`org.apache.kafka.common.utils.Utils.murmur2`).
-    cdef uint32_t m = 0x5BD1E995, h = 0x9747B28CU ^ <uint32_t> length, k
-    cdef Py_ssize_t i = 0, whole = length & ~3
-    while i < whole:
-        k = <uint32_t> little(data + i, 4) * m
-        k = (k ^ k >> 24) * m
-        h = h * m ^ k
-        i += 4
-    if whole < length:
-        h = (h ^ <uint32_t> little(data + whole, <int> (length - whole))) * m
-    h = (h ^ h >> 13) * m
-    return h ^ h >> 15
-
-
 cdef inline char op_letter(str op) except? 0:
     return b"u" if op == "u" else b"c" if op == "c" else b"d"
 
@@ -195,7 +180,7 @@ cdef class Envelope:
             numbered.put(found, op, key, value, self.partition(by))
 
     cdef inline uint32_t partition(self, bytes by) noexcept:
-        return (murmur2(<In> PyBytes_AS_STRING(by), PyBytes_GET_SIZE(by)) & 0x7FFFFFFF) % self.partitions
+        return (murmur2_of(<In> PyBytes_AS_STRING(by), PyBytes_GET_SIZE(by)) & 0x7FFFFFFF) % self.partitions
 
 
 cdef inline Out put_image(Out w, const Side *side) noexcept:

@@ -15,9 +15,10 @@ from include.errors import InvalidRecord, Transient
 from include.index import avro_json
 from include.index.avro_json import Bodies, Changes, Keys
 from include.index.body import body_json
-from include.index.native import WHY_NOT, program
+from include.index.native import WHY_NOT
 from include.record.codec import Decoder, Encoder
 from include.record.key import doc_id
+from include.record.native.program import LOGICAL
 from include.record.schema import Column, TableSchema
 from tests.made_avro import damaged, encoded, key_schema_of, long, schema_of, wire
 
@@ -176,7 +177,7 @@ class _SchemaAlone:
 def schema_with_all() -> dict[str, Any]:
     """A field of each type that the compiled writer knows."""
     kinds: list[Any] = ["null", "boolean", "int", "long", "double", "string", "bytes"]
-    kinds += [{"type": kind, "logicalType": logical} for kind, logical in program._LOGICAL]
+    kinds += [{"type": kind, "logicalType": logical} for kind, logical in LOGICAL]
     kinds += [
         {"type": "bytes", "logicalType": "decimal", "precision": 30, "scale": 3},
         {"type": "enum", "name": "E", "symbols": ["A", "B"]},

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from include.record.key import doc_id, murmur2, partition_of, pseudo_key
+from include.record.key import _murmur2, doc_id, murmur2, partition_of, pseudo_key
 
 # The signs that a careless join of two fields would mix up.
 pairs = st.tuples(*[st.text('[]",\\ ä1', max_size=5)] * 2)
@@ -28,6 +28,11 @@ pairs = st.tuples(*[st.text('[]",\\ ä1', max_size=5)] * 2)
 )
 def test_murmur2_is_that_of_the_java_client(text: str, signed: int) -> None:
     assert murmur2(text.encode()) == signed & 0xFFFFFFFF
+
+
+@given(st.binary(max_size=80))
+def test_the_compiled_murmur2_is_the_plain_one(data: bytes) -> None:
+    assert murmur2(data) == _murmur2(data)
 
 
 @given(st.binary(max_size=40), st.integers(1, 100))

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import subprocess
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from include.source import native
 from include.source.native import build as building
 from include.source.native.build import build
 
@@ -41,21 +39,3 @@ def test_a_failed_build_leaves_no_older_library(monkeypatch: pytest.MonkeyPatch,
     old.touch()
     assert "failed: two: no space. Mend that; then `make setup`." in build(tmp_path)
     assert not old.exists()
-
-
-@pytest.mark.parametrize("missing", ["_decoder", "_events"])
-def test_half_of_the_libraries_count_as_none(monkeypatch: pytest.MonkeyPatch, missing: str) -> None:
-    def loaded(name: str) -> SimpleNamespace:
-        if name.endswith(missing):
-            raise ModuleNotFoundError(name)
-        return SimpleNamespace(FORM=native._FORM)
-
-    monkeypatch.delenv("LYREBIRD_NATIVE", raising=False)
-    monkeypatch.setattr(native.importlib, "import_module", loaded)
-    assert native._why_not() == "not built"
-
-
-def test_libraries_of_another_release_count_as_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("LYREBIRD_NATIVE", raising=False)
-    monkeypatch.setattr(native.importlib, "import_module", lambda _: SimpleNamespace())
-    assert native._why_not() == "built from other sources than these: `make setup`"

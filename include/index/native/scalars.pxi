@@ -1,67 +1,15 @@
-# Steps as C has them, and how scalars are read and written. NULL without an exception: bytes that the schema does not
+# How scalars are read and written. NULL without an exception: bytes that the schema does not
 # explain, or a value that Python reads in a way of its own; the caller leaves the record to the Python way.
 
 import orjson
 
 from libc.math cimport isfinite, rint
 
-cdef enum Code:
-    NULL_, BOOLEAN, INT, LONG, FLOAT, DOUBLE, STRING, BYTES, ENUM, UUID, DATE, TIME, TIMESTAMP, DECIMAL
-    ARRAY, MAP, UNION, RECORD
-
-cdef dict CODES = {
-    "null": NULL_, "boolean": BOOLEAN, "int": INT, "long": LONG, "float": FLOAT, "double": DOUBLE, "string": STRING,
-    "bytes": BYTES, "enum": ENUM, "uuid": UUID, "date": DATE, "time": TIME, "timestamp": TIMESTAMP,
-    "decimal": DECIMAL, "array": ARRAY, "map": MAP, "union": UNION, "record": RECORD,
-}
-
 cdef int64_t FIRST_DAY = -719162
 cdef int64_t LAST_DAY = 2932896
 cdef int64_t DAY_US = 86400000000
 
 cdef object dumps = orjson.dumps
-
-
-cdef struct Step:
-    Code code
-    # Its meaning is that of `program.py`.
-    int64_t a, b
-    uint32_t count
-    # The fewest bytes that a value takes.
-    uint64_t least
-    uint32_t *children
-    uint32_t *order
-    size_t *marks
-    bint sorted
-
-
-cdef inline In varint(In r, In end, int64_t *value) noexcept nogil:
-    cdef uint64_t found = 0
-    cdef int shift = 0
-    cdef uint8_t each
-    if r < end and r[0] < 0x80:
-        value[0] = <int64_t> (r[0] >> 1) ^ -<int64_t> (r[0] & 1)
-        return r + 1
-    while r < end:
-        each = r[0]
-        r += 1
-        if shift == 63 and each > 1:
-            return NULL
-        found |= <uint64_t> (each & 0x7F) << shift
-        if each < 0x80:
-            value[0] = <int64_t> (found >> 1) ^ -<int64_t> (found & 1)
-            return r
-        shift += 7
-    return NULL
-
-
-cdef inline In sized(In r, In end, int64_t fixed, int64_t *size) noexcept nogil:
-    # Where bytes begin, and how many; `fixed`: their number plus 1, or 0.
-    if fixed:
-        size[0] = fixed - 1
-    else:
-        r = varint(r, end, size)
-    return r if r != NULL and 0 <= size[0] <= end - r else NULL
 
 
 cdef inline void put_day(Bytes out, int64_t day) noexcept:

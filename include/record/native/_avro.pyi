@@ -1,0 +1,30 @@
+"""The compiled readers of `include.record.native`.
+
+What they give None for, the Python way judges.
+"""
+
+from typing import Final
+
+from include.record.native.program import Step
+
+FORM: Final[int]
+
+class Fields:
+    """Where the fields of one schema's records are; see `include.record.fields`."""
+
+    def __init__(self, steps: list[Step]) -> None:
+        """Raises `KeyError`, `TypeError`, `ValueError` for steps that are none, or not those of a record."""
+
+    def borders(self, data: bytes, begin: int, end: int) -> tuple[int, ...] | None:
+        """Where each field of the record in `data[begin:end]` begins, and where the last ends."""
+
+    def cut(self, data: bytes, places: tuple[int, ...], begin: int, end: int) -> tuple[bytes, ...] | None:
+        """The bytes of these fields; `IndexError` for a place that is none."""
+
+    def images(
+        self, data: bytes, places: tuple[int, int, int], begin: int
+    ) -> tuple[str, bytes | None, bytes | None] | None:
+        """(op, before, after) of the envelope in `data[begin:]`; `places` as `fields.envelope_places` gives them."""
+
+def murmur2(data: bytes) -> int:
+    """`record.key.murmur2`."""

@@ -1,0 +1,246 @@
+"""Fields of records found in plain Python: the twin of `record.native`, and the one that says what is wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+from include.errors import InvalidRecord
+
+__all__ = ["PlainFields"]
+
+Pass = Callable[[bytes, int, int], int]
+"""(data, begin of a value, end of the data) → end of the value; raises `_BrokenError`."""
+
+_LONGEST_VARINT: Final = 10
+_SIZES: Final = {"float": 4, "double": 8}
+
+
+class _BrokenError(Exception):
+    """What is wrong, in a few words."""
+
+
+class PlainFields:
+    """Where the fields of one schema's records are; the contract is that of `record.fields.Fields`."""
+
+    def __init__(self, schema: Mapping[str, Any]) -> None:
+        made = _Passes()
+        # The record's own name may stand in its fields.
+        made.of(schema)
+        self._fields = [made.of(field["type"]) for field in schema["fields"]]
+        self._types = [made.known(field["type"]) for field in schema["fields"]]
+
+    def borders(self, data: bytes, begin: int, end: int) -> tuple[int, ...]:
+        """Where each field of the record in `data[begin:end]` begins, and where the last ends; or `InvalidRecord`."""
+        if not 0 <= begin <= end <= len(data):
+            raise InvalidRecord("value is not what its schema says", reason="it ends too early", begin=begin)
+        found, at = [begin], begin
+        try:
+            for each in self._fields:
+                at = each(data, at, end)
+                found.append(at)
+        except _BrokenError as error:
+            raise InvalidRecord("value is not what its schema says", reason=str(error), field=len(found) - 1) from error
+        except RecursionError as error:
+            raise InvalidRecord("value is not what its schema says", reason="it is too deep") from error
+        if at != end:
+            raise InvalidRecord("value is longer than its schema says", reason="trailing bytes", size=end - at)
+        return tuple(found)
+
+    def cut(self, data: bytes, places: Sequence[int], begin: int, end: int) -> tuple[bytes, ...]:
+        """The bytes of these fields; raises as `borders`, and `IndexError` for a place that is none."""
+        borders = self.borders(data, begin, end)
+        if places and not 0 <= min(places) <= max(places) < len(self._fields):
+            raise IndexError("a record has no such field")
+        return tuple(data[borders[place] : borders[place + 1]] for place in places)
+
+    def images(self, data: bytes, places: tuple[int, int, int], begin: int) -> tuple[str, bytes | None, bytes | None]:
+        """(op, before, after) of the envelope in `data[begin:]`; raises as `borders`."""
+        borders = self.borders(data, begin, len(data))
+        op, before, after = places
+        at, _ = _varint(data, borders[op], borders[op + 1])
+        text = data[at : borders[op + 1]].decode()
+        return text, None if before < 0 else self._image(data, borders, before), self._image(data, borders, after)
+
+    def _image(self, data: bytes, borders: Sequence[int], place: int) -> bytes | None:
+        begin, end = borders[place], borders[place + 1]
+        union = self._types[place]
+        if isinstance(union, list):
+            begin, branch = _varint(data, begin, end)
+            if union[branch] == "null":
+                return None
+        return data[begin:end]
+
+
+class _Passes:
+    """What passes over values, by schema; named types are looked up when a value comes, so they may name themselves."""
+
+    def __init__(self) -> None:
+        self._named: dict[str, Pass] = {}
+        self._schemas: dict[str, Any] = {}
+
+    def known(self, schema: Any) -> Any:
+        """The schema, or the one that its name stands for."""
+        return self._schemas.get(schema, schema) if isinstance(schema, str) else schema
+
+    def of(self, schema: Any) -> Pass:
+        """What passes over values of `schema`, as fastavro parsed it."""
+        if isinstance(schema, list):
+            return self._union(schema)
+        if isinstance(schema, str):
+            return _PLAIN[schema] if schema in _PLAIN else self._reference(schema)
+        kind = schema["type"]
+        if isinstance(kind, list | dict):
+            return self.of(kind)
+        if kind in ("record", "error", "enum", "fixed"):
+            self._schemas[schema["name"]] = schema
+            self._named[schema["name"]] = found = self._definition(schema, kind)
+            return found
+        if kind == "array":
+            return _items(self.of(schema["items"]), keyed=False, empty=self._is_empty(schema["items"], ()))
+        if kind == "map":
+            return _items(self.of(schema["values"]), keyed=True, empty=False)
+        return self.of(kind)
+
+    def _definition(self, schema: Mapping[str, Any], kind: str) -> Pass:
+        if kind == "fixed":
+            return _fixed(schema["size"])
+        if kind == "enum":
+            return _enum(len(schema["symbols"]))
+        fields = [self.of(field["type"]) for field in schema["fields"]]
+
+        def record(data: bytes, at: int, end: int) -> int:
+            for each in fields:
+                at = each(data, at, end)
+            return at
+
+        return record
+
+    def _union(self, branches: Sequence[Any]) -> Pass:
+        passes = [self.of(each) for each in branches]
+
+        def union(data: bytes, at: int, end: int) -> int:
+            at, branch = _varint(data, at, end)
+            if not 0 <= branch < len(passes):
+                raise _BrokenError("a union has no such branch")
+            return passes[branch](data, at, end)
+
+        return union
+
+    def _reference(self, name: str) -> Pass:
+        return lambda data, at, end: self._named[name](data, at, end)
+
+    def _is_empty(self, schema: Any, above: tuple[str, ...]) -> bool:
+        """Whether each value of it takes no bytes."""
+        schema = self.known(schema)
+        if not isinstance(schema, dict):
+            return bool(schema == "null")
+        if schema["type"] == "fixed":
+            return bool(schema["size"] == 0)
+        if schema["type"] not in ("record", "error") or schema["name"] in above:
+            return bool(schema["type"] == "null")
+        inside = (*above, schema["name"])
+        return all(self._is_empty(field["type"], inside) for field in schema["fields"])
+
+
+def _varint(data: bytes, at: int, end: int) -> tuple[int, int]:
+    """(end, value) of a zigzag varint of 64 bits."""
+    value = 0
+    for i in range(min(_LONGEST_VARINT, end - at)):
+        byte = data[at + i]
+        value |= (byte & 0x7F) << 7 * i
+        if byte < 0x80:
+            if value >> 64:
+                break
+            return at + i + 1, (value >> 1) ^ -(value & 1)
+    raise _BrokenError("it ends too early" if end - at < _LONGEST_VARINT else "a number has more than 64 bits")
+
+
+def _long(data: bytes, at: int, end: int) -> int:
+    return _varint(data, at, end)[0]
+
+
+def _int(data: bytes, at: int, end: int) -> int:
+    at, value = _varint(data, at, end)
+    if not -(1 << 31) <= value < 1 << 31:
+        raise _BrokenError("an int has more than 32 bits")
+    return at
+
+
+def _boolean(data: bytes, at: int, end: int) -> int:
+    if at >= end:
+        raise _BrokenError("it ends too early")
+    if data[at] > 1:
+        raise _BrokenError("a boolean is neither 0 nor 1")
+    return at + 1
+
+
+def _bytes(data: bytes, at: int, end: int) -> int:
+    at, size = _varint(data, at, end)
+    if not 0 <= size <= end - at:
+        raise _BrokenError("it ends too early" if size > 0 else "a size is negative")
+    return at + size
+
+
+def _string(data: bytes, at: int, end: int) -> int:
+    stop = _bytes(data, at, end)
+    begin, _ = _varint(data, at, end)
+    try:
+        data[begin:stop].decode()
+    except UnicodeDecodeError:
+        raise _BrokenError("a text is not UTF-8") from None
+    return stop
+
+
+def _fixed(size: int) -> Pass:
+    def fixed(_: bytes, at: int, end: int) -> int:
+        if size > end - at:
+            raise _BrokenError("it ends too early")
+        return at + size
+
+    return fixed
+
+
+def _enum(symbols: int) -> Pass:
+    def enum(data: bytes, at: int, end: int) -> int:
+        at, symbol = _varint(data, at, end)
+        if not 0 <= symbol < symbols:
+            raise _BrokenError("an enum has no such symbol")
+        return at
+
+    return enum
+
+
+def _items(item: Pass, *, keyed: bool, empty: bool) -> Pass:
+    """Blocks of items: their number, or its negative and their bytes; none ends them."""
+
+    def items(data: bytes, at: int, end: int) -> int:
+        while True:
+            at, count = _varint(data, at, end)
+            size = -1
+            if count < 0:
+                at, size = _varint(data, at, end)
+                if not 0 <= size <= end - at:
+                    raise _BrokenError("it ends too early" if size > 0 else "a size is negative")
+            if not count:
+                return at
+            begin = at
+            # As many as there may be: a loop over nothing could be one without end.
+            for _ in range(0 if empty else abs(count)):
+                at = item(data, _string(data, at, end) if keyed else at, end)
+            if size >= 0 and at - begin != size:
+                raise _BrokenError("a block has another size than it says")
+
+    return items
+
+
+_PLAIN: Final[dict[str, Pass]] = {
+    "null": lambda _, at, __: at,
+    "boolean": _boolean,
+    "int": _int,
+    "long": _long,
+    "float": _fixed(_SIZES["float"]),
+    "double": _fixed(_SIZES["double"]),
+    "string": _string,
+    "bytes": _bytes,
+}
