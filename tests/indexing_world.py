@@ -12,7 +12,7 @@ from include.index.delivery import Delivery
 from include.index.evolving import Bodies, Evolves
 from include.index.fed import change_fed
 from include.index.formats import Keys, Values
-from include.index.incident import Incidents
+from include.index.incidents import Incidents
 from include.index.mapping import creation
 from include.index.memory_admin import MemoryAdmin
 from include.index.opening import Opening, opened

@@ -21,7 +21,7 @@ from typing import Any, Final
 from include.clock import Clock
 from include.errors import BackPressure, LyrebirdError, Restart, Terminal, Transient
 from include.index.advance import start_of
-from include.index.incident import Incidents
+from include.index.incidents import Incidents
 from include.index.outcome import TaskOutcome
 from include.index.parts import PartSize, parts_of
 from include.index.patience import Patience

@@ -26,7 +26,7 @@ from include.index.durability import require_durable
 from include.index.elasticsearch import ElasticsearchIndex
 from include.index.elasticsearch_admin import ElasticsearchAdmin
 from include.index.evolving import Evolves
-from include.index.incident import Incidents
+from include.index.incidents import Incidents
 from include.index.indexing import Indexing
 from include.index.opening import Opening, opened
 from include.index.outcome import TaskOutcome

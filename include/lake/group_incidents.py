@@ -24,13 +24,13 @@ from include.lake.cut import Commit
 from include.lake.definition import LakeGroup
 from include.lake.driver import Watcher
 from include.lake.incident import next_command
-from include.lake.incident_ledger import IncidentLedger
 from include.lake.object_key import QUARANTINE
 from include.lake.planner import Planner, Remade, Spot
 from include.lake.task import Outcome
 from include.lake.troubles import Troubles
 from include.lake.untold_cuts import UntoldCuts
 from include.log.unended import find_hanging
+from include.metrics.incidents import IncidentLedger
 
 __all__ = ["GroupIncidents"]
 

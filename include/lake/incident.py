@@ -1,14 +1,14 @@
-"""One thing that a person must know of the lake, in words, with the command to run next."""
+"""Incidents of the lake: their kinds, and the command to run next."""
 
 from __future__ import annotations
 
 import re
-from dataclasses import asdict, dataclass
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 from include.errors import Fenced, LyrebirdError, Terminal
+from include.metrics.incidents import Incident
 
-__all__ = ["Incident", "IncidentKind", "LeftStanding", "end_incident", "next_command"]
+__all__ = ["IncidentKind", "LeftStanding", "end_incident", "next_command"]
 
 IncidentKind = Literal[
     "lost", "quarantine", "late", "hanging", "standing", "store", "log", "registry", "disk", "fenced", "stopped"
@@ -27,24 +27,6 @@ _NEXT_RUN: Final = " Then the next run goes on."
 
 class LeftStanding(Terminal):
     """A run on a schedule has ended and left partitions behind that must not go on: their incident is open."""
-
-
-@dataclass(frozen=True, slots=True)
-class Incident:
-    """`id` is the same for as long as it lasts; `text` says what happened, `fix` is a command.
-
-    `group` is "" where it is about all groups of an application.
-    """
-
-    id: str
-    kind: IncidentKind
-    group: str
-    text: str
-    fix: str
-
-    def to_json(self) -> dict[str, Any]:
-        """Plain values, as progress.json has them."""
-        return asdict(self)
 
 
 def next_command(text: str, group: str = "", topic: str = "") -> str:

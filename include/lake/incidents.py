@@ -14,12 +14,12 @@ from include.errors import LyrebirdError, Terminal
 from include.lake.definition import LakeGroup
 from include.lake.driver import Watcher
 from include.lake.group_incidents import GroupIncidents
-from include.lake.incident import Incident, IncidentKind, LeftStanding, end_incident
-from include.lake.incident_ledger import IncidentLedger, Keeper
+from include.lake.incident import LeftStanding, end_incident
 from include.lake.planner import Planner, Remade
 from include.lake.task import Outcome
 from include.lake.troubles import Troubles
 from include.lake.untold_cuts import ReadCuts, UntoldCuts
+from include.metrics.incidents import Incident, IncidentLedger, Keeper
 
 __all__ = ["Incidents", "Watchers"]
 
@@ -76,9 +76,9 @@ class Incidents:
         self._ledger.save()
         return self._ledger.all()
 
-    def fresh(self, found: Iterable[Incident]) -> list[IncidentKind]:
+    def fresh(self, found: Iterable[Incident]) -> list[str]:
         """Kinds of those that were not open before: for a counter."""
-        kinds: list[IncidentKind] = [each.kind for each in found if each.id not in self._known]
+        kinds = [each.kind for each in found if each.id not in self._known]
         self._known |= {each.id for each in found}
         return kinds
 

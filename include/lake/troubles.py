@@ -12,7 +12,7 @@ from include.clock import Clock, iso
 from include.errors import LyrebirdError
 from include.lake.diagnosis import Diagnosis, System, diagnose, system_of
 from include.lake.incident import next_command
-from include.lake.incident_ledger import IncidentLedger
+from include.metrics.incidents import IncidentLedger
 
 __all__ = ["Troubles"]
 

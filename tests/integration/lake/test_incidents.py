@@ -17,13 +17,13 @@ from include.lake.chain_key import ChainKey
 from include.lake.cut import Commit
 from include.lake.definition import LakeGroup
 from include.lake.driver import Driver
-from include.lake.incident import Incident
 from include.lake.incidents import Incidents
 from include.lake.kafka_group import KafkaGroupLog
 from include.lake.status import group_status
 from include.lake.worker import Place, store_of
 from include.log.kafka import KafkaAdmin
 from include.log.ports import TopicSpec
+from include.metrics.incidents import Incident
 from include.metrics.progress import RunFolder
 from include.settings.connections import Kafka, ObjectStore
 from tests.integration.lake.hosted import Threads

@@ -15,10 +15,11 @@ from include.lake.chain_key import ChainKey
 from include.lake.cut import Commit, Gap, StoredFile
 from include.lake.definition import LakeGroup
 from include.lake.driver import Driver
-from include.lake.incident import Incident, LeftStanding, next_command
+from include.lake.incident import LeftStanding, next_command
 from include.lake.incidents import Incidents, Watchers
 from include.lake.planner import Planner, Range, Remade, Spot
 from include.lake.task import Outcome, Task
+from include.metrics.incidents import Incident
 from tests.lake_world import GROUP, World
 
 S3 = {"system": "s3", "bucket": "lake", "endpoint": "http://store"}

@@ -3,32 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import Any, Final, Literal, Protocol
+from typing import Any, Final, Literal
 
 from include.clock import Clock, iso
 from include.errors import LyrebirdError
 from include.index.mapping import drift
 from include.index.port import IndexInfo
+from include.metrics.incidents import IncidentLedger, Keeper
 
-__all__ = ["IncidentKind", "Incidents", "Keeper"]
+__all__ = ["IncidentKind", "Incidents"]
 
 IncidentKind = Literal["lost", "old", "stuck", "unlike", "waits"]
 """lost: a generation is to be fed and its index is gone. old: one that stood still for longer than its topic keeps
 deletions is written no more. stuck: one that is behind cannot go on by itself. unlike: the one that serves was made by
 another mapping file. waits: a server is away or full, for minutes."""
-_FILE: Final = "incidents.json"
 _SHOWN: Final = 3
 _LONG_US: Final = 300_000_000
-
-
-class Keeper(Protocol):
-    """Small files that outlive the process (`metrics.progress.RunFolder`)."""
-
-    def keep(self, name: str, value: dict[str, Any]) -> None:
-        """Write a file, all or nothing."""
-
-    def kept(self, name: str) -> dict[str, Any]:
-        """What was written last; {} for nothing."""
 
 
 class Incidents:
@@ -36,9 +26,8 @@ class Incidents:
 
     def __init__(self, alias: str, keeper: Keeper, clock: Clock) -> None:
         self._alias = alias
-        self._keeper = keeper
+        self._ledger = IncidentLedger(keeper, clock)
         self._clock = clock
-        self._open: dict[str, dict[str, Any]] = dict(keeper.kept(_FILE))
         self._waits_since_us: int | None = None
 
     def lost(self, names: Collection[str]) -> None:
@@ -81,15 +70,16 @@ class Incidents:
 
     def open(self) -> list[dict[str, Any]]:
         """As progress.json has them, the oldest first."""
-        return sorted(self._open.values(), key=lambda each: (each["at_us"], each["id"]))
+        return [
+            {"id": each.id, "kind": each.kind, "at_us": each.at_us, "text": each.text, "fix": each.fix}
+            for each in self._ledger.all()
+        ]
 
-    def _set(self, kind: IncidentKind, texts: dict[str, str], fix: str) -> None:
-        before = {key: each for key, each in self._open.items() if each["kind"] == kind}
-        now = {}
-        for name, text in texts.items():
-            key = f"{kind}:{name}"
-            at_us = before[key]["at_us"] if key in before else self._clock.now_us()
-            now[key] = {"id": f"{key}:{at_us}", "kind": kind, "at_us": at_us, "text": text, "fix": fix}
-        if now != before:
-            self._open = {key: each for key, each in self._open.items() if each["kind"] != kind} | now
-            self._keeper.keep(_FILE, self._open)
+    def _set(self, kind: IncidentKind, texts: Mapping[str, str], fix: str) -> None:
+        keys = {f"{kind}:{name}": text for name, text in texts.items()}
+        for key in self._ledger.keys(f"{kind}:"):
+            if key not in keys:
+                self._ledger.end(key)
+        for key, text in keys.items():
+            self._ledger.note(key, kind, "", text, fix)
+        self._ledger.save()

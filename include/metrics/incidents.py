@@ -1,17 +1,44 @@
-"""What is open of an application's incidents, kept in its run folder so that a restart gives nothing a new id."""
+"""What is open of an application's incidents, kept in its run folder so that a restart gives nothing a new id.
+
+Airflow mails each id that stands in `incidents` of progress.json once.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import asdict, dataclass
 from typing import Any, Final, Protocol
 
 from include.clock import Clock
-from include.lake.incident import Incident, IncidentKind
 
-__all__ = ["IncidentLedger", "Keeper"]
+__all__ = ["Incident", "IncidentLedger", "Keeper"]
 
 _FILE: Final = "incidents.json"
 _SAVE_HEARD_US: Final = 60_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Incident:
+    """One thing that a person must know. `id` is the same for as long as it lasts.
+
+    `kind` is one of those that the application declares, `text` says what happened, `fix` is a command. `group` is the
+    part of the application that it is about, "" for all of it.
+    """
+
+    id: str
+    kind: str
+    group: str
+    text: str
+    fix: str
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values, as progress.json has them."""
+        return asdict(self)
+
+    @property
+    def at_us(self) -> int:
+        """When it began."""
+        return int(self.id.rpartition(":")[2])
 
 
 class Keeper(Protocol):
@@ -27,8 +54,7 @@ class Keeper(Protocol):
 class IncidentLedger:
     """Open incidents by key: the condition that they are about. Changes are durable after `save`.
 
-    `heard` is how far each chain's cuts were looked at for incidents: kept in the same file, so neither is without the
-    other.
+    `heard` is how far each source of incidents was listened to: kept in the same file, so neither is without the other.
     """
 
     def __init__(self, keeper: Keeper, clock: Clock) -> None:
@@ -40,7 +66,7 @@ class IncidentLedger:
         self._changed = False
         self._last_us = 0
 
-    def note(self, key: str, kind: IncidentKind, group: str, text: str, fix: str, **more: Any) -> None:
+    def note(self, key: str, kind: str, group: str, text: str, fix: str, **more: Any) -> None:
         """Open an incident, or bring up to date what it says: its id stays. `more` is kept with it."""
         before = self._open.get(key)
         if before is None:
@@ -78,6 +104,7 @@ class IncidentLedger:
         """Keep what has changed; of `heard` alone new places, the rest once a minute, or now (`whole`)."""
         now_us = self._clock.now_us()
         more = len(self.heard) != self._saved_places
-        if self._changed or whole or more or now_us - self._saved_us >= _SAVE_HEARD_US:
+        old = self.heard and now_us - self._saved_us >= _SAVE_HEARD_US
+        if self._changed or whole or more or old:
             self._keeper.keep(_FILE, {"open": self._open, "heard": self.heard})
             self._saved_us, self._saved_places, self._changed = now_us, len(self.heard), False
