@@ -160,6 +160,10 @@ class KeptRegistry:
         """See `SchemaRegistry`."""
         return self._there().newest(subject)
 
+    def subjects(self, schema_id: int) -> tuple[str, ...]:
+        """See `SchemaRegistry`."""
+        return self._there().subjects(schema_id)
+
     def _there(self) -> SchemaRegistry:
         if self._registry is None:
             raise Terminal("there is no schema registry", fix="Declare `registry` in the deployment files.")

@@ -55,6 +55,10 @@ class PatientRegistry:
         """See `SchemaRegistry`."""
         return self._registry.newest(subject)
 
+    def subjects(self, schema_id: int) -> tuple[str, ...]:
+        """See `SchemaRegistry`."""
+        return self._registry.subjects(schema_id)
+
     def _check(self, schema_id: int) -> None:
         """Ask for it, unless that was done lately; the registry itself remembers those that it knows."""
         now_s = self._clock.monotonic_s()

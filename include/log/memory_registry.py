@@ -73,3 +73,8 @@ class MemoryRegistry:
         """See `SchemaRegistry`."""
         held = self._subjects.get(subject)
         return held[-1] if held else None
+
+    def subjects(self, schema_id: int) -> tuple[str, ...]:
+        """See `SchemaRegistry`."""
+        self.schema(schema_id)
+        return tuple(sorted(subject for subject, held in self._subjects.items() if schema_id in held))

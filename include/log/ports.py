@@ -212,3 +212,9 @@ class SchemaRegistry(Protocol):
 
     def newest(self, subject: str) -> int | None:
         """Id of the schema that was registered last under `subject`; None when there is none."""
+
+    def subjects(self, schema_id: int) -> tuple[str, ...]:
+        """Subjects that have the schema of an id among their versions, sorted; `UnknownSchema` as in `schema`.
+
+        Asked for anew each time, as a subject may take an old schema or be deleted.
+        """

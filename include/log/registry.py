@@ -6,7 +6,7 @@ import json
 import ssl
 from collections.abc import Mapping
 from http import HTTPStatus
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 from urllib.parse import quote
 
 from include.errors import InvalidRecord, Terminal, Transient
@@ -19,6 +19,7 @@ from include.settings.connections import Registry
 
 __all__ = ["ConfluentRegistry"]
 
+T = TypeVar("T", dict[str, Any], list[Any])
 _TYPE: Final = {"Content-Type": "application/vnd.schemaregistry.v1+json"}
 
 
@@ -77,6 +78,15 @@ class ConfluentRegistry:
         """See `SchemaRegistry`."""
         answer = self._ask("GET", f"/subjects/{quote(subject, safe='')}/versions/latest")
         return None if answer.status == HTTPStatus.NOT_FOUND else int(self._good(answer, subject=subject)["id"])
+
+    def subjects(self, schema_id: int) -> tuple[str, ...]:
+        """See `SchemaRegistry`."""
+        answer = self._ask("GET", f"/schemas/ids/{schema_id}/versions")
+        versions = self._read(answer, list, schema_id=schema_id) if answer.status != HTTPStatus.NOT_FOUND else []
+        if not versions:
+            # Some registries say nothing of an id that they do not know; this raises there.
+            self.schema(schema_id)
+        return tuple(sorted({each["subject"] for each in versions}))
 
     def _found(self, schema_id: int) -> tuple[SchemaLanguage, dict[str, Any]]:
         if schema_id not in self._schemas:
@@ -156,11 +166,14 @@ class ConfluentRegistry:
         return answer
 
     def _good(self, answer: Answer, **place: Any) -> dict[str, Any]:
+        return self._read(answer, dict, **place)
+
+    def _read(self, answer: Answer, kind: type[T], **place: Any) -> T:
         try:
             found = json.loads(answer.body) if answer.status < HTTPStatus.MULTIPLE_CHOICES else None
         except ValueError:
             found = None
-        if not isinstance(found, dict):
+        if not isinstance(found, kind):
             raise Terminal(
                 "the schema registry refuses",
                 system="registry",

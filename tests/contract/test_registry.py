@@ -122,6 +122,18 @@ def test_the_newest_schema_of_a_subject_is_the_one_registered_last(registry: Sch
     assert registry.newest(f"{unique}-key") is None
 
 
+def test_a_schema_tells_all_subjects_that_have_it(registry: SchemaRegistry, unique: str) -> None:
+    mine = record(ID, name="T" + unique.replace("-", "_"))
+    schema_id = registry.register(unique + "-b-value", mine)
+    assert registry.subjects(schema_id) == (unique + "-b-value",)
+    assert registry.register(unique + "-a-value", mine) == schema_id
+    later = registry.register(unique + "-b-value", {**mine, "fields": [ID, NOTE]})
+    assert registry.subjects(schema_id) == (unique + "-a-value", unique + "-b-value")
+    assert registry.subjects(later) == (unique + "-b-value",)
+    with pytest.raises(InvalidRecord, match="no schema of this id"):
+        registry.subjects(2_000_000_000)
+
+
 def test_an_id_that_nobody_registered_is_an_invalid_record(registry: SchemaRegistry) -> None:
     with pytest.raises(InvalidRecord, match="99999999"):
         registry.schema(99_999_999)

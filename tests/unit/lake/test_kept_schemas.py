@@ -136,6 +136,10 @@ def test_a_registry_that_answers_is_asked_first_and_one_that_is_away_is_not_need
     assert beside.newest("s") == 1
     with pytest.raises(Terminal, match="no schema registry"):
         KeptRegistry(None, store, []).newest("s")
+    with pytest.raises(Terminal, match="no schema registry"):
+        KeptRegistry(None, store, []).subjects(1)
+    registry.away = False
+    assert beside.subjects(1) == ("s",)
 
 
 @pytest.mark.parametrize("body", [b"{}", b"no json", b'{"language": "KLINGON", "schema": {}}', b"[]"])

@@ -103,4 +103,5 @@ def test_what_it_does_not_answer_for_itself_goes_to_the_registry() -> None:
     registry, _, patient = made()
     assert patient.register("s", LONG) == 1
     assert (patient.newest("s"), patient.newest("t")) == (1, None)
+    assert patient.subjects(1) == ("s",)
     assert registry.newest("s") == 1
