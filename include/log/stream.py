@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import itertools
 import json
+import operator
 import os
 import pickle
 import sys
@@ -18,13 +20,14 @@ from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
-from pyspark import SparkConf, SparkContext
+from pyspark import RDD, SparkConf, SparkContext, StorageLevel
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.listener import StreamingQueryListener
 
 from include.clock import SystemClock
 from include.log.datasource.stream import FORMAT, ROW_SCHEMA, SLICE_SCHEMA, LogSource
+from include.log.exchange import Far, Near, Piece, applied, frames_of, near, partition_of_bucket, placed, shared, whole
 from include.log.failure import lyrebird_error
 from include.log.plan import BatchPlan, Cut, StreamSpec, batch_plan
 from include.log.planner import bounded
@@ -44,6 +47,8 @@ __all__ = [
     "Cut",
     "LogSource",
     "batch_plan",
+    "exchange",
+    "homes_of",
     "newest_cut",
     "own_errors",
     "read_batch",
@@ -245,6 +250,106 @@ def work_off(
     with own_errors():
         found = spark.sparkContext.parallelize(shares, max(1, len(shares))).map(told).collect()
     return map(pickle.loads, found)  # noqa: S301 - this application's own workers made them
+
+
+def exchange(
+    spark: SparkSession,
+    read: Callable[[Sequence[Slice]], Mapping[int, bytes]],
+    shares: Sequence[Sequence[Slice]],
+    apply: Callable[[int, list[bytes]], T],
+    *,
+    buckets: int,
+    tasks: int | None = None,
+    homes: RDD[int] | None = None,
+    keep: bool = False,
+    share_bytes: int = 16 << 20,
+) -> Iterator[tuple[int, T]]:
+    """As `work_off`, with one shuffle between: tasks read, their frames go to buckets, tasks apply these.
+
+    Args:
+        spark: made by `session`.
+        read: gives one packed frame, which may be empty, for each bucket that its share has something for.
+        shares: what each reading task reads.
+        apply: called for each bucket that a frame came for, with its frames by the number of their task: a batch that
+            is run again gives the same. A task calls it for its buckets in order, one after the other, and has all
+            their frames in memory. It may be called again for a bucket, on another executor too, until the caller has
+            gone through the results: it has to give the same again.
+        buckets: how many there are; which task has one rests on this and on `tasks` alone.
+        tasks: how many apply; default one for each of Spark's cores. Each task costs a small batch more than its work
+            does; one share and one task need no shuffle, and are a job of one task.
+        homes: of `homes_of`; each of its partitions is a task then (`tasks` says nothing), which runs where it ran
+            before if it can.
+        keep: results are expected to be large: executors keep them on their disks, which takes a small batch a quarter
+            longer. Without, tasks whose results are too large to come with the job apply a second time.
+        share_bytes: most bytes of results that come to the driver at once. All together, if they are so few, with the
+            job itself; else by further jobs of so many, while the caller goes through the results.
+
+    Gives (bucket, result) in the order of buckets. All buckets are through when the call returns.
+
+    Raises, at the call, what a task does: an error of ours as its own class, others as Spark's.
+    """
+    context = spark.sparkContext
+    tasks = min(tasks or context.defaultParallelism, buckets) if homes is None else homes.getNumPartitions()
+    own = functools.partial(partition_of_bucket, buckets=buckets, tasks=tasks)
+    frames = context.parallelize(list(enumerate(shares)), max(1, len(shares))).flatMap(
+        functools.partial(frames_of, read)
+    )
+    if tasks > 1 or len(shares) > 1:
+        frames = frames.partitionBy(tasks, own)
+    if homes is not None:
+        # Spark places a task by the first of its parents that it finds cached.
+        frames = homes.zip(frames.glom()).flatMap(operator.itemgetter(1))
+    results = frames.mapPartitions(functools.partial(applied, apply))
+    if keep:
+        results.persist(StorageLevel.DISK_ONLY)
+    try:
+        with own_errors():
+            found = results.mapPartitions(functools.partial(near, share_bytes // tasks)).collect()
+    except BaseException:
+        _forget(results)
+        raise
+    if all(isinstance(each, Near) for each in found):
+        _forget(results)
+    return _results(found, results, share_bytes)
+
+
+def homes_of(spark: SparkSession, tasks: int) -> RDD[int]:
+    """Where `tasks` tasks of an `exchange` live: an executor each, for as long as it lasts, then another.
+
+    For the life of an application with several executors. A preference: a task waits for its executor as long as
+    `spark.locality.wait` says (0 by default: not at all), and shuffled data must not draw it away
+    (`spark.shuffle.reduceLocality.enabled` false). It costs a batch a further pass of its frames through Python.
+    """
+    homes = spark.sparkContext.parallelize(range(tasks), tasks).persist()
+    homes.count()
+    return homes
+
+
+def _results(found: Sequence[Near | Far], results: RDD[Piece], share_bytes: int) -> Iterator[tuple[int, Any]]:
+    places, count = shared(found, share_bytes)
+
+    def far() -> Iterator[Piece]:
+        # One partition a share, which is one job.
+        parted = results.mapPartitionsWithIndex(functools.partial(placed, places)).partitionBy(count, int)
+        with own_errors():
+            for _, share in itertools.groupby(parted.toLocalIterator(), key=operator.itemgetter(0)):
+                yield from sorted(piece for _, piece in share)
+
+    def pieces() -> Iterator[Piece]:
+        there = far() if places else iter(())
+        for each in found:
+            yield from each.pieces if isinstance(each, Near) else itertools.islice(there, len(each.sizes))
+
+    try:
+        for bucket, result in whole(pieces()):
+            yield bucket, pickle.loads(result)  # noqa: S301 - this application's own workers made it
+    finally:
+        _forget(results)
+
+
+def _forget(results: RDD[Piece]) -> None:
+    if results.is_cached:
+        results.unpersist()
 
 
 @contextlib.contextmanager

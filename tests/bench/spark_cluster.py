@@ -37,9 +37,9 @@ class SparkCluster:
         self._master = self._start("master", "--port", str(self._port))
         self._wait(self._answers, "Spark's master")
 
-    def session(self) -> SparkSession:
-        """The session, once there is an executor for each worker."""
-        conf = {
+    def session(self, **more: str) -> SparkSession:
+        """The session, once there is an executor for each worker; `more` settings, with `_` for their dots."""
+        conf = {name.replace("_", "."): value for name, value in more.items()} | {
             "spark.master": f"spark://{_HOST}:{self._port}",
             "spark.driver.host": _HOST,
             "spark.driver.bindAddress": _HOST,
