@@ -54,9 +54,10 @@ def main() -> None:
     while (start := runner.start()) is None:
         clock.sleep(0.2)
     limit = definition.batch_changes
-    spec = StreamSpec(kafka, tuple(inputs.all()), start, inputs.cut_at, topic_ids=runner.topic_ids, cut_limit=limit)
+    spec = StreamSpec(kafka, tuple(inputs.all()), start, (inputs.cut_at,), topic_ids=runner.topic_ids, cut_limit=limit)
     survey = KafkaSurvey(kafka)
-    planner = Planner(spec, survey, ResolvedTail(KafkaTail(kafka, inputs.cut_at, survey=survey), inputs.cut_at), clock)
+    tail = ResolvedTail(KafkaTail(kafka, inputs.cut_at, survey=survey), inputs.cut_at)
+    planner = Planner(spec, survey, [tail], clock)
     decode = Decoder(registry.schema)
 
     def collect(plan: BatchPlan) -> Signals:
@@ -71,7 +72,7 @@ def main() -> None:
     while True:
         after = planner.latest(at, 0.2)
         if after is not at:
-            plan = BatchPlan(dict(after.starts), dict(after.ends), dict(after.ids), after.cut)
+            plan = after.plan()
             runner.run(plan, lambda plan=plan: collect(plan))  # type: ignore[misc]
             at = after
 

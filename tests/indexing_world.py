@@ -188,7 +188,7 @@ class Life:
                     ids[name] = found.topic_id
                     ends |= {(name, p): end for p, end in reader.end_offsets(name).items()}
         self.ends = ends
-        return self.indexing.on_batch(BatchPlan(starts, ends, ids, None))
+        return self.indexing.on_batch(BatchPlan(starts, ends, ids))
 
 
 def fill(world: World, count: int = 10) -> None:

@@ -262,12 +262,12 @@ class Process:
             "memory",
             tuple(self.world.inputs.all()),
             start,
-            self.world.inputs.cut_at,
+            (self.world.inputs.cut_at,),
             topic_ids=self.runner.topic_ids,
             cut_limit=self.world.definition.batch_changes,
         )
         tail = ResolvedTail(PortTail(self.reader, self.world.inputs.cut_at), self.world.inputs.cut_at)
-        self.planner = Planner(spec, PortSurvey(self.reader, self.world.log.admin()), tail, self.world.clock)
+        self.planner = Planner(spec, PortSurvey(self.reader, self.world.log.admin()), [tail], self.world.clock)
         self.at = spec.initial()
         return True
 
@@ -275,7 +275,7 @@ class Process:
         """Run what there is; the number of batches."""
         done = 0
         while (after := self.planner.latest(self.at)) is not self.at:
-            plan = BatchPlan(dict(after.starts), dict(after.ends), dict(after.ids), after.cut)
+            plan = after.plan()
             self.plans.append(plan)
             self.runner.run(plan, lambda plan=plan: self.collect(plan))
             self.at = after

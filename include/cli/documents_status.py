@@ -120,7 +120,7 @@ def _status(deployment: Deployment, topic: str, definition: DocumentDefinition, 
             found = ResolvedTail(PortTail(reader, name), name).poll()
     finally:
         reader.close()
-    cut, ends = (found[0], dict(found[1])) if found else (None, {})
+    cut, ends = (found.cut, dict(found.ends)) if found else (None, {})
     server = database_of(deployment, definition)
     return _Status(
         topic,

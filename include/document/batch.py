@@ -112,7 +112,7 @@ class BatchRunner:
         found = ResolvedTail(PortTail(self._reader, self.inputs.cut_at), self.inputs.cut_at).poll()
         if found is None:
             return None
-        cut, ends = found
+        cut, ends = found.cut, found.ends
         for (topic, partition), offset in ends.items():
             if topic in new:
                 start.setdefault(topic, {})[partition] = offset

@@ -1,8 +1,12 @@
 """What one batch of a stream covers, and how the next one follows from it. Pure: no Kafka, no Spark, no clock.
 
 A `StreamOffset` is what Spark keeps in a query's offset log: where the batch began, where it ends, the ids of the
-topics that these offsets belong to, and the resolved record that it was cut at, if it was. Because it names its own
-starts, one file of the offset log tells the whole batch (`BatchPlan`), also for partitions that were new in it.
+topics that these offsets belong to, and the resolved records that it is complete to, one for each source. Because it
+names its own starts, one file of the offset log tells the whole batch (`BatchPlan`), also for partitions that were new
+in it.
+
+A step to later resolved records that exceeds the limits is gone in parts: a `StreamOffset` on the way names its `Goal`,
+and its batch is complete to nothing. The goal stays as it is until the last part arrives there.
 """
 
 from __future__ import annotations
@@ -18,18 +22,34 @@ from include.log.resolved import Resolved
 from include.log.topics import TopicName
 from include.record.position import SourcePosition
 
-__all__ = ["BatchPlan", "Cut", "Limits", "Partition", "StreamOffset", "StreamSpec", "batch_plan", "governed", "step"]
+__all__ = [
+    "BatchPlan",
+    "Cut",
+    "CutKey",
+    "Cuts",
+    "Goal",
+    "Limits",
+    "Partition",
+    "StreamOffset",
+    "StreamSpec",
+    "batch_plan",
+    "governed",
+    "step",
+]
 
 Partition = tuple[str, int]
 """(topic, Kafka partition)."""
+CutKey = tuple[str, str]
+"""(resolved topic, source)."""
 
 
 @dataclass(frozen=True)
 class Cut:
-    """The resolved record that a batch ends at.
+    """A resolved record that a batch is complete to.
 
-    Every change of `source` up to `position` lies below the batch's ends, but for the tables in `uncovered`.
-    `resolved_offset` is the record's own offset: it orders the cuts of one resolved topic.
+    Every change of `source` up to `position`, in the topics that the record speaks for, lies below the batch's ends,
+    but for the tables in `uncovered`. `resolved_offset` is the record's own offset: it orders the cuts of one resolved
+    topic.
     """
 
     source: str
@@ -68,14 +88,49 @@ class Cut:
         )
 
 
+Cuts = Mapping[CutKey, Cut]
+
+
+@dataclass(frozen=True)
+class Goal:
+    """Resolved records, and the ends (next offsets) below which all lies that they speak for."""
+
+    cuts: Cuts
+    ends: Mapping[Partition, int]
+
+    @property
+    def cut(self) -> Cut:
+        """The cut of a resolved topic that carries one source."""
+        (cut,) = self.cuts.values()
+        return cut
+
+    @property
+    def offset(self) -> int:
+        """The last of its records, of a goal within one resolved topic."""
+        return max(cut.resolved_offset for cut in self.cuts.values())
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values in a fixed order."""
+        return {"cuts": _cuts_to_json(self.cuts), "ends": _nested(self.ends)}
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Goal:
+        """Inverse of `to_json`."""
+        return cls(_cuts_from_json(value["cuts"]), _flat(value["ends"]))
+
+
 @dataclass(frozen=True)
 class StreamOffset:
-    """The end of a batch as Spark's offset log keeps it. `starts` and `ends` are next offsets, half-open."""
+    """The end of a batch as Spark's offset log keeps it. `starts` and `ends` are next offsets, half-open.
+
+    `cuts`: of each source the last one that a batch arrived at. `goal`: where this batch is on its way to.
+    """
 
     starts: Mapping[Partition, int] = field(default_factory=dict)
     ends: Mapping[Partition, int] = field(default_factory=dict)
     ids: Mapping[str, str] = field(default_factory=dict)
-    cut: Cut | None = None
+    cuts: Cuts = field(default_factory=dict)
+    goal: Goal | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Plain values in a fixed order: Spark compares offsets by their text."""
@@ -83,14 +138,21 @@ class StreamOffset:
             "starts": _nested(self.starts),
             "ends": _nested(self.ends),
             "ids": dict(sorted(self.ids.items())),
-            "cut": self.cut.to_json() if self.cut else None,
+            "cuts": _cuts_to_json(self.cuts),
+            "goal": self.goal.to_json() if self.goal else None,
         }
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> StreamOffset:
         """Inverse of `to_json`."""
-        cut = value["cut"]
-        return cls(_flat(value["starts"]), _flat(value["ends"]), value["ids"], Cut.from_json(cut) if cut else None)
+        goal = value["goal"]
+        return cls(
+            _flat(value["starts"]),
+            _flat(value["ends"]),
+            value["ids"],
+            _cuts_from_json(value["cuts"]),
+            Goal.from_json(goal) if goal else None,
+        )
 
     def to_text(self) -> str:
         """JSON."""
@@ -101,26 +163,54 @@ class StreamOffset:
         """Inverse of `to_text`."""
         return cls.from_json(json.loads(text))
 
+    def reached(self, resolved_topic: str) -> int:
+        """Offset of the last record of a resolved topic that a batch arrived at; -1: none yet."""
+        return max(
+            (cut.resolved_offset for (topic, _), cut in self.cuts.items() if topic == resolved_topic), default=-1
+        )
+
+    def plan(self) -> BatchPlan:
+        """The batch that ends here."""
+        return BatchPlan(dict(self.starts), dict(self.ends), dict(self.ids), {} if self.goal else dict(self.cuts))
+
 
 @dataclass(frozen=True)
 class BatchPlan:
     """What a batch reads: `start` <= offset < `ends` of each (topic, partition).
 
     A partition that the stream has not met yet is in neither map. `topic_ids` are those of all topics met so far.
+    `cuts`: what everything below `ends` is complete to, empty while a far step is gone in parts.
     """
 
     start: dict[Partition, int]
     ends: dict[Partition, int]
     topic_ids: dict[str, str]
-    cut: Cut | None
+    cuts: dict[CutKey, Cut] = field(default_factory=dict)
+
+    @property
+    def cut(self) -> Cut | None:
+        """The cut of a stream that is cut at one source alone."""
+        if len(self.cuts) > 1:
+            raise RuntimeError("a batch of several sources has no one cut")
+        return next(iter(self.cuts.values()), None)
 
 
 @dataclass(frozen=True)
 class Limits:
-    """Most offsets of one partition in one batch: per topic, else `limit`, else none."""
+    """Most offsets of one partition in one batch: per topic, else `limit`, else none.
+
+    `total`: most offsets of all partitions together; where a batch is to arrive at cuts, of those they speak for.
+    """
 
     limit: int | None = None
     topics: Mapping[str, int] = field(default_factory=dict)
+    total: int | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse limits under which a stream would stand."""
+        given = [each for each in (self.limit, self.total, *self.topics.values()) if each is not None]
+        if min(given, default=1) < 1:
+            raise SettingsError("a limit of a batch is one offset at least", got=min(given))
 
     def of(self, topic: str) -> int | None:
         """The limit of a partition of `topic`."""
@@ -134,7 +224,7 @@ class StreamSpec:
     bootstrap: str
     topics: tuple[str, ...]
     start: Mapping[str, Mapping[int, int]] = field(default_factory=dict)
-    cut_at: str | None = None
+    cut_at: tuple[str, ...] = ()
     limit: int | None = None
     limits: Mapping[str, int] = field(default_factory=dict)
     tasks: int = 2
@@ -142,18 +232,17 @@ class StreamSpec:
     options: Mapping[str, str | int | bool] = field(default_factory=dict)
     slices: bool = False
     cut_limit: int | None = None
+    total_limit: int | None = None
 
     def __post_init__(self) -> None:
         """Refuse what contradicts itself."""
-        if self.cut_at is not None and self.limit is not None:
-            raise SettingsError(
-                "a stream that is cut at resolved records takes each step whole",
-                cut_at=self.cut_at,
-                limit=self.limit,
-                fix="Leave `limit` out; `limits` holds for topics that the resolved record does not speak for.",
-            )
         if self.tasks < 1 or not self.topics:
             raise SettingsError("a stream needs a topic and a task", topics=list(self.topics), tasks=self.tasks)
+        self.most()
+
+    def most(self) -> Limits:
+        """The limits of each batch."""
+        return Limits(self.limit, self.limits, self.total_limit)
 
     def to_text(self) -> str:
         """JSON."""
@@ -164,7 +253,7 @@ class StreamSpec:
         """Inverse of `to_text`."""
         raw = json.loads(text)
         start = {topic: {int(p): offset for p, offset in ends.items()} for topic, ends in raw.pop("start").items()}
-        return cls(topics=tuple(raw.pop("topics")), start=start, **raw)
+        return cls(topics=tuple(raw.pop("topics")), start=start, cut_at=tuple(raw.pop("cut_at")), **raw)
 
     def initial(self) -> StreamOffset:
         """Where the stream begins: what `start` names, nothing for the rest."""
@@ -189,34 +278,60 @@ def step(
     available: Mapping[Partition, int],
     begins: Mapping[Partition, int],
     ids: Mapping[str, str],
-    cut: Cut | None = None,
+    goal: Goal | None = None,
     limits: Limits | None = None,
 ) -> StreamOffset | None:
     """The batch after `start`, or None when there is nothing new.
 
     Args:
-        start: the end of the batch before.
-        available: next offset after the last readable record, of each partition that may be read now. What lies
-            below `start` is ignored: a batch never goes back.
-        begins: first offset of each partition of `available` that `start` does not have.
+        start: the end of the batch before. While it is on its way to a goal of its own, the batch goes on there.
+        available: next offset after the last readable record, of each partition that may be read now and that no cut
+            speaks for. What lies below `start` is ignored: a batch never goes back.
+        begins: first offset of each partition of `available` and of the goal that `start` does not have.
         ids: the topics' ids.
-        cut: the resolved record that `available` belongs to; a later one than start's is news by itself.
-        limits: most offsets of a partition.
+        goal: resolved records to arrive at; those that are later than start's are news by themselves.
+        limits: most offsets; what exceeds them is left to the next batch, and the goal with it.
     """
     limits = limits or Limits()
-    starts = dict(start.ends)
-    ends = dict(start.ends)
-    for partition, newest in available.items():
+    goal = start.goal or goal
+    cuts = {key: cut for key, cut in goal.cuts.items() if _later(cut, start.cuts.get(key))} if goal else {}
+    if not cuts:
+        goal = None
+    starts, ends = dict(start.ends), dict(start.ends)
+    for partition, newest in {**available, **(goal.ends if goal else {})}.items():
         first = starts.setdefault(partition, begins.get(partition, 0))
         most = limits.of(partition[0])
         ends[partition] = max(first, newest if most is None else min(newest, first + most))
-    moved = any(ends[partition] > first for partition, first in starts.items())
-    later = cut is not None and (start.cut is None or cut.resolved_offset > start.cut.resolved_offset)
-    if not moved and not later:
+    if limits.total is not None:
+        bound = goal.ends if goal else available
+        ends |= _shared({at: (starts[at], ends[at]) for at in bound}, limits.total)
+    arrived = goal is not None and all(ends[at] >= end for at, end in goal.ends.items())
+    if not arrived and not any(ends[partition] > first for partition, first in starts.items()):
         return None
     topics = {topic for topic, _ in ends}
     known = {**start.ids, **{topic: ids[topic] for topic in topics if topic in ids}}
-    return StreamOffset(starts, ends, known, cut if later else start.cut)
+    if arrived:
+        return StreamOffset(starts, ends, known, {**start.cuts, **cuts})
+    return StreamOffset(starts, ends, known, start.cuts, goal)
+
+
+def _later(cut: Cut, than: Cut | None) -> bool:
+    return than is None or cut.resolved_offset > than.resolved_offset
+
+
+def _shared(ranges: Mapping[Partition, tuple[int, int]], total: int) -> dict[Partition, int]:
+    """Ends that take `total` offsets of the ranges at most: of each its part, so that all are through together."""
+    size = sum(end - first for first, end in ranges.values())
+    if size <= total:
+        return {at: end for at, (_, end) in ranges.items()}
+    taken, seen, ends = 0, 0, dict[Partition, int]()
+    for at, (first, end) in sorted(ranges.items()):
+        seen += end - first
+        # The running sum is rounded, not the part: so no offset of the total is lost.
+        part = seen * total // size - taken
+        taken += part
+        ends[at] = first + part
+    return ends
 
 
 def batch_plan(checkpoint: Path, batch_id: int) -> BatchPlan:
@@ -233,8 +348,18 @@ def batch_plan(checkpoint: Path, batch_id: int) -> BatchPlan:
     # Line 1 is the log's format, line 2 the batch's metadata; one line for each source follows.
     if len(lines) != 3 or lines[0] != "v1":
         raise Terminal("the query's offset log is not that of one source", file=str(file), lines=len(lines))
-    offset = StreamOffset.from_text(lines[2])
-    return BatchPlan(dict(offset.starts), dict(offset.ends), dict(offset.ids), offset.cut)
+    return StreamOffset.from_text(lines[2]).plan()
+
+
+def _cuts_to_json(cuts: Cuts) -> dict[str, dict[str, Any]]:
+    out: dict[str, dict[str, Any]] = {}
+    for (topic, source), cut in sorted(cuts.items(), key=lambda each: each[0]):
+        out.setdefault(topic, {})[source] = cut.to_json()
+    return out
+
+
+def _cuts_from_json(value: Mapping[str, Mapping[str, Any]]) -> dict[CutKey, Cut]:
+    return {(topic, source): Cut.from_json(each) for topic, of in value.items() for source, each in of.items()}
 
 
 def _nested(offsets: Mapping[Partition, int]) -> dict[str, dict[str, int]]:

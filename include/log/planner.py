@@ -1,7 +1,7 @@
 """Plans a stream's batches: keeps what is known of its topics between two questions of Spark.
 
 Lives in the process that Spark keeps beside the driver for as long as a query runs. It knows no Spark, and no Kafka
-but through `Survey` and `ResolvedTail`; a restart loses nothing, as all that counts is in the offsets.
+but through `Survey` and `ResolvedTail`s; a restart loses nothing, as all that counts is in the offsets.
 
 Topics may appear while it runs (applications start before capture has made all topics) and grow partitions. A topic
 that was made anew under its old name ends the stream: its offsets mean other records.
@@ -10,14 +10,14 @@ that was made anew under its old name ends the stream: its offsets mean other re
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from include.clock import Clock
 from include.errors import Terminal, Transient
-from include.log.plan import Cut, Limits, Partition, StreamOffset, StreamSpec, governed, step
+from include.log.plan import Cut, CutKey, Goal, Partition, StreamOffset, StreamSpec, governed, step
 from include.log.ports import TopicInfo
-from include.log.steps import Steps
+from include.log.steps import Steps, size_of
 from include.log.survey import Survey
 from include.log.tail import ResolvedTail
 
@@ -28,26 +28,30 @@ _LOOK_EVERY_S: Final = 2.0
 _ASK_EVERY_S: Final = 0.05
 _SAY_EVERY_S: Final = 30.0
 
-_Offer = tuple[dict[Partition, int], Cut | None]
+_Goals = dict[str, Goal]
+"""Resolved topic → later records of it, with their ends in topics of the stream."""
 
 
 class Planner:
     """The planner of one stream; not for use from several threads."""
 
-    def __init__(self, spec: StreamSpec, survey: Survey, tail: ResolvedTail | None, clock: Clock) -> None:
+    def __init__(self, spec: StreamSpec, survey: Survey, tails: Iterable[ResolvedTail], clock: Clock) -> None:
+        """`tails`: one for each of the resolved topics that the stream is cut at."""
         self._spec = spec
-        self._steps: Steps | None = None
-        if tail is not None and spec.cut_limit is not None:
-            self._steps = Steps(tail.tail, tail.topic, spec.topics, spec.cut_limit)
         self._survey = survey
-        self._tail = tail
+        self._tails = tuple(tails)
+        self._governed = {
+            each.topic: frozenset(name for name in spec.topics if governed(name, each.topic)) for each in self._tails
+        }
+        self._free = [name for name in spec.topics if not any(name in of for of in self._governed.values())]
+        self._steps = {each.topic: Steps(each.tail, each.topic, self._governed[each.topic]) for each in self._tails}
         self._clock = clock
-        self._limits = Limits(spec.limit, spec.limits)
+        self._limits = spec.most()
         self._topics: dict[str, TopicInfo] = {}
         self._begins: dict[Partition, int] = {}
         self._looked_s: float | None = None
         self._missing: frozenset[str] | None = None
-        self._target: _Offer | None = None
+        self._target: tuple[dict[Partition, int], _Goals] | None = None
         self._newest: dict[Partition, int] = {}
         self._away_s: float | None = None
         self._said_s = 0.0
@@ -78,7 +82,7 @@ class Planner:
             found = self._next(start, left_s)
             if found is not None or left_s == 0.0:
                 return found or start
-            if self._tail is None or self._tail.newest is None:
+            if not self._tails or any(tail.newest is None for tail in self._tails):
                 self._clock.sleep(min(_ASK_EVERY_S, left_s))
 
     def _say_away(self, error: Transient) -> None:
@@ -105,68 +109,74 @@ class Planner:
         if self._looked_s is None or now_s - self._looked_s >= _LOOK_EVERY_S:
             self._look(start)
             self._looked_s = now_s
-            if self._tail is not None and self._tail.newest is not None:
+            if any(tail.newest is not None for tail in self._tails):
                 # Else lag would be measured against resolved records alone.
                 self._newest.update(self._survey.offsets(self._partitions(self._spec.topics), "end"))
         offer = self._target or self._offer(wait_s, start)
         if offer is None:
             return None
-        available, cut = offer
-        self._ask_begins(available, start)
-        if self._steps is not None and cut is not None:
-            cut, available = self._step_to(start, cut, available)
-        found = step(start, available=available, begins=self._begins, ids=self._ids(), cut=cut, limits=self._limits)
+        available, goals = offer
+        goal = start.goal or _together(self._nearer(start, goals).values())
+        self._ask_begins({**available, **(goal.ends if goal else {})}, start)
+        limits = self._limits
+        found = step(start, available=available, begins=self._begins, ids=self._ids(), goal=goal, limits=limits)
         if found is not None:
             # After the offsets were asked for: so they are those of the topics that have these ids. What is made
             # anew later than this, but before the batch has been read, shows in the next batch only.
             self._look(start)
         return found
 
-    def _step_to(
-        self, start: StreamOffset, cut: Cut, available: dict[Partition, int]
-    ) -> tuple[Cut, dict[Partition, int]]:
-        """A cut on the way to this one, where it is too far away, and what may be read up to there."""
-        nearer, ends = self._steps.next(start, (cut, available)) if self._steps else (cut, available)
-        if nearer is cut:
-            return cut, available
-        free = {at: end for at, end in available.items() if not governed(at[0], self._spec.cut_at or "")}
-        return nearer, {**free, **ends}
+    def _nearer(self, start: StreamOffset, goals: _Goals) -> _Goals:
+        """Records on the way to these, where they are too far away."""
+        most = self._spec.cut_limit
+        sizes = {topic: size_of(start.ends, goal.ends) for topic, goal in goals.items()}
+        if most is None or sum(sizes.values()) <= most:
+            return goals
+        share = max(1, most // sum(size > 0 for size in sizes.values()))
+        return {topic: self._steps[topic].next(start, goal, share) for topic, goal in goals.items()}
 
     def _ids(self) -> dict[str, str]:
         return {name: info.topic_id for name, info in self._topics.items()}
 
-    def _offer(self, wait_s: float, start: StreamOffset) -> _Offer | None:
-        """What may be read now: next offsets of all partitions, and the cut that they belong to."""
-        if self._tail is None or self._spec.cut_at is None:
-            available = self._survey.offsets(self._partitions(self._spec.topics), "end")
-            self._newest.update(available)
-            return available, None
-        found = self._tail.poll(wait_s)
-        if found is None:
+    def _offer(self, wait_s: float, start: StreamOffset) -> tuple[dict[Partition, int], _Goals] | None:
+        """What may be read now: next offsets of the partitions that no cut speaks for, and where to go with the rest.
+
+        None: nothing later is resolved, and a stream with cuts moves with them only.
+        """
+        goals = self._later(0.0 if start.goal else wait_s, start)
+        if self._tails and not goals and start.goal is None:
             return None
-        cut, ends = found
-        if start.cut is not None and cut.resolved_offset <= start.cut.resolved_offset:
-            return None
-        wanted = {at: end for at, end in ends.items() if at[0] in self._spec.topics}
-        if {topic for topic, _ in wanted} - self._topics.keys():
-            self._look(start)
-        # A topic that the log does not show yet waits for the next cut, with this one not taken: no batch may be
-        # cut at a record and lack what that record speaks for.
-        if {topic for topic, _ in wanted} - self._topics.keys():
-            return None
-        free = [topic for topic in self._spec.topics if not governed(topic, self._spec.cut_at)]
-        wanted.update(self._survey.offsets(self._partitions(free), "end"))
-        self._newest.update(wanted)
-        return wanted, cut
+        available = self._survey.offsets(self._partitions(self._free), "end")
+        for ends in (available, *(goal.ends for goal in goals.values())):
+            self._newest.update(ends)
+        return available, goals
+
+    def _later(self, wait_s: float, start: StreamOffset) -> _Goals:
+        """Of each resolved topic what is later than start's; waits for the first of them."""
+        # Each of several is waited for in turn, and a short while only, as any of them may be next.
+        wait_s = wait_s if len(self._tails) == 1 else min(wait_s, _ASK_EVERY_S)
+        goals: _Goals = {}
+        for tail in self._tails:
+            newest = tail.poll(0.0 if goals else wait_s)
+            if newest is None or newest.offset <= start.reached(tail.topic):
+                continue
+            spoken = self._governed[tail.topic]
+            ends = {at: end for at, end in newest.ends.items() if at[0] in spoken}
+            named = {topic for topic, _ in ends}
+            if named - self._topics.keys():
+                self._look(start)
+            # A topic that the log does not show yet waits for the next cut, with this one not taken: no batch may be
+            # cut at a record and lack what that record speaks for.
+            if not named - self._topics.keys():
+                goals[tail.topic] = Goal(newest.cuts, ends)
+        return goals
 
     def _partitions(self, topics: tuple[str, ...] | list[str]) -> list[Partition]:
         return [(t, p) for t in topics if t in self._topics for p in range(self._topics[t].partitions)]
 
     def _look(self, start: StreamOffset) -> None:
         """Which topics are there, and are they still the ones that our offsets belong to?"""
-        asked = set(self._spec.topics)
-        if self._spec.cut_at is not None:
-            asked.add(self._spec.cut_at)
+        asked = {*self._spec.topics, *self._spec.cut_at}
         found = self._survey.topics(asked)
         for name, info in found.items():
             for known in (self._topics.get(name), start.ids.get(name), self._spec.topic_ids.get(name)):
@@ -220,6 +230,15 @@ def bounded(spec: StreamSpec, survey: Survey, end: Mapping[str, Mapping[int, int
         starts[at] = first
         ends[at] = max(first, min(ends[at], end.get(topic, {}).get(partition, ends[at])))
     return StreamOffset(starts, ends, {name: info.topic_id for name, info in found.items()})
+
+
+def _together(goals: Iterable[Goal]) -> Goal | None:
+    """One goal of those of several resolved topics, which speak for different topics."""
+    cuts, ends = dict[CutKey, Cut](), dict[Partition, int]()
+    for goal in goals:
+        cuts |= goal.cuts
+        ends |= goal.ends
+    return Goal(cuts, ends) if cuts else None
 
 
 def _removed(at: Partition, offset: int, begin: int) -> Terminal:

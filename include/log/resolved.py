@@ -5,11 +5,14 @@ partition and stand under one of 48 rotating keys; deltas name the partitions th
 are keyed by sequence and are deleted after the next full map. `sequence` has no holes: a reader that misses one
 knows nothing of the partitions until the next full map. The writer's state is kept in the same way: whole beside a full
 map, and in a delta what has changed of it.
+
+A topic that is made of several sources has records of each of them, with a sequence and a set of ends a source: what is
+complete to a position of one source may lack changes of another one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
@@ -18,7 +21,7 @@ import orjson
 from include.errors import InvalidRecord, Terminal
 from include.record.position import SourcePosition
 
-__all__ = ["FULL_KEYS", "Ends", "Resolved", "ResolvedView", "ResolvedWriter"]
+__all__ = ["FULL_KEYS", "Ends", "Resolved", "ResolvedView", "ResolvedWriter", "furthest"]
 
 FULL_KEYS: Final = 48
 Ends = Mapping[tuple[str, int], int]
@@ -32,7 +35,8 @@ class Resolved:
     `version` is the record's own row version; `uncovered` names the tables (`database.table`) that it does not
     speak for; `state` is what the writer itself needs for a restart (version counter, open XA, fingerprints), and
     `changes` what stands in a delta instead: how to make it of the state before (None: `state` is whole, as in records
-    of before). Of a record that was parsed alone and has `changes`, `state` is empty.
+    of before). Of a record that was parsed alone and has `changes`, `state` is empty. `sources`: all that the topic
+    has records of, where they are several; what else is found there is of a source that left.
     """
 
     source: str
@@ -44,6 +48,7 @@ class Resolved:
     uncovered: tuple[str, ...] = ()
     state: Mapping[str, Any] = field(default_factory=dict)
     changes: Mapping[str, Any] | None = None
+    sources: tuple[str, ...] = ()
 
     @property
     def key(self) -> bytes:
@@ -68,6 +73,8 @@ class Resolved:
         }
         if self.changes is not None:
             said["changes"] = dict(self.changes)
+        if self.sources:
+            said["sources"] = list(self.sources)
         return orjson.dumps(said, option=orjson.OPT_SORT_KEYS)
 
     @classmethod
@@ -87,50 +94,88 @@ class Resolved:
                 uncovered=tuple(raw["uncovered"]),
                 state=raw["state"],
                 changes=_checked(raw.get("changes")),
+                sources=tuple(raw.get("sources", ())),
             )
         except (KeyError, TypeError, ValueError, AttributeError, Terminal) as error:
             raise InvalidRecord("not a resolved record", reason=repr(error), head=data[:80].hex()) from error
 
 
 class ResolvedView:
-    """What a reader of a resolved topic knows, fed record by record in offset order; `newest` has its whole state."""
+    """What a reader of a resolved topic knows, fed record by record in offset order.
+
+    `newest`: the last record of all, with its whole state.
+    """
 
     def __init__(self) -> None:
         self.newest: Resolved | None = None
-        self._ends: dict[tuple[str, int], int] = {}
-        self._whole = False
+        self._of: dict[str, _Known] = {}
 
     def on_record(self, value: bytes | None) -> Resolved | None:
-        """Take a record; returns it when the ends are known at it, else None (tombstone, hole, repetition)."""
+        """Take a record; returns it when its source's ends are known at it, else None (tombstone, hole, repetition)."""
         if value is None:
             return None
         record = Resolved.parse(value)
-        last = self.newest.sequence if self.newest else None
-        if last is not None and record.sequence <= last:
+        known = self._of.get(record.source)
+        if known is not None and record.sequence <= known.newest.sequence:
             return None
         if record.full:
-            self._ends, self._whole = dict(record.next_offsets), True
-        elif self.newest is not None and self._whole and record.sequence == self.newest.sequence + 1:
-            self._ends.update(record.next_offsets)
+            known = _Known(record, dict(record.next_offsets))
+        elif known is not None and known.ends is not None and record.sequence == known.newest.sequence + 1:
+            known.ends.update(record.next_offsets)
             if record.changes is not None:
-                record = replace(record, state=_applied(self.newest.state, record.changes))
+                record = replace(record, state=_applied(known.newest.state, record.changes))
+            known = _Known(record, known.ends)
         else:
-            self._whole = False
+            known = _Known(record, None)
+        sources = record.sources or (record.source,)
+        self._of = {name: each for name, each in self._of.items() if name in sources} | {record.source: known}
         self.newest = record
-        return record if self._whole else None
+        return record if known.ends is not None else None
 
-    def ends(self) -> Ends | None:
-        """The next offset of every partition at `newest`, or None while a full map is awaited."""
-        return dict(self._ends) if self._whole else None
+    def sources(self) -> Collection[str]:
+        """The sources that the topic has records of, by its newest one."""
+        return () if self.newest is None else self.newest.sources or (self.newest.source,)
+
+    def of(self, source: str) -> Resolved | None:
+        """The newest record of a source, with its whole state."""
+        known = self._of.get(source)
+        return None if known is None else known.newest
+
+    def ends(self, source: str | None = None) -> Ends | None:
+        """The next offset of every partition at a source's newest record, or None while its full map is awaited.
+
+        Without `source` the furthest of all sources, below which all lies that any of them speaks for; None until each
+        of them is known.
+        """
+        known = [self._of.get(name) for name in (self.sources() if source is None else (source,))]
+        maps = [each.ends for each in known if each is not None and each.ends is not None]
+        return furthest(maps) if maps and len(maps) == len(known) else None
+
+
+@dataclass
+class _Known:
+    newest: Resolved
+    ends: dict[tuple[str, int], int] | None
+
+
+def furthest(maps: Iterable[Ends]) -> dict[tuple[str, int], int]:
+    """Of each partition the greatest next offset."""
+    first, *others = maps
+    out = dict(first)
+    for each in others:
+        for at, end in each.items():
+            out[at] = max(end, out.get(at, end))
+    return out
 
 
 class ResolvedWriter:
-    """Makes the records of one resolved topic: deltas, and a full map where the rules ask for one.
+    """Makes one source's records of a resolved topic: deltas, and a full map where the rules ask for one.
 
     A full map is made at the start, when the deltas' entries since the last one outnumber the map, and after
     `full_every_us` (one hour). `last`, `ends` and `deltas` (keys of deltas still in the topic) come from reading
-    the topic at the start. `records` gives what one transaction appends: the record itself, and after a full
-    map tombstones for the deltas that it replaces.
+    the topic at the start; `last` may be another source's, whose sequence then goes on. `sources`: all that the topic
+    is made of, where they are several. `records` gives what one transaction appends: the record itself, and after a
+    full map tombstones for the deltas that it replaces.
     """
 
     def __init__(
@@ -140,9 +185,11 @@ class ResolvedWriter:
         ends: Ends,
         *,
         deltas: Iterable[bytes] = (),
+        sources: Iterable[str] = (),
         full_every_us: int = 3_600_000_000,
     ) -> None:
         self._source = source
+        self._sources = tuple(sources)
         self._ends = dict(ends)
         self._sequence = last.sequence if last else 0
         self._every_us = full_every_us
@@ -181,6 +228,7 @@ class ResolvedWriter:
             uncovered=tuple(uncovered),
             state=self._state,
             changes=None if full else _changes(before, self._state),
+            sources=self._sources,
         )
         out: list[tuple[bytes, bytes | None]] = [(record.key, record.value())]
         if full:

@@ -10,8 +10,8 @@ from collections.abc import Collection, Iterator, Mapping
 from contextlib import closing
 from typing import Final
 
-from include.log.plan import Cut, Partition, StreamOffset
-from include.log.resolved import Ends, Resolved, ResolvedView
+from include.log.plan import Cut, CutKey, Goal, Partition, StreamOffset
+from include.log.resolved import Ends, Resolved, ResolvedView, furthest
 from include.log.tail import Tail, resolved_at
 
 __all__ = ["Steps", "size_of"]
@@ -19,45 +19,42 @@ __all__ = ["Steps", "size_of"]
 _FIRST_WINDOW: Final = 200
 _GROWTH: Final = 8
 
-Step = tuple[Cut, Ends]
-
 
 class Steps:
     """Walks the resolved topic forwards once, however often it is asked; an error of the log begins the walk anew."""
 
-    def __init__(self, tail: Tail, topic: str, topics: Collection[str], most: int) -> None:
-        """`most`: offsets that a step takes in `topics`, all partitions together."""
+    def __init__(self, tail: Tail, topic: str, topics: Collection[str]) -> None:
+        """`topics`: those of the stream that the resolved topic speaks for."""
         self._tail = tail
         self._topic = topic
         self._topics = frozenset(topics)
-        self._most = most
-        self._walk: Iterator[Step] | None = None
-        self._ahead: Step | None = None
+        self._walk: Iterator[Goal] | None = None
+        self._ahead: Goal | None = None
 
-    def next(self, start: StreamOffset, newest: Step) -> Step:
+    def next(self, start: StreamOffset, newest: Goal, most: int) -> Goal:
         """The last record with no more than `most` offsets above `start`, or the first with any; else `newest`.
 
         `start` never goes back from one call to the next. A single step may be greater than `most`.
         """
-        if size_of(start.ends, newest[1]) <= self._most:
+        if size_of(start.ends, newest.ends) <= most:
             return newest
         try:
-            return self._found(start, newest)
+            return self._found(start, newest, most)
         except BaseException:
             self._walk = self._ahead = None
             raise
 
-    def _found(self, start: StreamOffset, newest: Step) -> Step:
+    def _found(self, start: StreamOffset, newest: Goal, most: int) -> Goal:
         if self._walk is None:
-            self._walk = self._walked(start.ends, newest[0].resolved_offset)
-        best: Step | None = None
+            self._walk = self._walked(start.ends, newest.offset)
+        best: Goal | None = None
         while (step := self._ahead or next(self._walk, None)) is not None:
             self._ahead = None
-            if not size_of(start.ends, step[1]) or (start.cut and step[0].resolved_offset <= start.cut.resolved_offset):
+            if not size_of(start.ends, step.ends) or step.offset <= start.reached(self._topic):
                 continue
-            if step[0].resolved_offset >= newest[0].resolved_offset:
+            if step.offset >= newest.offset:
                 break
-            small = size_of(start.ends, step[1]) <= self._most
+            small = size_of(start.ends, step.ends) <= most
             if best is not None and not small:
                 self._ahead = step
                 return best
@@ -68,19 +65,21 @@ class Steps:
         self._walk = self._ahead = None
         return best or newest
 
-    def _walked(self, start: Mapping[Partition, int], last: int) -> Iterator[Step]:
-        view, ends = ResolvedView(), dict[Partition, int]()
+    def _walked(self, start: Mapping[Partition, int], last: int) -> Iterator[Goal]:
+        view, cuts, ends = ResolvedView(), dict[CutKey, Cut](), dict[str, dict[Partition, int]]()
         with closing(self._tail.between(self._first(start, last), last + 1)) as records:
             for offset, value in records:
                 record = resolved_at(view, self._topic, offset, value)
                 if record is None:
                     continue
-                if record.full:
-                    ends.clear()
                 moved = self._wanted(record)
-                ends.update(moved)
+                if record.full:
+                    ends[record.source] = moved
+                else:
+                    ends[record.source].update(moved)
+                cuts[self._topic, record.source] = Cut.of(record, offset)
                 if moved:
-                    yield Cut.of(record, offset), dict(ends)
+                    yield Goal(dict(cuts), furthest(ends.values()))
 
     def _first(self, start: Mapping[Partition, int], last: int) -> int:
         """An offset from where on the ends are known before anything above `start` is."""

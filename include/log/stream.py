@@ -104,10 +104,11 @@ def read_stream(
     bootstrap: str,
     topics: Sequence[str],
     start: Mapping[str, Mapping[int, int]] | None = None,
-    cut_at: str | None = None,
+    cut_at: tuple[str, ...] = (),
     cut_limit: int | None = None,
     limit: int | None = None,
     limits: Mapping[str, int] | None = None,
+    total_limit: int | None = None,
     tasks: int = 2,
     topic_ids: Mapping[str, str] | None = None,
     options: Mapping[str, Any] | None = None,
@@ -119,12 +120,15 @@ def read_stream(
         bootstrap: the brokers.
         topics: may be absent still: they are waited for.
         start: topic -> partition -> next offset; what it does not name is read from the beginning.
-        cut_at: a resolved topic. Every batch then ends at a later one of its records than the last (`BatchPlan.cut`),
-            also when nothing else came; topics that it does not speak for are read to their own ends on the way.
+        cut_at: resolved topics. Every batch then ends at later records than the last, of one of them at least
+            (`BatchPlan.cuts`), also when nothing else came; topics that they do not speak for are read to their own
+            ends on the way.
         cut_limit: most offsets of a batch, of all partitions together, as far as resolved records lie that close;
-            without, a batch goes to the newest one, however much that is.
-        limit: most offsets of a partition in one batch; not together with `cut_at`.
+            without, a batch goes to the newest ones, however much that is.
+        limit: most offsets of a partition in one batch. A step to later resolved records that exceeds it is gone in
+            parts, and so is one that exceeds the next two: batches on the way have no cuts.
         limits: the same, per topic.
+        total_limit: most offsets of all partitions together; with `cut_at`, of those that the records speak for.
         tasks: most Spark tasks that a batch is spread over; a partition is read by one.
         topic_ids: ids that `start` belongs to.
         options: librdkafka's own.
@@ -144,6 +148,7 @@ def read_stream(
         topic_ids or {},
         dict(options or {}),
         cut_limit=cut_limit,
+        total_limit=total_limit,
     )
     return spark.readStream.format(FORMAT).option("spec", spec.to_text()).load()
 

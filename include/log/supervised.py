@@ -17,7 +17,7 @@ from typing import Any, Final, Protocol
 from include.clock import Clock
 from include.errors import LyrebirdError, Transient
 from include.log.failure import first_line, lyrebird_error
-from include.log.plan import BatchPlan, Cut
+from include.log.plan import BatchPlan, Cuts
 from include.metrics.exporter import Metrics
 from include.metrics.progress import RunFolder
 
@@ -57,7 +57,7 @@ class Supervised:
         self._settled = threading.Event()
         self._settled.set()
         self._fields: dict[str, Any] = {}
-        self._cut: Cut | None = None
+        self._commit_us: int | None = None
         self._read: int | None = None
         self.failure: BaseException | None = None
 
@@ -78,12 +78,12 @@ class Supervised:
                 self.failure = self.failure or error
                 self._settled.set()
                 raise
-            self._cut = plan.cut
+            if plan.cuts:
+                self._commit_us = min(cut.position.commit_us for cut in plan.cuts.values())
+                self._metrics.set("lyrebird_position_commit_seconds", self._commit_us / 1e6)
             self._read = (told or {}).get("read")
             # Written with Spark's report on the batch: a file and its fsync would only hold the next batch up here.
-            self._fields.update(batch=batch_id, **_of_cut(plan.cut), **dict(told or {}))
-            if plan.cut is not None:
-                self._metrics.set("lyrebird_position_commit_seconds", plan.cut.position.commit_us / 1e6)
+            self._fields.update(batch=batch_id, **_of_cuts(plan.cuts), **dict(told or {}))
 
     def drain(self) -> None:
         """Returns when no batch runs and Spark has noted down the last one; none begins afterwards."""
@@ -151,8 +151,8 @@ class Supervised:
 
     def _seen(self, lag: int) -> None:
         self._metrics.set("lyrebird_up_seconds", self._clock.monotonic_s() - self._began_s)
-        if self._cut is not None:
-            age_s = max(0.0, (self._clock.now_us() - self._cut.position.commit_us) / 1e6)
+        if self._commit_us is not None:
+            age_s = max(0.0, (self._clock.now_us() - self._commit_us) / 1e6)
             self._metrics.set("lyrebird_lag_seconds", age_s if lag else 0.0)
 
     def _tell(self, **fields: Any) -> None:
@@ -200,7 +200,16 @@ def lag_by_topic(latest: Any, end: Any) -> dict[str, int]:
     }
 
 
-def _of_cut(cut: Cut | None) -> dict[str, Any]:
-    if cut is None:
+def _of_cuts(cuts: Cuts) -> dict[str, Any]:
+    """Of several sources the position of each, and the commit that is the longest ago; of one its sequence, too."""
+    if not cuts:
         return {}
-    return {"position": str(cut.position.gtids), "commit_us": cut.position.commit_us, "sequence": cut.sequence}
+    positions: dict[str, str] = {}
+    for cut in sorted(cuts.values(), key=lambda each: -each.position.commit_us):
+        # Where a source speaks in several topics the last one behind counts.
+        positions[cut.source] = str(cut.position.gtids)
+    commit_us = min(cut.position.commit_us for cut in cuts.values())
+    if len(cuts) > 1:
+        return {"positions": positions, "commit_us": commit_us}
+    (cut,) = cuts.values()
+    return {"position": positions[cut.source], "commit_us": commit_us, "sequence": cut.sequence}

@@ -1,4 +1,4 @@
-"""Following a resolved topic: the newest record whose ends are known, and what those ends are.
+"""Following a resolved topic: of each source the newest record whose ends are known, and what those ends are.
 
 At the start the topic is read back from its end in growing windows until one holds a full map with no hole behind
 it; from then on record by record. Nothing here waits for a record that may never come: until a full map has been
@@ -16,9 +16,9 @@ from confluent_kafka import Consumer, TopicPartition
 from include.clock import Clock, SystemClock
 from include.errors import InvalidRecord, Terminal, Transient
 from include.log.kafka_errors import AT_END, NOT_HELD, Connection, Options
-from include.log.plan import Cut
+from include.log.plan import Cut, Goal
 from include.log.ports import LogReader
-from include.log.resolved import Ends, Resolved, ResolvedView
+from include.log.resolved import Ends, Resolved, ResolvedView, furthest
 from include.log.slices import RangeConsumer, Slice
 from include.log.survey import KafkaSurvey, Survey
 
@@ -43,17 +43,21 @@ class Tail(Protocol):
 
 
 class ResolvedTail:
-    """What a resolved topic says now; `newest` is None until a full map has been read."""
+    """What a resolved topic says now; `newest` is None until a full map has been read.
+
+    Of a topic that is made of several sources it is complete to each source's newest record.
+    """
 
     def __init__(self, tail: Tail, topic: str) -> None:
         self.tail = tail
         self.topic = topic
         self._view = ResolvedView()
         self._next: int | None = None
-        self.newest: tuple[Cut, Ends] | None = None
+        self._of: dict[str, tuple[Cut, Ends]] = {}
+        self.newest: Goal | None = None
 
-    def poll(self, wait_s: float = 0.0) -> tuple[Cut, Ends] | None:
-        """Take what is new, waiting up to `wait_s` for it; the newest cut that is known, old or new.
+    def poll(self, wait_s: float = 0.0) -> Goal | None:
+        """Take what is new, waiting up to `wait_s` for it; the newest cuts that are known, old or new.
 
         Raises:
             Transient: the log does not answer (only before the first answer).
@@ -81,11 +85,18 @@ class ResolvedTail:
             window *= _GROWTH
 
     def _take(self, view: ResolvedView, records: Iterable[tuple[int, bytes | None]]) -> None:
+        moved = False
         for offset, value in records:
             record = resolved_at(view, self.topic, offset, value)
-            ends = view.ends()
+            ends = None if record is None else view.ends(record.source)
             if record is not None and ends is not None:
-                self.newest = (Cut.of(record, offset), ends)
+                self._of[record.source] = Cut.of(record, offset), ends
+                moved = True
+        if not moved:
+            return
+        left = self._of = {source: each for source, each in self._of.items() if source in view.sources()}
+        cuts = {(self.topic, source): cut for source, (cut, _) in left.items()}
+        self.newest = Goal(cuts, furthest(ends for _, ends in left.values())) if left else None
 
 
 def resolved_at(view: ResolvedView, topic: str, offset: int, value: bytes | None) -> Resolved | None:
@@ -200,7 +211,7 @@ def newest_cut(
     wait_s: float = 30.0,
     clock: Clock | None = None,
 ) -> tuple[Cut, dict[tuple[str, int], int]]:
-    """The newest resolved record of `topic` and its ends, for one who starts there.
+    """The newest resolved record of `topic`, of one source, and its ends, for one who starts there.
 
     Raises:
         Transient: no record whose ends are known came within `wait_s`.
@@ -211,7 +222,7 @@ def newest_cut(
     while True:
         found = tail.poll(0.2)
         if found is not None:
-            return found[0], dict(found[1])
+            return found.cut, dict(found.ends)
         if clock.monotonic_s() > until_s:
             raise Transient(
                 "the resolved topic says nothing yet",

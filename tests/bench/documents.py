@@ -145,7 +145,9 @@ class _Bench:
         keys = {(1 + (self._done + n) % self._orders,): self._version + 1 for n in range(count)}
         self._done += count
         cut = self._cut()
-        plan = BatchPlan({(self._fact, 0): self._at}, {(self._fact, 0): self._at + 1}, {}, cut)
+        plan = BatchPlan(
+            {(self._fact, 0): self._at}, {(self._fact, 0): self._at + 1}, {}, {(self._cut_at, cut.source): cut}
+        )
         self._at += 1
         counts = self._runner.run(plan, lambda: Signals(keys=keys))
         self.reads = int(counts["source_statements"])

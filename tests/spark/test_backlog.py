@@ -72,7 +72,7 @@ def test_a_backlog_is_read_in_steps_by_several_tasks_and_in_little_memory(
         found.append(assembling.gathered(spark, task, slices, lambda: told.append(len(sizes))))
 
     rows = stream.read_stream(
-        spark, bootstrap=kafka, topics=[inputs.fact, inputs.control], cut_at=inputs.cut_at, cut_limit=LIMIT
+        spark, bootstrap=kafka, topics=[inputs.fact, inputs.control], cut_at=(inputs.cut_at,), cut_limit=LIMIT
     )
     tracemalloc.start()
     run_stream(rows, on_batch, lambda: sum(each.counts["read"] for each in found) == ROWS)

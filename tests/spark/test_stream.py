@@ -109,7 +109,7 @@ def test_every_batch_ends_at_a_resolved_record_and_tells_which(
             write(len(batches.plans) + 1)
         return batches(df, plan)
 
-    df = read_stream(spark, bootstrap=log.bootstrap, topics=[orders], cut_at=resolved)
+    df = read_stream(spark, bootstrap=log.bootstrap, topics=[orders], cut_at=(resolved,))
     run_stream(df, on_batch, lambda: len(batches.plans) >= 5)
     for plan in batches.plans:
         assert plan.cut is not None
@@ -128,7 +128,7 @@ def test_a_stream_that_is_cut_waits_for_the_topics_of_a_source_that_has_not_begu
     resolved, orders = f"cdc.{unique}.resolved", f"cdc.{unique}.shop.orders"
     other = log.topic(unique)
     log.write(other, b"not a change")
-    df = read_stream(spark, bootstrap=log.bootstrap, topics=[orders, other], cut_at=resolved)
+    df = read_stream(spark, bootstrap=log.bootstrap, topics=[orders, other], cut_at=(resolved,))
     query = df.writeStream.format("memory").queryName(f"m_{unique}").start()
     try:
         query.awaitTermination(2)

@@ -147,10 +147,6 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if self._planner is None:
             spec = self._spec
             survey = KafkaSurvey(spec.bootstrap, spec.options)
-            tail = (
-                ResolvedTail(KafkaTail(spec.bootstrap, spec.cut_at, spec.options, survey), spec.cut_at)
-                if spec.cut_at
-                else None
-            )
-            self._planner = Planner(spec, survey, tail, SystemClock())
+            tails = [ResolvedTail(KafkaTail(spec.bootstrap, name, spec.options, survey), name) for name in spec.cut_at]
+            self._planner = Planner(spec, survey, tails, SystemClock())
         return self._planner

@@ -113,7 +113,8 @@ class Depot:
         place = (self.inputs.fact, 0)
         start, end = {place: self.version - 1_000}, {place: self.version}
         cut = Cut("depot", self.version, self.version, self.at(), (), self.version)
-        self.runner.run(BatchPlan(start, end if signals else start, {}, cut), lambda: signals or Signals())
+        plan = BatchPlan(start, end if signals else start, {}, {(self.inputs.cut_at, "depot"): cut})
+        self.runner.run(plan, lambda: signals or Signals())
 
     def settle(self) -> int:
         """Batches until no request is open; their number."""

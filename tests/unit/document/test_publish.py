@@ -134,7 +134,7 @@ def test_a_batch_that_begins_before_what_is_committed_is_fenced() -> None:
     process.batches()
     plan = next(plan for plan in reversed(process.plans) if plan.start != plan.ends)
     moved = {at: end + 5 for at, end in plan.ends.items()}
-    later = type(plan)(plan.start, moved, plan.topic_ids, plan.cut)
+    later = type(plan)(plan.start, moved, plan.topic_ids, plan.cuts)
     with pytest.raises(Fenced, match="another process went on"):
         process.publisher.covers(later)
 

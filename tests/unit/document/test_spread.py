@@ -17,7 +17,6 @@ from include.document.rebuild import parse_key
 from include.document.spread import key_text
 from include.log import topics
 from include.log.control import Control
-from include.log.plan import BatchPlan
 from include.log.requests import Request
 from include.log.resolved import Resolved
 from tests.order_world import DEFINITION, TOPIC, Process, World, live
@@ -108,7 +107,7 @@ def test_an_outage_is_caught_up_in_batches_of_bounded_size_though_each_is_killed
         process = Process(world)
         assert process.start()
         after = process.planner.latest(process.at)
-        plan = BatchPlan(dict(after.starts), dict(after.ends), dict(after.ids), after.cut)
+        plan = after.plan()
         size = sum(plan.ends[at] - plan.start[at] for at in plan.ends)
         assert size <= 30
         if not size:

@@ -18,7 +18,7 @@ def test_every_offset_is_in_one_part_whatever_the_parts_take(
     places: dict[tuple[str, int], tuple[int, int]], most: int, seconds: list[float]
 ) -> None:
     ends = {at: start + length for at, (start, length) in places.items()}
-    batch = BatchPlan({at: start for at, (start, _) in places.items()}, ends, {"a": "id-a"}, None)
+    batch = BatchPlan({at: start for at, (start, _) in places.items()}, ends, {"a": "id-a"})
     size, done = PartSize(most), {at: start for at, (start, _) in places.items()}
     for number, part in enumerate(parts_of(batch, size)):
         offsets = sum(each.size for each in part)

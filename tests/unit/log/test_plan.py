@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from include.errors import SettingsError, Terminal
-from include.log.plan import BatchPlan, Cut, Limits, StreamOffset, StreamSpec, batch_plan, governed, step
+from include.log.plan import BatchPlan, Cut, Goal, Limits, StreamOffset, StreamSpec, batch_plan, governed, step
 from include.record.position import SourcePosition
 
 POSITION = SourcePosition.from_json(
@@ -21,6 +21,10 @@ IDS = {"a": "id-a", "b": "id-b"}
 
 def cut(resolved_offset: int) -> Cut:
     return Cut("shop", resolved_offset + 1, 100 + resolved_offset, POSITION, ("shop.reviews",), resolved_offset)
+
+
+def cuts(resolved_offset: int) -> dict[tuple[str, str], Cut]:
+    return {("cdc.shop.resolved", "shop"): cut(resolved_offset)}
 
 
 def test_the_first_batch_begins_where_the_log_begins() -> None:
@@ -70,11 +74,45 @@ def test_a_limit_holds_for_each_partition_and_a_topic_may_have_its_own() -> None
 
 
 def test_a_later_cut_is_a_batch_though_no_record_came() -> None:
-    first = StreamOffset({}, {("a", 0): 9}, IDS, cut(3))
-    second = step(first, available={("a", 0): 9}, begins={}, ids=IDS, cut=cut(4))
+    first = StreamOffset({}, {("a", 0): 9}, IDS, cuts(3))
+    goal = Goal(cuts(4), {("a", 0): 9})
+    second = step(first, available={}, begins={}, ids=IDS, goal=goal)
     assert second is not None
-    assert second.cut == cut(4)
-    assert step(second, available={("a", 0): 9}, begins={}, ids=IDS, cut=cut(4)) is None
+    assert second.plan().cut == cut(4)
+    assert step(second, available={}, begins={}, ids=IDS, goal=goal) is None
+
+
+def test_a_step_over_the_limit_is_gone_in_parts_that_are_complete_to_nothing() -> None:
+    at = StreamOffset({}, {("a", 0): 9}, IDS, cuts(3))
+    far, found = Goal(cuts(4), {("a", 0): 30, ("a", 1): 5}), []
+    for goal in (far, Goal(cuts(5), {("a", 0): 90}), None):
+        after = step(at, available={("b", 0): 7}, begins={}, ids=IDS, goal=goal, limits=Limits(9))
+        assert after is not None
+        found.append(after)
+        at = StreamOffset.from_text(after.to_text())
+    assert [each.ends[("a", 0)] for each in found] == [18, 27, 30], "a later record waits until the far one is reached"
+    assert [each.plan().cuts for each in found] == [{}, {}, cuts(4)]
+    assert [each.goal for each in found] == [far, far, None]
+    assert found[0].ends[("b", 0)] == 7, "what no cut speaks for goes to its own end"
+
+
+def test_parts_of_a_bounded_size_are_of_all_partitions_that_are_behind() -> None:
+    goal = Goal(cuts(4), {("a", 0): 300, ("a", 1): 100, ("a", 2): 0})
+    found = step(StreamOffset(), available={("b", 0): 50}, begins={}, ids=IDS, goal=goal, limits=Limits(total=40))
+    assert found is not None
+    assert found.ends == {("a", 0): 30, ("a", 1): 10, ("a", 2): 0, ("b", 0): 50}
+
+
+def test_a_limit_of_nothing_is_refused() -> None:
+    for spec in ({"limit": 0}, {"limits": {"a": 0}}, {"total_limit": 0}):
+        with pytest.raises(SettingsError, match="one offset at least"):
+            StreamSpec("localhost:1", ("a",), **spec)  # type: ignore[arg-type]
+
+
+def test_a_plan_of_several_sources_has_no_one_cut() -> None:
+    both = cuts(3) | {("cdc.depot.resolved", "depot"): cut(5)}
+    with pytest.raises(RuntimeError, match="several"):
+        _ = StreamOffset(cuts=both).plan().cut
 
 
 def test_a_resolved_topic_speaks_for_what_capture_writes_and_for_nothing_else() -> None:
@@ -98,30 +136,26 @@ def test_a_resolved_record_does_not_speak_for_what_others_write_beside_a_source(
 
 
 def test_an_offset_comes_back_from_its_text_and_equal_ones_have_equal_texts() -> None:
-    one = StreamOffset({("b", 1): 1, ("a", 0): 2}, {("b", 1): 3, ("a", 0): 4}, {"b": "2", "a": "1"}, cut(8))
-    other = StreamOffset({("a", 0): 2, ("b", 1): 1}, {("a", 0): 4, ("b", 1): 3}, {"a": "1", "b": "2"}, cut(8))
+    more = {("joined.resolved", "depot"): cut(7)}
+    one = StreamOffset({("b", 1): 1, ("a", 0): 2}, {("b", 1): 3, ("a", 0): 4}, {"b": "2", "a": "1"}, cuts(8) | more)
+    other = StreamOffset({("a", 0): 2, ("b", 1): 1}, {("a", 0): 4, ("b", 1): 3}, {"a": "1", "b": "2"}, more | cuts(8))
     assert StreamOffset.from_text(one.to_text()) == one
     assert one.to_text() == other.to_text()
 
 
 def test_a_spec_comes_back_from_its_text() -> None:
     spec = StreamSpec(
-        "localhost:1", ("a", "b"), {"a": {0: 5}}, None, 10, {"b": 2}, 3, {"a": "id"}, {"client.id": "x", "n": 1}
+        "localhost:1", ("a", "b"), {"a": {0: 5}}, ("a.resolved",), 10, {"b": 2}, 3, {"a": "id"}, {"client.id": "x"}
     )
     assert StreamSpec.from_text(spec.to_text()) == spec
     assert spec.initial() == StreamOffset({("a", 0): 5}, {("a", 0): 5}, {"a": "id"})
 
 
-def test_a_limit_beside_a_cut_is_refused() -> None:
-    with pytest.raises(SettingsError, match="takes each step whole"):
-        StreamSpec("localhost:1", ("a",), cut_at="cdc.shop.resolved", limit=5)
-
-
 def test_a_batch_is_read_from_the_offset_log_of_its_query(tmp_path: Path) -> None:
-    offset = StreamOffset({("a", 0): 5}, {("a", 0): 9}, {"a": "id-a"}, cut(8))
+    offset = StreamOffset({("a", 0): 5}, {("a", 0): 9}, {"a": "id-a"}, cuts(8))
     (tmp_path / "offsets").mkdir()
     (tmp_path / "offsets" / "3").write_text(f"v1\n{json.dumps({})}\n{offset.to_text()}")
-    assert batch_plan(tmp_path, 3) == BatchPlan({("a", 0): 5}, {("a", 0): 9}, {"a": "id-a"}, cut(8))
+    assert batch_plan(tmp_path, 3) == BatchPlan({("a", 0): 5}, {("a", 0): 9}, {"a": "id-a"}, cuts(8))
     with pytest.raises(Terminal, match="no such batch"):
         batch_plan(tmp_path, 4)
 

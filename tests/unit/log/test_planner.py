@@ -9,7 +9,7 @@ import pytest
 from include.clock import ManualClock
 from include.errors import Terminal, Transient
 from include.log.memory import MemoryLog
-from include.log.plan import Partition, StreamOffset, StreamSpec
+from include.log.plan import Cut, Partition, StreamOffset, StreamSpec
 from include.log.planner import Planner, bounded
 from include.log.ports import TopicInfo, TopicSpec
 from include.log.resolved import Resolved
@@ -57,12 +57,18 @@ class Source:
 
     def planner(self, spec: StreamSpec) -> Planner:
         survey = PortSurvey(self.log.reader(), self.log.admin())
-        tail = ResolvedTail(PortTail(self.log.reader(), spec.cut_at), spec.cut_at) if spec.cut_at else None
-        return Planner(spec, survey, tail, self.clock)
+        tails = [ResolvedTail(PortTail(self.log.reader(), name), name) for name in spec.cut_at]
+        return Planner(spec, survey, tails, self.clock)
 
     def later(self) -> None:
         """Long enough for the planner to look at its topics again."""
         self.clock.advance(10)
+
+
+def only(offset: StreamOffset) -> Cut:
+    cut = offset.plan().cut
+    assert cut is not None
+    return cut
 
 
 @pytest.fixture
@@ -137,7 +143,7 @@ def test_a_log_that_does_not_answer_is_nothing_new(source: Source) -> None:
     source.topic("t")
     source.write("t")
     survey = Away(source.log.reader(), source.log.admin())
-    planner = Planner(StreamSpec("-", ("t",)), survey, None, source.clock)
+    planner = Planner(StreamSpec("-", ("t",)), survey, (), source.clock)
     start = StreamOffset()
     assert planner.latest(start, 0.4) is start
     assert planner.latest(start, 0.4) is start
@@ -148,7 +154,7 @@ def test_a_log_that_does_not_answer_is_nothing_new(source: Source) -> None:
 def test_a_batch_ends_at_the_newest_resolved_record_and_nowhere_else(source: Source) -> None:
     for topic in (RESOLVED, ORDERS):
         source.topic(topic)
-    planner = source.planner(StreamSpec("-", (ORDERS,), cut_at=RESOLVED))
+    planner = source.planner(StreamSpec("-", (ORDERS,), cut_at=(RESOLVED,)))
     start = StreamOffset()
     source.write(ORDERS, 3)
     assert planner.latest(start) is start
@@ -157,29 +163,28 @@ def test_a_batch_ends_at_the_newest_resolved_record_and_nowhere_else(source: Sou
     source.write(ORDERS, 9)
     first = planner.latest(start)
     assert first.ends == {(ORDERS, 0): 7}
-    assert first.cut is not None
-    assert (first.cut.sequence, first.cut.position, first.cut.uncovered) == (2, position(2), ("shop.x",))
+    cut = only(first)
+    assert (cut.sequence, cut.position, cut.uncovered) == (2, position(2), ("shop.x",))
     assert planner.latest(first) is first
 
 
 def test_a_heartbeat_moves_the_cut_alone(source: Source) -> None:
     for topic in (RESOLVED, ORDERS):
         source.topic(topic)
-    planner = source.planner(StreamSpec("-", (ORDERS,), cut_at=RESOLVED))
+    planner = source.planner(StreamSpec("-", (ORDERS,), cut_at=(RESOLVED,)))
     source.write(ORDERS)
     source.resolve({(ORDERS, 0): 1}, full=True)
     first = planner.latest(StreamOffset())
     source.resolve({})
     second = planner.latest(first)
     assert (second.starts, second.ends) == (first.ends, first.ends)
-    assert second.cut is not None
-    assert second.cut.sequence == 2
+    assert only(second).sequence == 2
 
 
 def test_a_missed_resolved_record_cuts_nowhere_before_the_next_full_map(source: Source) -> None:
     for topic in (RESOLVED, ORDERS):
         source.topic(topic)
-    planner = source.planner(StreamSpec("-", (ORDERS,), cut_at=RESOLVED))
+    planner = source.planner(StreamSpec("-", (ORDERS,), cut_at=(RESOLVED,)))
     source.resolve({(ORDERS, 0): 1}, full=True)
     first = planner.latest(StreamOffset())
     source.sequence += 1
@@ -195,14 +200,14 @@ def test_a_restart_reads_back_as_far_as_the_last_full_map(source: Source) -> Non
     source.resolve({(ORDERS, 0): 0}, full=True)
     for end in range(1, 1200):
         source.resolve({(ORDERS, 0): end})
-    planner = source.planner(StreamSpec("-", (ORDERS,), cut_at=RESOLVED))
+    planner = source.planner(StreamSpec("-", (ORDERS,), cut_at=(RESOLVED,)))
     assert planner.latest(StreamOffset()).ends == {(ORDERS, 0): 1199}
 
 
 def test_topics_that_the_resolved_record_does_not_speak_for_go_to_their_own_end(source: Source) -> None:
     for topic in (RESOLVED, ORDERS, REQUESTS):
         source.topic(topic)
-    planner = source.planner(StreamSpec("-", (ORDERS, REQUESTS), cut_at=RESOLVED))
+    planner = source.planner(StreamSpec("-", (ORDERS, REQUESTS), cut_at=(RESOLVED,)))
     source.resolve({(ORDERS, 0): 0}, full=True)
     first = planner.latest(StreamOffset())
     assert first.ends == {(ORDERS, 0): 0, (REQUESTS, 0): 0}
@@ -216,7 +221,7 @@ def test_a_table_that_the_full_map_names_later_is_read_from_its_beginning(source
     reviews = "cdc.shop.shop.reviews"
     for topic in (RESOLVED, ORDERS):
         source.topic(topic)
-    planner = source.planner(StreamSpec("-", (ORDERS, reviews), cut_at=RESOLVED))
+    planner = source.planner(StreamSpec("-", (ORDERS, reviews), cut_at=(RESOLVED,)))
     source.resolve({(ORDERS, 0): 0}, full=True)
     first = planner.latest(StreamOffset())
     assert first.ends == {(ORDERS, 0): 0}
@@ -278,7 +283,7 @@ def test_a_resolved_record_that_nobody_understands_ends_the_stream(source: Sourc
     source.writer.append(RESOLVED, b"k", b"not json", partition=0)
     source.writer.commit()
     with pytest.raises(Terminal, match="cannot be understood"):
-        source.planner(StreamSpec("-", (ORDERS,), cut_at=RESOLVED)).latest(StreamOffset())
+        source.planner(StreamSpec("-", (ORDERS,), cut_at=(RESOLVED,))).latest(StreamOffset())
 
 
 def backlog(source: Source, steps: int, rows: int = 10, *, full_every: int = 50) -> None:
@@ -306,11 +311,11 @@ def test_a_backlog_is_cut_at_resolved_records_on_the_way(source: Source) -> None
         source.topic(topic)
     backlog(source, 400)
     source.write(REQUESTS, 3)
-    planner = source.planner(StreamSpec("-", (ORDERS, REQUESTS), cut_at=RESOLVED, cut_limit=100))
+    planner = source.planner(StreamSpec("-", (ORDERS, REQUESTS), cut_at=(RESOLVED,), cut_limit=100))
     found = walked(planner, StreamOffset())
     assert max(sizes(found[1:])) <= 100
     assert len(found) == 45, "each of nine steps of eleven offsets"
-    cuts = [each.cut.sequence for each in found if each.cut]
+    cuts = [only(each).sequence for each in found]
     assert cuts == sorted(set(cuts))
     assert cuts[-1] == 400
     assert found[0].ends[REQUESTS, 0] == 4, "others' topics go to their own end"
@@ -321,14 +326,12 @@ def test_a_restart_in_the_middle_of_a_backlog_goes_on_from_committed_offsets_alo
     for topic in (RESOLVED, ORDERS):
         source.topic(topic)
     backlog(source, 300)
-    spec = StreamSpec("-", (ORDERS,), cut_at=RESOLVED, cut_limit=100)
+    spec = StreamSpec("-", (ORDERS,), cut_at=(RESOLVED,), cut_limit=100)
     first = source.planner(spec).latest(StreamOffset())
-    again = StreamSpec("-", (ORDERS,), {ORDERS: {0: first.ends[ORDERS, 0]}}, cut_at=RESOLVED, cut_limit=100)
+    again = StreamSpec("-", (ORDERS,), {ORDERS: {0: first.ends[ORDERS, 0]}}, cut_at=(RESOLVED,), cut_limit=100)
     second = source.planner(again).latest(again.initial())
     assert (second.starts[ORDERS, 0], sizes([second])) == (first.ends[ORDERS, 0], [99])
-    assert first.cut is not None
-    assert second.cut is not None
-    assert second.cut.resolved_offset > first.cut.resolved_offset
+    assert only(second).resolved_offset > only(first).resolved_offset
 
 
 def test_a_walk_begins_at_a_full_map_before_the_start_however_long_the_topic_is(source: Source) -> None:
@@ -337,10 +340,9 @@ def test_a_walk_begins_at_a_full_map_before_the_start_however_long_the_topic_is(
     backlog(source, 900, 1)
     start = StreamOffset({}, {(ORDERS, 0): 1780})
     reads: list[int] = []
-    planner = source.planner(StreamSpec("-", (ORDERS,), cut_at=RESOLVED, cut_limit=6))
-    assert planner._steps is not None
-    inner = planner._steps._tail.between
-    planner._steps._tail.between = lambda first, end: reads.append(first) or inner(first, end)  # type: ignore[method-assign,func-returns-value,assignment]
+    planner = source.planner(StreamSpec("-", (ORDERS,), cut_at=(RESOLVED,), cut_limit=6))
+    inner = planner._steps[RESOLVED]._tail.between
+    planner._steps[RESOLVED]._tail.between = lambda first, end: reads.append(first) or inner(first, end)  # type: ignore[method-assign,func-returns-value,assignment]
     found = walked(planner, start)
     assert sizes(found) == [5, 6, 6, 2]
     assert min(reads[1:]) > 1_000
@@ -352,7 +354,7 @@ def test_a_step_that_is_greater_than_the_limit_is_taken_whole_and_alone(source: 
     source.resolve(source.write(ORDERS, 3), full=True)
     source.resolve(source.write(ORDERS, 500))
     source.resolve(source.write(ORDERS, 3))
-    found = walked(source.planner(StreamSpec("-", (ORDERS,), cut_at=RESOLVED, cut_limit=100)), StreamOffset())
+    found = walked(source.planner(StreamSpec("-", (ORDERS,), cut_at=(RESOLVED,), cut_limit=100)), StreamOffset())
     assert sizes(found[1:]) == [501, 4]
 
 
@@ -362,7 +364,7 @@ def test_a_hole_in_the_backlog_is_stepped_over_at_the_next_full_map(source: Sour
     backlog(source, 30)
     source.sequence += 1
     backlog(source, 30, full_every=20)
-    found = walked(source.planner(StreamSpec("-", (ORDERS,), cut_at=RESOLVED, cut_limit=50)), StreamOffset())
+    found = walked(source.planner(StreamSpec("-", (ORDERS,), cut_at=(RESOLVED,), cut_limit=50)), StreamOffset())
     assert sum(sizes(found)) == 659
     assert max(sizes(found)) <= 50
 
@@ -371,9 +373,8 @@ def test_a_log_that_is_away_in_the_middle_of_a_walk_is_walked_again(source: Sour
     for topic in (RESOLVED, ORDERS):
         source.topic(topic)
     backlog(source, 100)
-    planner = source.planner(StreamSpec("-", (ORDERS,), cut_at=RESOLVED, cut_limit=100))
-    assert planner._steps is not None
-    inner, away = planner._steps._tail.between, [True]
+    planner = source.planner(StreamSpec("-", (ORDERS,), cut_at=(RESOLVED,), cut_limit=100))
+    inner, away = planner._steps[RESOLVED]._tail.between, [True]
 
     def between(first: int, end: int) -> Generator[tuple[int, bytes | None]]:
         for number, record in enumerate(inner(first, end)):
@@ -382,7 +383,7 @@ def test_a_log_that_is_away_in_the_middle_of_a_walk_is_walked_again(source: Sour
                 raise Transient("gone", system="kafka")
             yield record
 
-    planner._steps._tail.between = between  # type: ignore[method-assign]
+    planner._steps[RESOLVED]._tail.between = between  # type: ignore[method-assign]
     start = StreamOffset()
     first = planner.latest(start)
     if first is start:
@@ -399,5 +400,5 @@ def test_a_partition_that_comes_later_is_not_read_beyond_the_cut(source: Source)
         source.topic(topic)
     backlog(source, 20)
     source.resolve(source.write(reviews, 5))
-    first = source.planner(StreamSpec("-", (ORDERS, reviews), cut_at=RESOLVED, cut_limit=50)).latest(StreamOffset())
+    first = source.planner(StreamSpec("-", (ORDERS, reviews), cut_at=(RESOLVED,), cut_limit=50)).latest(StreamOffset())
     assert (reviews, 0) not in first.ends

@@ -179,3 +179,39 @@ def test_deltas_of_before_with_their_whole_state_are_read() -> None:
     view.on_record(Resolved("s", 2, 2, position(2), {}, full=False, state={"a": 3}).value())
     assert view.newest is not None
     assert view.newest.state == {"a": 3}
+
+
+def test_a_topic_of_several_sources_has_a_sequence_and_ends_of_each() -> None:
+    both = ("depot", "shop")
+    writers = {source: ResolvedWriter(source, None, {("t", 0): 0, ("t", 1): 0}, sources=both) for source in both}
+    view = ResolvedView()
+    for number, source in enumerate(("shop", "shop", "depot", "shop"), 1):
+        record, _ = say(writers[source], number, {("t", 0): number})
+        assert Resolved.parse(record.value()) == record
+        assert view.on_record(record.value()) is not None
+        assert (view.ends() is None) == (number < 3), "of all of them only when each is known"
+    assert [view.of(source).sequence for source in both] == [1, 3]  # type: ignore[union-attr]
+    assert (view.ends("shop"), view.ends("depot")) == ({("t", 0): 4, ("t", 1): 0}, {("t", 0): 3, ("t", 1): 0})
+    assert view.ends() == {("t", 0): 4, ("t", 1): 0}
+    assert view.newest is not None
+    assert view.newest.key == b"shop/delta-3"
+
+
+def test_a_record_that_one_source_missed_leaves_the_others_known() -> None:
+    both = ("depot", "shop")
+    shop, depot = (ResolvedWriter(each, None, {("t", p): 0 for p in range(9)}, sources=both) for each in reversed(both))
+    view = ResolvedView()
+    for writer in (shop, depot):
+        view.on_record(say(writer, 1, {})[0].value())
+    say(shop, 2, {("t", 0): 7})
+    assert view.on_record(say(shop, 3, {("t", 1): 7})[0].value()) is None
+    assert view.on_record(say(depot, 4, {("t", 1): 7})[0].value()) is not None
+    assert (view.ends("shop"), view.ends()) == (None, None)
+
+
+def test_a_source_that_left_is_forgotten_and_the_sequence_goes_on_with_the_next_one() -> None:
+    before, _ = say(ResolvedWriter("shop", None, {("t", 0): 4}), 1, {})
+    after, _ = say(ResolvedWriter("depot", before, {("t", 0): 5}), 2, {})
+    view = ResolvedView()
+    assert [view.on_record(each.value()) is not None for each in (before, after)] == [True, True]
+    assert (after.sequence, view.sources(), view.of("shop"), view.ends()) == (2, ("depot",), None, {("t", 0): 5})
