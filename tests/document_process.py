@@ -11,11 +11,11 @@ from include.clock import SystemClock
 from include.document.batch import BatchRunner
 from include.document.definition import database_of, definition_of
 from include.document.mysql import MysqlTables
-from include.document.publish import Publisher
 from include.document.signals import Inputs, SignalFold, Signals
 from include.log.kafka import KafkaAdmin, KafkaReader, KafkaWriter
 from include.log.plan import BatchPlan, StreamSpec
 from include.log.planner import Planner
+from include.log.publisher import Publisher
 from include.log.registry import ConfluentRegistry
 from include.log.survey import KafkaSurvey
 from include.log.tail import KafkaTail, ResolvedTail
@@ -41,7 +41,7 @@ def main() -> None:
     publisher = Publisher(
         topic,
         application,
-        definition.source,
+        (definition.source,),
         inputs.all(),
         open_writer=lambda name: KafkaWriter(kafka, name),
         finish=lambda name, places, commit: end_transaction(kafka, name, places, commit=commit, group=name),

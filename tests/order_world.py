@@ -10,7 +10,6 @@ from typing import Any
 from include.clock import ManualClock
 from include.document.batch import BatchRunner
 from include.document.definition import DocumentDefinition
-from include.document.publish import Publisher
 from include.document.signals import Inputs, SignalFold, Signals
 from include.document.tables import MemoryTables, SourceTables
 from include.log import topics
@@ -18,6 +17,7 @@ from include.log.memory import MemoryLog, MemoryRegistry
 from include.log.plan import BatchPlan, StreamSpec
 from include.log.planner import Planner
 from include.log.ports import LogWriter, Record, TopicSpec
+from include.log.publisher import Publisher
 from include.log.requests import Answer, Request
 from include.log.survey import PortSurvey
 from include.log.tail import PortTail, ResolvedTail
@@ -238,7 +238,7 @@ class Process:
         self.publisher = Publisher(
             TOPIC,
             APPLICATION,
-            "shop",
+            ("shop",),
             world.inputs.all(),
             open_writer=lambda name: wrap(log.writer(name)),
             finish=lambda name, places, commit: log.finish(name, places, commit=commit),

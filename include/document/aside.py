@@ -17,12 +17,12 @@ import orjson
 from include.clock import Clock
 from include.document.definition import DocumentDefinition
 from include.document.lookup import Missing
-from include.document.publish import Publisher
 from include.document.signals import Signals
 from include.document.spread import key_text
 from include.errors import Terminal
 from include.log.dead_letter import DeadLetter, DeadLetterLimit
 from include.log.ports import Record
+from include.log.publisher import Publisher
 from include.record import version as versions
 
 __all__ = ["Aside", "LookupLimit", "Wrong"]

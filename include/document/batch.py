@@ -20,7 +20,6 @@ from include.document.encoders import Encoders
 from include.document.living import Find, Living, by_reader
 from include.document.load import Metered, ReadLoad
 from include.document.lookup import Missing
-from include.document.publish import Publisher
 from include.document.reach import Behind
 from include.document.rebuild import FIRST_START, Rebuilds
 from include.document.signals import Inputs, Signals
@@ -30,6 +29,7 @@ from include.document.wanted import Wanted
 from include.errors import InvalidRecord, Transient
 from include.log.plan import BatchPlan, Cut, Partition
 from include.log.ports import LogReader, SchemaRegistry
+from include.log.publisher import Publisher
 from include.log.requests import Answer, Request
 from include.log.tail import PortTail, ResolvedTail
 from include.metrics.exporter import Metrics
@@ -158,7 +158,8 @@ class BatchRunner:
                         read_s = self._clock.monotonic_s() - asked_s
                     counts = self._once(plan, signals)
                 if plan.cut is not None:
-                    self._publisher.resolve(plan.cut, plan.topic_ids, self._uncovered(plan.cut))
+                    source, cut = self._definition.source, plan.cut
+                    self._publisher.resolve({source: cut}, plan.topic_ids, {source: self._uncovered(cut)})
             except Transient as error:
                 opened = False
                 waits = isinstance(error, Behind) and not self._stopping()
@@ -197,7 +198,7 @@ class BatchRunner:
         return sorted(found)
 
     def _once(self, plan: BatchPlan, signals: Signals) -> dict[str, int]:
-        """One try at step 3 of `publish`."""
+        """One try at step 3 of `log.publisher`."""
         self._aside.begin()
         self._load.begin()
         accepted = self._accept(signals.requests)
@@ -309,7 +310,7 @@ class BatchRunner:
             except InvalidRecord as error:
                 wrong[key] = str(error)
                 continue
-            self._publisher.document(self._encoders.key(key), value, keys[key])
+            self._publisher.write(self._encoders.key(key), value, keys[key])
             counts["tombstones" if value is None else "documents"] += 1
             written += 1
         encoders = self._encoders

@@ -22,7 +22,6 @@ from include.document.batch import BatchRunner
 from include.document.definition import database_of, definition_of
 from include.document.indexes import unindexed
 from include.document.mysql import MysqlTables
-from include.document.publish import Publisher
 from include.document.signals import Inputs, Signals
 from include.document.task import KEY_SCHEMA, fold, keys
 from include.errors import Transient
@@ -30,6 +29,7 @@ from include.log import stream
 from include.log.kafka import KafkaAdmin, KafkaReader, KafkaWriter
 from include.log.plan import BatchPlan
 from include.log.ports import LogReader
+from include.log.publisher import Publisher
 from include.log.registry import ConfluentRegistry
 from include.log.slices import Slice, cut_evenly, slices_of, tasks_for
 from include.log.transaction_end import end_transaction
@@ -69,7 +69,7 @@ def run(application: str, deployment: Deployment, *, keep_session: bool = False)
     publisher = Publisher(
         topic,
         application,
-        definition.source,
+        (definition.source,),
         inputs.all(),
         open_writer=lambda name: KafkaWriter(kafka.bootstrap, name, options, transaction_timeout_s=_TRANSACTION_S),
         finish=lambda id_, places, commit: end_transaction(

@@ -173,9 +173,8 @@ class ResolvedWriter:
 
     A full map is made at the start, when the deltas' entries since the last one outnumber the map, and after
     `full_every_us` (one hour). `last`, `ends` and `deltas` (keys of deltas still in the topic) come from reading
-    the topic at the start; `last` may be another source's, whose sequence then goes on. `sources`: all that the topic
-    is made of, where they are several. `records` gives what one transaction appends: the record itself, and after a
-    full map tombstones for the deltas that it replaces.
+    the topic at the start; `last` may be another source's, whose sequence then goes on. `records` gives what one
+    transaction appends: the record itself, and after a full map tombstones for the deltas that it replaces.
     """
 
     def __init__(
@@ -185,11 +184,9 @@ class ResolvedWriter:
         ends: Ends,
         *,
         deltas: Iterable[bytes] = (),
-        sources: Iterable[str] = (),
         full_every_us: int = 3_600_000_000,
     ) -> None:
         self._source = source
-        self._sources = tuple(sources)
         self._ends = dict(ends)
         self._sequence = last.sequence if last else 0
         self._every_us = full_every_us
@@ -207,10 +204,12 @@ class ResolvedWriter:
         now_us: int,
         uncovered: Iterable[str] = (),
         state: Mapping[str, Any] | None = None,
+        sources: Iterable[str] = (),
     ) -> tuple[Resolved, list[tuple[bytes, bytes | None]]]:
         """The next record and what to append for it, in order. Call once a transaction; an abort needs a new writer.
 
-        `state` is the whole state, plain values that nobody changes afterwards.
+        `state` is the whole state, plain values that nobody changes afterwards. `sources`: all that the topic has
+        records of, where they are several.
         """
         self._ends.update(changed)
         self._entries += len(changed)
@@ -228,7 +227,7 @@ class ResolvedWriter:
             uncovered=tuple(uncovered),
             state=self._state,
             changes=None if full else _changes(before, self._state),
-            sources=self._sources,
+            sources=tuple(sources),
         )
         out: list[tuple[bytes, bytes | None]] = [(record.key, record.value())]
         if full:

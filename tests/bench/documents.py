@@ -30,7 +30,6 @@ from include.document.batch import BatchRunner
 from include.document.database import Database
 from include.document.definition import DocumentDefinition
 from include.document.mysql import MysqlTables
-from include.document.publish import Publisher
 from include.document.schema import body_avro, key_avro
 from include.document.signals import Inputs, Signals
 from include.index.patience import Patience
@@ -40,6 +39,7 @@ from include.log import topics
 from include.log.kafka import KafkaAdmin, KafkaReader, KafkaWriter
 from include.log.plan import BatchPlan, Cut
 from include.log.ports import TopicSpec
+from include.log.publisher import Publisher
 from include.log.registry import ConfluentRegistry
 from include.log.resolved import ResolvedWriter
 from include.log.transaction_end import end_transaction
@@ -115,7 +115,7 @@ class _Bench:
         publisher = Publisher(
             self._topic,
             name,
-            name,
+            (name,),
             inputs.all(),
             open_writer=lambda id_: KafkaWriter(kafka, id_, transaction_timeout_s=300),
             finish=lambda id_, places, commit: end_transaction(kafka, id_, places, commit=commit, group=id_),

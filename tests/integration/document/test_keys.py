@@ -14,11 +14,11 @@ from include.document.behind import Reach, page, values_of
 from include.document.database import Database
 from include.document.definition import DocumentDefinition
 from include.document.mysql import MysqlTables
-from include.document.publish import Publisher
 from include.document.signals import Inputs, Signals
 from include.log import topics
 from include.log.memory import MemoryLog, MemoryRegistry
 from include.log.plan import BatchPlan, Cut
+from include.log.publisher import Publisher
 from include.log.resolved import ResolvedWriter
 from include.metrics.exporter import Metrics
 from include.record.codec import Decoder
@@ -86,7 +86,7 @@ class Depot:
         publisher = Publisher(
             TOPIC,
             DEFINITION.application,
-            "depot",
+            ("depot",),
             self.inputs.all(),
             open_writer=self.log.writer,
             finish=lambda id_, places, commit: self.log.finish(id_, places, commit=commit),

@@ -18,8 +18,8 @@ from include.document.tables import MemoryTables
 from include.log import topics
 from include.log.requests import Request
 from include.log.resolved import Resolved
+from tests.fuse import Fuse, Fused, Killed
 from tests.order_world import DEFINITION, TOPIC, Process, World, live
-from tests.unit.document.test_publish import Fuse, Fused, Killed
 
 SMALL = DEFINITION.model_copy(update={"batch_keys": 3, "rebuild_keys": 2})
 PARTNER = "orders.partner_id = partners.id"

@@ -12,8 +12,8 @@ from include.log.memory import MemoryLog
 from include.log.ports import TopicSpec
 from include.log.requests import Request
 from include.record import version as versions
+from tests.fuse import Fuse, Fused, Killed
 from tests.order_world import DEFINITION, Process, World, live
-from tests.unit.document.test_publish import Fuse, Fused, Killed
 
 SMALL = DEFINITION.model_copy(update={"batch_keys": 3, "rebuild_keys": 2})
 

@@ -1,53 +1,15 @@
-"""The durable steps of `document.publish`, with the process killed before and after each of them."""
+"""The durable steps of an assembler, with the process killed before and after each of them."""
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
-from include.errors import Fenced, Transient
+from include.errors import Transient
 from include.log import topics
-from include.log.ports import LogWriter
 from include.log.requests import Request
 from include.log.resolved import Resolved
+from tests.fuse import Forgetting, Fuse, Fused, Killed
 from tests.order_world import APPLICATION, DEFINITION, TOPIC, Process, World
-
-
-class Killed(Exception):
-    """The process is gone."""
-
-
-class Fuse:
-    """Burns at the n-th durable call over all writers: before it happens, or right after."""
-
-    def __init__(self, at: int, *, after: bool, error: type[Exception] = Killed) -> None:
-        self.left, self.after, self.error = at, after, error
-        self.burnt: str | None = None
-
-    def around(self, name: str, call: Any) -> Any:
-        self.left -= 1
-        if self.left == 0 and not self.after:
-            self.burnt = name
-            raise self.error(name)
-        result = call()
-        if self.left == 0 and self.after:
-            self.burnt = name
-            raise self.error(name)
-        return result
-
-
-class Fused:
-    """A writer that the fuse sits in."""
-
-    def __init__(self, inner: LogWriter, fuse: Fuse) -> None:
-        self._inner, self._fuse = inner, fuse
-
-    def __getattr__(self, name: str) -> Any:
-        call = getattr(self._inner, name)
-        if name in ("close", "abort"):
-            return call
-        return lambda *args, **named: self._fuse.around(name, lambda: call(*args, **named))
 
 
 def story(world: World) -> None:
@@ -125,20 +87,6 @@ def test_a_log_that_is_away_for_a_moment_is_written_to_again_from_the_start_of_t
     check(world, started=True)
 
 
-def test_a_batch_that_begins_before_what_is_committed_is_fenced() -> None:
-    world = World()
-    world.furnish()
-    process = Process(world)
-    process.settle(2)
-    world.order(1)
-    process.batches()
-    plan = next(plan for plan in reversed(process.plans) if plan.start != plan.ends)
-    moved = {at: end + 5 for at, end in plan.ends.items()}
-    later = type(plan)(plan.start, moved, plan.topic_ids, plan.cuts)
-    with pytest.raises(Fenced, match="another process went on"):
-        process.publisher.covers(later)
-
-
 def test_each_batch_that_is_committed_is_spoken_for_also_one_that_wrote_no_document() -> None:
     world = World()
     world.furnish()
@@ -151,19 +99,6 @@ def test_each_batch_that_is_committed_is_spoken_for_also_one_that_wrote_no_docum
     assert process.publisher.resolved is not None
     assert process.publisher.resolved.state["committed"] == committed
     assert last.sequence == process.publisher.resolved.sequence
-
-
-class Forgetting(Fuse):
-    """Kafka, too, goes down with the process: what ends next is not told to some partitions."""
-
-    def __init__(self, at: int, world: World, places: list[tuple[str, int]], *, after: bool) -> None:
-        super().__init__(at, after=after)
-        self._world, self._places = world, places
-
-    def around(self, name: str, call: Any) -> Any:
-        if self.left == 1:
-            self._world.log.forget(*self._places)
-        return super().around(name, call)
 
 
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
@@ -181,7 +116,7 @@ def test_what_kafka_forgot_to_end_at_a_kill_is_ended_as_it_was_meant(
         world.furnish()
         Process(world).settle(2)
         story(world)
-        fuse = Forgetting(at, world, places, after=after)
+        fuse = Forgetting(at, world.log, places, after=after)
         try:
             Process(world, wrap=lambda writer, fuse=fuse: Fused(writer, fuse)).settle()  # type: ignore[return-value]
         except Killed:

@@ -79,7 +79,11 @@ class Sources:
         """`lost`: the record is gone by the time that anybody reads."""
         self.now += 1
         made, records = self.resolvers[topic, source].records(
-            self.unsaid.pop((topic, source), {}), version=self.now, position=position(self.now), now_us=self.now
+            self.unsaid.pop((topic, source), {}),
+            version=self.now,
+            position=position(self.now),
+            now_us=self.now,
+            sources=CARRIES[topic] if len(CARRIES[topic]) > 1 else (),
         )
         if lost:
             return
@@ -93,11 +97,10 @@ class Sources:
 
     def begin_anew(self, topic: str) -> None:
         """A new process writes the topic: full maps come next."""
-        several = CARRIES[topic] if len(CARRIES[topic]) > 1 else ()
         for source in CARRIES[topic]:
             self.unsaid.pop((topic, source), None)
             ends = {at: end for at, end in self.ends.items() if at[0] == GOVERNS[topic]}
-            writer = ResolvedWriter(source, None, ends, sources=several)
+            writer = ResolvedWriter(source, None, ends)
             writer._sequence = self.now
             self.resolvers[topic, source] = writer
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 import pytest
@@ -21,8 +22,10 @@ def position(number: int) -> SourcePosition:
     return SourcePosition("mariadb", MariadbGtidSet({0: (1, number)}), BinlogPosition("bin.000001", number), number)
 
 
-def say(writer: ResolvedWriter, number: int, changed: Ends, now_us: int = 0) -> tuple[Resolved, Appended]:
-    return writer.records(changed, version=number, position=position(number), now_us=now_us)
+def say(
+    writer: ResolvedWriter, number: int, changed: Ends, now_us: int = 0, sources: Collection[str] = ()
+) -> tuple[Resolved, Appended]:
+    return writer.records(changed, version=number, position=position(number), now_us=now_us, sources=sources)
 
 
 def test_a_record_survives_its_bytes() -> None:
@@ -183,10 +186,10 @@ def test_deltas_of_before_with_their_whole_state_are_read() -> None:
 
 def test_a_topic_of_several_sources_has_a_sequence_and_ends_of_each() -> None:
     both = ("depot", "shop")
-    writers = {source: ResolvedWriter(source, None, {("t", 0): 0, ("t", 1): 0}, sources=both) for source in both}
+    writers = {source: ResolvedWriter(source, None, {("t", 0): 0, ("t", 1): 0}) for source in both}
     view = ResolvedView()
     for number, source in enumerate(("shop", "shop", "depot", "shop"), 1):
-        record, _ = say(writers[source], number, {("t", 0): number})
+        record, _ = say(writers[source], number, {("t", 0): number}, sources=both)
         assert Resolved.parse(record.value()) == record
         assert view.on_record(record.value()) is not None
         assert (view.ends() is None) == (number < 3), "of all of them only when each is known"
@@ -199,13 +202,13 @@ def test_a_topic_of_several_sources_has_a_sequence_and_ends_of_each() -> None:
 
 def test_a_record_that_one_source_missed_leaves_the_others_known() -> None:
     both = ("depot", "shop")
-    shop, depot = (ResolvedWriter(each, None, {("t", p): 0 for p in range(9)}, sources=both) for each in reversed(both))
+    shop, depot = (ResolvedWriter(each, None, {("t", p): 0 for p in range(9)}) for each in reversed(both))
     view = ResolvedView()
     for writer in (shop, depot):
-        view.on_record(say(writer, 1, {})[0].value())
+        view.on_record(say(writer, 1, {}, sources=both)[0].value())
     say(shop, 2, {("t", 0): 7})
-    assert view.on_record(say(shop, 3, {("t", 1): 7})[0].value()) is None
-    assert view.on_record(say(depot, 4, {("t", 1): 7})[0].value()) is not None
+    assert view.on_record(say(shop, 3, {("t", 1): 7}, sources=both)[0].value()) is None
+    assert view.on_record(say(depot, 4, {("t", 1): 7}, sources=both)[0].value()) is not None
     assert (view.ends("shop"), view.ends()) == (None, None)
 
 
