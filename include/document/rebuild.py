@@ -1,28 +1,23 @@
 """Requests to write documents anew, worked off a chunk of keys at a time beside the live signals. Pure.
 
-How far each request is stands in its answer, in the transaction of the batch that did the work: the header
-`progress` holds the request itself, the last keys done and the version that the work was stamped with. So a restart
-goes on where the last commit ended, and each id is carried out once.
+Each answer holds the last keys done (`log.request_work`), so that a restart goes on behind them.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
-
-import orjson
 
 from include.document.behind import Place, values_of, values_text
 from include.document.spread import OWN
 from include.errors import InvalidRecord
-from include.log.ports import Headers, Record
+from include.log.request_work import RequestWork
 from include.log.requests import Answer, Request
 
 __all__ = ["FIRST_START", "Rebuild", "Rebuilds", "parse_key"]
 
-_HEADER: Final = "progress"
 FIRST_START: Final = "start"
 """Ids of the requests that an assembler makes for itself when it starts empty: this, `-` and a version."""
 
@@ -70,63 +65,23 @@ class Rebuild:
         return "; ".join(parts)
 
 
-class Rebuilds:
-    """The requests of one topic: open ones in the order in which they were asked, ids that are done."""
+class Rebuilds(RequestWork[Rebuild]):
+    """The requests of one topic.
 
-    def __init__(self, answers: Iterable[Record] = ()) -> None:
-        """Take up where the newest answer of each id left off."""
-        self.open: dict[str, Rebuild] = {}
-        self.closed: set[str] = set()
-        self.stamped = 0
-        """The greatest version that a request's documents were stamped with."""
-        newest: dict[bytes, Record] = {}
-        for record in answers:
-            if record.key is not None and record.value is not None:
-                newest[record.key] = record
-        for record in newest.values():
-            self._load(record)
+    Repairs go before rebuilds, which take longer, those of some documents before those of all, else by the time that
+    they were asked at, with a way's rest before the way.
+    """
 
     def accept(self, request: Request, numbers: Sequence[bool]) -> str | None:
         """Take a request; None when its id is known already, else the reason of a refusal, or ''.
 
         `numbers` says for each part of the key whether it is an integer.
         """
-        if self.knows(request.id):
-            return None
-        reason = _refusal(request, numbers)
-        if reason:
-            self.closed.add(request.id)
-        else:
-            self.open[request.id] = Rebuild(request)
-        return reason
+        return self.take(Rebuild(request), _refusal(request, numbers))
 
     def sweep(self, request: Request, floor: int, swept: bytes) -> None:
         """Take a request for the documents that are older than `floor`, beyond those up to `swept`."""
         self.open[request.id] = Rebuild(request, floor, swept=swept)
-
-    def due(self, version: int) -> Rebuild | None:
-        """The request to work on in a batch that is cut at a resolved record of `version`.
-
-        Repairs go before rebuilds, which take longer, those of some documents before those of all, else by the time
-        that they were asked at, with a way's rest before the way. None when nothing is open, or when documents were
-        stamped with that version before: no (key, version) twice.
-        """
-        if version <= self.stamped:
-            return None
-        return min(self.open.values(), key=_turn, default=None)
-
-    def record(self, rebuild: Rebuild, version: int, *, finished: bool) -> None:
-        """Note what the batch of `version` did."""
-        self.stamped = max(self.stamped, version)
-        if finished:
-            self.open.pop(rebuild.request.id, None)
-            self.closed.add(rebuild.request.id)
-        else:
-            self.open[rebuild.request.id] = rebuild
-
-    def knows(self, id_: str) -> bool:
-        """Whether a request of this id was taken in or refused before."""
-        return id_ in self.open or id_ in self.closed
 
     def will_rebuild(self) -> bool:
         """Whether all documents will be written anew by a request that has not begun yet."""
@@ -138,53 +93,33 @@ class Rebuilds:
         held = {text for request in waiting for text in request.keys}
         return [text for text in values if text not in held]
 
-    def headers(self, rebuild: Rebuild) -> Headers:
-        """What the answer carries for a restart; of a request that is done not its keys, which nobody needs again."""
-        request = rebuild.request
-        if request.id in self.closed:
-            request = replace(request, keys=())
-        after = None if rebuild.after is None else list(rebuild.after)
-        value = {
-            "request": request.value().decode(),
-            "since": rebuild.since,
-            "after": after,
-            "stamped": self.stamped,
-            "lacking": rebuild.lacking,
-            "swept": None if rebuild.swept is None else rebuild.swept.hex(),
+    def _progress(self, work: Rebuild) -> Mapping[str, Any]:
+        value: dict[str, Any] = {
+            "since": work.since,
+            "after": None if work.after is None else list(work.after),
+            "lacking": work.lacking,
+            "swept": None if work.swept is None else work.swept.hex(),
         }
-        if request.where:
-            number, last = rebuild.place
+        if work.request.where:
+            number, last = work.place
             value["place"] = [number, None if last is None else values_text(last)]
-        return ((_HEADER, orjson.dumps(value)),)
+        return value
 
-    def _load(self, record: Record) -> None:
-        answer = Answer.parse(record.value or b"")
-        held = dict(record.headers).get(_HEADER)
-        if held is None:
-            self.closed.add(answer.id)
-            return
-        progress = orjson.loads(held)
-        self.stamped = max(self.stamped, progress["stamped"])
-        if answer.state in ("done", "refused"):
-            self.closed.add(answer.id)
-            return
+    def _resumed(self, request: Request, answer: Answer, progress: Mapping[str, Any]) -> Rebuild:
         after = None if progress["after"] is None else tuple(progress["after"])
-        request = Request.parse(progress["request"].encode())
         swept = progress.get("swept")
         swept = None if swept is None else bytes.fromhex(swept)
-        lacking = progress.get("lacking", 0)
         number, last = progress.get("place", (0, None))
         place = number, None if last is None else values_of(last)
-        self.open[answer.id] = Rebuild(request, progress["since"], after, answer.done, swept, lacking, place)
+        return Rebuild(request, progress["since"], after, answer.done, swept, progress.get("lacking", 0), place)
+
+    def _turn(self, work: Rebuild) -> tuple[bool, bool, int, int, str]:
+        request = work.request
+        return request.kind == "rebuild", _of_all(request), request.at_us, len(request.tables), request.id
 
 
 def _of_all(request: Request) -> bool:
     return request.kind == "rebuild" and not request.where
-
-
-def _turn(rebuild: Rebuild) -> tuple[bool, bool, int, int, str]:
-    request = rebuild.request
-    return request.kind == "rebuild", _of_all(request), request.at_us, len(request.tables), request.id
 
 
 def _refusal(request: Request, numbers: Sequence[bool]) -> str:
