@@ -81,6 +81,9 @@ class Supervised:
             if plan.cuts:
                 self._commit_us = min(cut.position.commit_us for cut in plan.cuts.values())
                 self._metrics.set("lyrebird_position_commit_seconds", self._commit_us / 1e6)
+                # Of one source, as long as no other one has said anything.
+                for name in ("position", "sequence"):
+                    self._fields.pop(name, None)
             self._read = (told or {}).get("read")
             # Written with Spark's report on the batch: a file and its fsync would only hold the next batch up here.
             self._fields.update(batch=batch_id, **_of_cuts(plan.cuts), **dict(told or {}))

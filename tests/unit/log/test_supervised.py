@@ -14,13 +14,15 @@ import pytest
 from include.clock import ManualClock
 from include.errors import Fenced, LyrebirdError, Terminal, Transient
 from include.log.failure import first_line, lyrebird_error
-from include.log.plan import BatchPlan, StreamOffset
+from include.log.plan import BatchPlan, Cut, StreamOffset
 from include.log.spark_settings import settings
 from include.log.supervised import Draining, Supervised, lag_by_topic, stop_signal
 from include.metrics.exporter import Metrics
 from include.metrics.progress import RunFolder
+from include.record.gtid import MariadbGtidSet
+from include.record.position import BinlogPosition, SourcePosition
 
-PLAN = BatchPlan({}, {}, {}, None)
+PLAN = BatchPlan({}, {}, {})
 WORKER = """An exception was thrown from the Python worker. Please see the stack trace below.
 Traceback (most recent call last):
   File "include/log/planner.py", line 100, in _look
@@ -61,6 +63,28 @@ def test_a_batch_shows_in_progress_and_metrics(run: Run) -> None:
     text = run.metrics.text()
     assert 'lyrebird_lag_records{application="app",kind="t"} 4.0' in text
     assert 'lyrebird_batch_seconds{application="app",kind=""} 1.5' in text
+
+
+def cut(source: str, number: int) -> Cut:
+    at = SourcePosition("mariadb", MariadbGtidSet({0: (1, number)}), BinlogPosition("bin.000001", 4), number)
+    return Cut(source, number, number, at, (), number)
+
+
+def test_of_one_source_its_position_is_told_of_several_all_and_the_age_of_the_last_one_behind(run: Run) -> None:
+    shop = {("cdc.shop.resolved", "shop"): cut("shop", 4)}
+    run.supervised.batch(7, BatchPlan({}, {}, {}, shop), lambda: None)
+    run.supervised.heard(report(0))
+    assert {name: run.told()[name] for name in ("position", "commit_us", "sequence")} == {
+        "position": "0-1-4",
+        "commit_us": 4,
+        "sequence": 4,
+    }
+    both = shop | {("cdc.depot.resolved", "depot"): cut("depot", 2), ("joined.resolved", "shop"): cut("shop", 3)}
+    run.supervised.batch(8, BatchPlan({}, {}, {}, both), lambda: None)
+    run.supervised.heard(report(0))
+    assert (run.told()["positions"], run.told()["commit_us"]) == ({"shop": "0-1-3", "depot": "0-1-2"}, 2)
+    assert "position" not in run.told()
+    assert 'lyrebird_position_commit_seconds{application="app",kind=""} 2e-06' in run.metrics.text()
 
 
 def test_work_that_says_how_many_records_it_read_is_believed(run: Run) -> None:
