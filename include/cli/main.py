@@ -28,6 +28,7 @@ COMMANDS: dict[str, Entry] = {
     "binlog": Entry("binlog", "Read binlog files: row changes as JSON."),
     "lake": Entry("lake", "What stands on object storage: found, shown and proven."),
     "documents": Entry("documents", "The assembler of documents: rebuild, inspect."),
+    "join": Entry("join", "Keyed changelogs joined without windows."),
     "index": Entry("index", "The search index: create, offsets, documents set aside."),
     "search": Entry("search", "Ask the index: one order, or orders by their fields."),
     "audit": Entry("audit", "Prove that a copy is right, or name what is not."),

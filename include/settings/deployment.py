@@ -70,6 +70,16 @@ class Deployment:
             _merge(values, _read(file, places, names, set(values)), places)
         return cls(folder, values, places)
 
+    @classmethod
+    def of_file(cls, file: Path, env: Mapping[str, str] | None = None) -> Deployment:
+        """Read one file that a deployment file names, such as that of a join; raises `SettingsError`."""
+        places: dict[Path_, Place] = {}
+        return cls(file, _read(file, places, environment() if env is None else env, set()), places)
+
+    def whole(self, model: type[M]) -> M:
+        """All values as one `model`; raises `SettingsError`."""
+        return self._parse(model, dict(self.values), ())
+
     def section(self, name: str, model: type[M]) -> dict[str, M]:
         """The named entries of a section, each parsed by `model`; empty when no file has the section."""
         raw = self.values.get(name) or {}

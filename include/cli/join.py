@@ -1,0 +1,20 @@
+"""`lyrebird join`: keyed changelogs joined without windows."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import click
+
+from include.cli.lazy import Entry, Lazy
+
+__all__ = ["COMMANDS", "command"]
+
+COMMANDS: Final[dict[str, Entry]] = {
+    "replay": Entry("join_replay", "Join the changes of a file, without any server: for tests of your joins."),
+}
+
+
+@click.group(name="join", cls=Lazy, table=COMMANDS)
+def command() -> None:
+    """Keyed changelogs joined without windows."""

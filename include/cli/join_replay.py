@@ -1,0 +1,55 @@
+"""`lyrebird join replay`: a join over a file of changes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+__all__ = ["command"]
+
+
+@click.command(name="replay")
+@click.option("--config", required=True, type=click.Path(path_type=Path, dir_okay=False), help="File of the join.")
+@click.option(
+    "--input",
+    "changes",
+    required=True,
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Changes, one JSON object a line.",
+)
+@click.option("--final", is_flag=True, help="Print the table that the outputs make, by key, instead of the outputs.")
+@click.option("--batch", type=click.IntRange(min=1), default=1, show_default=True, help="Changes of one batch.")
+@click.option("--shuffle", is_flag=True, help="Hand the outputs out in another order; --final is the same.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Which order `--shuffle` takes.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object, nothing else.")
+def command(config: Path, changes: Path, final: bool, batch: int, shuffle: bool, seed: int, as_json: bool) -> None:
+    """Print what a join writes for the changes of a file: no server, no registry, no Spark.
+
+    A line of the file is `{"input": 0, "op": "c", "key": {"id": 1}, "value": {"id": 1, "name": "x"}, "version": 7}`;
+    `input` counts the inputs of the join from 0, `op` is c, u or d (with `"value": null`). A line of what is printed
+    is `{"key": {…}, "value": {…}, "version": 15}`.
+    """
+    from include.join.batch import Output
+    from include.join.definition import read_join
+    from include.join.replay import final_table, read_changes, replay, shuffled
+
+    _, join = read_join(config)
+    done = replay(config, read_changes(changes, len(join.join)), batch)
+    outputs = shuffled(done.outputs, seed) if shuffle else done.outputs
+    if final:
+        outputs = final_table(outputs)
+
+    def line(output: Output) -> bytes:
+        value = b"null" if output.value is None else output.value
+        return b'{"key":%s,"value":%s,"version":%d}' % (output.key, value, output.version)
+
+    if as_json:
+        listed = b",".join(map(line, outputs))
+        click.echo(b'{"outputs":[%s],"held":%d,"stale":%d}' % (listed, done.held, done.stale))
+        return
+    for output in outputs:
+        click.echo(line(output))
+    if done.held or done.stale:
+        told = f"{done.held:,} changes held, as they would change too many outputs; {done.stale:,} older than their row"
+        click.echo(told, err=True)

@@ -1,0 +1,173 @@
+"""One bucket's share of a batch: from what records do to join keys to the newest record of each output key.
+
+The same touches on the same state give the same outputs and the same state, byte for byte. Other cuts of the same
+records into batches give other outputs on the way and the same table in the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Final
+
+from include.join import versions
+from include.join.multimap import Rows, Side
+from include.join.product import Combination, delta
+from include.join.row import Row, Touch, row_key
+from include.join.shape import Shape
+from include.join.versions import Vector
+
+__all__ = ["Applied", "Held", "Output", "apply"]
+
+_ANYTHING: Final = object()
+"""What stood before, where a record is written whether it differs or not."""
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """A record of the joined topic; `value` None is a tombstone. `version` is its number, without the epoch."""
+
+    key: bytes
+    value: bytes | None
+    version: int
+    vector: Vector
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A record that would have changed more outputs than allowed: its row is in the state, its outputs are not out."""
+
+    join_key: bytes
+    input: int
+    key: bytes
+    rank: int
+    outputs: int
+
+
+@dataclass(slots=True)
+class Applied:
+    """What a bucket's share of a batch makes.
+
+    Args:
+        rows: changes of the state; None deletes.
+        outputs: the newest record of each output key that changed, by key.
+        held: see `Held`.
+        stale: touches that a newer version of their row had overtaken.
+        products: of each input, the most outputs that one of its records changed.
+    """
+
+    rows: dict[bytes, bytes | None]
+    outputs: list[Output]
+    held: list[Held]
+    stale: int
+    products: list[int]
+
+
+def apply(touches: Iterable[Touch], state: Rows, shape: Shape) -> Applied:
+    """Apply a bucket's touches, in any order, to its state.
+
+    Nothing is written: the caller commits `rows` and `outputs` together. A touch that is older than the row it finds
+    does nothing: partitions of an input are read one after another, and a row may have moved between them.
+    """
+    ordered = sorted(touches, key=_order)
+    keys = list(dict.fromkeys(row_key(touch.join_key, touch.input, touch.key) for touch in ordered))
+    stood = dict(zip(keys, state.get(keys), strict=True))
+    applied = Applied({}, [], [], 0, [0] * len(shape.optional))
+    newest: dict[bytes, Output] = {}
+    for join_key, of_key in groupby(ordered, key=lambda touch: touch.join_key):
+        for output in _JoinKey(join_key, list(of_key), stood, state, shape).follow(applied):
+            other = newest.get(output.key)
+            if other is None or other.version < output.version:
+                newest[output.key] = output
+    applied.rows = {key: value for key, value in applied.rows.items() if value != stood[key]}
+    applied.outputs = [newest[key] for key in sorted(newest)]
+    return applied
+
+
+@dataclass(slots=True)
+class _Change:
+    """An output key under one join key: what stood before the batch, and what stands now."""
+
+    stood: object
+    stands: bytes | None
+    rank: int
+    vector: Vector
+
+
+class _JoinKey:
+    """The touches of one join key, in the order of their ranks."""
+
+    def __init__(
+        self,
+        join_key: bytes,
+        touches: Sequence[Touch],
+        stood: dict[bytes, bytes | None],
+        state: Rows,
+        shape: Shape,
+    ) -> None:
+        self._touches, self._shape = touches, shape
+        kept: list[dict[bytes, Row | None]] = [{} for _ in shape.optional]
+        for touch in touches:
+            value = stood[row_key(join_key, touch.input, touch.key)]
+            kept[touch.input][touch.key] = None if value is None else Row.from_bytes(value)
+        self._sides = [Side(i, join_key, state, shape.projection, rows) for i, rows in enumerate(kept)]
+        self._changes: dict[bytes, _Change] = {}
+
+    def follow(self, applied: Applied) -> list[Output]:
+        """Take the touches in; the outputs that changed."""
+        for touch in self._touches:
+            row = self._sides[touch.input].row(touch.key)
+            if row is not None and not touch.again and _overtaken(touch, row):
+                applied.stale += 1
+            elif row is not None or touch.row is not None:
+                self._take(touch, applied)
+        return [
+            Output(key, change.stands, _number(change), change.vector)
+            for key, change in self._changes.items()
+            if change.stood != change.stands
+        ]
+
+    def _take(self, touch: Touch, applied: Applied) -> None:
+        kept = None if touch.row is None else touch.row.to_bytes()
+        applied.rows[row_key(touch.join_key, touch.input, touch.key)] = kept
+        changed = delta(touch, self._sides, self._shape)
+        if changed.size > self._shape.max_product:
+            applied.held.append(Held(touch.join_key, touch.input, touch.key, touch.rank, changed.size))
+            return
+        applied.products[touch.input] = max(applied.products[touch.input], changed.size)
+        for before, after in changed.combinations():
+            self._note(touch, before, after)
+
+    def _note(self, touch: Touch, before: Combination | None, after: Combination | None) -> None:
+        entries = after or before
+        if entries is None:
+            raise AssertionError("an exchange has a before or an after")
+        key = self._shape.key.around(entries[i].group[place] for i, place in self._shape.key_fields)
+        vector = [entry.version for entry in entries]
+        stands = None
+        if after is None:
+            vector[touch.input] = touch.version
+        else:
+            stands = self._value(after)
+        change = self._changes.get(key)
+        if change is None:
+            stood = _ANYTHING if touch.again else None if before is None else self._value(before)
+            self._changes[key] = _Change(stood, stands, touch.rank, tuple(vector))
+        else:
+            change.stands, change.rank, change.vector = stands, touch.rank, tuple(vector)
+
+    def _value(self, entries: Combination) -> bytes:
+        return self._shape.value.around(entry.part for entry in entries)
+
+
+def _order(touch: Touch) -> tuple[bytes, int, int, bytes, int]:
+    return touch.join_key, touch.rank, touch.input, touch.key, touch.version
+
+
+def _overtaken(touch: Touch, row: Row) -> bool:
+    return row.version > touch.version if touch.row is None else row.version >= touch.version
+
+
+def _number(change: _Change) -> int:
+    return versions.of_tombstone(change.rank) if change.stands is None else versions.of_put(change.rank)

@@ -1,0 +1,172 @@
+"""A join over a file of changes, without topics, registry and Spark: users' own tests of their joins.
+
+One JSON object a line: `{"input": 0, "op": "c|u|d", "key": {…}, "value": {…}|null, "version": n}`; `input` counts the
+inputs of the join from 0, the version grows with each change of a row and is the line's number where it is left out.
+The algorithm is the platform's, so are the versions of the outputs.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+from typing import Any, Literal
+
+import orjson
+from pydantic import Field, ValidationError
+
+from include.errors import InvalidRecord, SettingsError
+from include.join.batch import Applied, Output, apply
+from include.join.definition import JoinFile, read_join
+from include.join.fields import InputFields, field_plan
+from include.join.json_rows import JsonProjection, json_join_key, json_shape
+from include.join.moves import encoded_join_key
+from include.join.row import Row
+from include.join.whereabouts import Sighting, locate
+from include.settings.deployment import Strict
+
+__all__ = ["Change", "Replay", "final_table", "read_changes", "replay", "shuffled"]
+
+
+class Change(Strict):
+    """A line."""
+
+    input: int = Field(ge=0, description="position of the input in the join")
+    op: Literal["c", "r", "u", "d"] = Field(description="created, read, updated, deleted")
+    key: dict[str, Any] = Field(min_length=1, description="the row's primary key")
+    value: dict[str, Any] | None = Field(default=None, description="the row; null when it is deleted")
+    version: int = Field(default=0, ge=0, lt=1 << 53, description="grows with each change of the row")
+
+
+@dataclass(frozen=True)
+class Replay:
+    """What a replay made: `outputs` in order, batch by batch, and what the algorithm held or found stale."""
+
+    outputs: list[Output]
+    held: int
+    stale: int
+
+
+def read_changes(file: Path, inputs: int) -> list[Change]:
+    """The lines; raises `SettingsError` with file and line for one that is no change of one of so many inputs."""
+    changes = []
+    try:
+        lines = file.read_bytes().splitlines()
+    except OSError as error:
+        raise SettingsError("cannot read the changes", file=str(file), reason=str(error)) from error
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        try:
+            change = Change.model_validate(orjson.loads(line))
+        except orjson.JSONDecodeError as error:
+            raise SettingsError("not a JSON object", file=str(file), line=number, reason=str(error)) from error
+        except ValidationError as error:
+            first = error.errors()[0]
+            where = ".".join(map(str, first["loc"]))
+            raise SettingsError("not a change", file=str(file), line=number, path=where, reason=first["msg"]) from error
+        if change.input >= inputs:
+            raise SettingsError(
+                "no such input", file=str(file), line=number, got=change.input, allowed=f"0..{inputs - 1}"
+            )
+        if (change.value is None) != (change.op == "d"):
+            raise SettingsError(
+                "a deleted row has no value, any other has one", file=str(file), line=number, op=change.op
+            )
+        changes.append(change if change.version else change.model_copy(update={"version": number}))
+    return changes
+
+
+def replay(config: Path, changes: Sequence[Change], batch: int = 1) -> Replay:
+    """Join the changes, so many in each batch; raises `SettingsError` for a configuration that does not fit them."""
+    places, join = read_join(config)
+    plan = field_plan(places, join, [_fields(changes, i) for i in range(len(join.join))])
+    shape = json_shape(join, plan)
+    projection = JsonProjection(join, plan)
+    alone = all(shape.optional[1:])
+    rows, whereabouts = _Memory(), _Memory()
+    done = Replay([], 0, 0)
+    for start in range(0, len(changes), batch):
+        sightings = [
+            _sighting(change, rank, join, projection, alone=alone and change.input == 0)
+            for rank, change in enumerate(changes[start : start + batch], start + 1)
+        ]
+        located = locate(sightings, whereabouts, complete=False)
+        whereabouts.take(located.rows)
+        applied = apply(located.touches, rows, shape)
+        rows.take(applied.rows)
+        done = _add(done, applied, located.stale)
+    return done
+
+
+def final_table(outputs: Iterable[Output]) -> list[Output]:
+    """What a sink holds in the end, sorted by key: the newest record of each key, without tombstones."""
+    newest: dict[bytes, Output] = {}
+    for output in outputs:
+        other = newest.get(output.key)
+        if other is None or other.version < output.version:
+            newest[output.key] = output
+    return [newest[key] for key in sorted(newest) if newest[key].value is not None]
+
+
+def shuffled(outputs: Sequence[Output], seed: int) -> list[Output]:
+    """The same outputs in another order, as partitions hand them out; one seed gives one order."""
+    mixed = list(outputs)
+    Random(seed).shuffle(mixed)  # noqa: S311 - an order, no secret
+    return mixed
+
+
+def _add(done: Replay, applied: Applied, stale: int) -> Replay:
+    # Within a batch as a topic has them: by version.
+    outputs = sorted(applied.outputs, key=lambda output: (output.version, output.key))
+    return Replay([*done.outputs, *outputs], done.held + len(applied.held), done.stale + stale + applied.stale)
+
+
+def _fields(changes: Sequence[Change], number: int) -> InputFields:
+    """The fields that the input's changes show, each where it is first seen."""
+    mine = [change for change in changes if change.input == number]
+    key = dict.fromkeys(name for change in mine for name in change.key)
+    row = dict.fromkeys(name for change in mine for name in change.value or {})
+    return InputFields(tuple(key), tuple(row))
+
+
+def _sighting(change: Change, rank: int, join: JoinFile, projection: JsonProjection, *, alone: bool) -> Sighting:
+    key = orjson.dumps(change.key, option=orjson.OPT_SORT_KEYS)
+    if change.value is None:
+        return Sighting(change.input, key, rank, change.version, None, None)
+    row = Row(change.version, 0, orjson.dumps(change.value))
+    try:
+        values = json_join_key({**change.value, **change.key}, join.join[change.input].join_keys)
+    except InvalidRecord as error:
+        raise SettingsError(error.message, change=rank, field=error.details.get("field")) from error
+    join_key = encoded_join_key(values, projection.alone(key, row) if alone and values is None else None)
+    return Sighting(change.input, key, rank, change.version, join_key, row)
+
+
+class _Memory:
+    """A bucket in memory."""
+
+    def __init__(self) -> None:
+        self._values: dict[bytes, bytes] = {}
+        self._keys: list[bytes] = []
+
+    def get(self, keys: Sequence[bytes]) -> list[bytes | None]:
+        return [self._values.get(key) for key in keys]
+
+    def scan(self, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
+        for at in range(bisect_left(self._keys, prefix), len(self._keys)):
+            if not self._keys[at].startswith(prefix):
+                return
+            yield self._keys[at], self._values[self._keys[at]]
+
+    def take(self, rows: dict[bytes, bytes | None]) -> None:
+        for key, value in rows.items():
+            if value is None:
+                if self._values.pop(key, None) is not None:
+                    del self._keys[bisect_left(self._keys, key)]
+            else:
+                if key not in self._values:
+                    insort(self._keys, key)
+                self._values[key] = value

@@ -1,0 +1,91 @@
+"""Rows of inputs: as records bring them, as the state keeps them, and what they bring to outputs."""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from typing import Final
+
+from include.errors import Terminal
+
+__all__ = ["Entry", "Row", "Touch", "row_key", "row_place", "row_prefix"]
+
+_HEAD: Final = struct.Struct(">QI")
+_ROWS: Final = b"r"
+_LENGTH: Final = struct.Struct(">I")
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A row as its topic has it: `body` is the record without wire prefix, written by the schema of this id."""
+
+    version: int
+    schema_id: int
+    body: bytes
+
+    def to_bytes(self) -> bytes:
+        """What the state keeps."""
+        return _HEAD.pack(self.version, self.schema_id) + self.body
+
+    @classmethod
+    def from_bytes(cls, kept: bytes) -> Row:
+        """Inverse of `to_bytes`."""
+        version, schema_id = _HEAD.unpack_from(kept)
+        return cls(version, schema_id, kept[_HEAD.size :])
+
+
+@dataclass(frozen=True, slots=True)
+class Touch:
+    """What one record of an input does to one join key.
+
+    Args:
+        join_key: the join key's values, encoded.
+        rank: the record's place among all records of all inputs; a record that moves a row touches two join keys at
+            one rank.
+        input: position of the input in the configuration.
+        key: the row's primary key, encoded.
+        version: the record's.
+        row: the row that stands under the join key from now on; None: it is gone from there.
+        again: its outputs are written also where they did not change.
+    """
+
+    join_key: bytes
+    rank: int
+    input: int
+    key: bytes
+    version: int
+    row: Row | None
+    again: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """What one row brings to outputs.
+
+    Rows of one input and join key with the same `group` compete for one place: the greatest (version, key) is shown.
+    `group` holds the input's fields of the output's key, each encoded, `part` its fields of the value, encoded one
+    behind the other.
+    """
+
+    version: int | None
+    key: bytes
+    group: tuple[bytes, ...]
+    part: bytes
+
+
+def row_prefix(join_key: bytes, input: int) -> bytes:
+    """What the state's keys of all rows of one input and join key begin with, and no others."""
+    return _ROWS + _LENGTH.pack(len(join_key)) + join_key + bytes((input,))
+
+
+def row_key(join_key: bytes, input: int, key: bytes) -> bytes:
+    """The state's key of a row."""
+    return row_prefix(join_key, input) + key
+
+
+def row_place(kept: bytes) -> tuple[bytes, int, bytes]:
+    """(join key, input, primary key) of a key of the state."""
+    if kept[:1] != _ROWS or len(kept) < 6:
+        raise Terminal("the state holds a key that is no row's", key=kept.hex(), fix="See `lyrebird state verify`.")
+    end = 5 + _LENGTH.unpack_from(kept, 1)[0]
+    return kept[5:end], kept[end], kept[end + 1 :]

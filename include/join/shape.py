@@ -1,0 +1,69 @@
+"""What the algorithm knows of a join: how many inputs, which of them are optional, how rows become outputs.
+
+It is the same for rows in Avro and in JSON: an output's key and value are made of parts of rows, one behind the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Protocol
+
+from include.join.row import Entry, Row
+
+__all__ = ["Frame", "Projection", "Shape"]
+
+
+class Projection(Protocol):
+    """Makes of rows what they bring to outputs. Pure: the same row always brings the same."""
+
+    def entry(self, input: int, join_key: bytes, key: bytes, row: Row) -> Entry | None:
+        """What the row brings; None when the input's `where` leaves it out."""
+
+    def absent(self, input: int) -> Entry:
+        """What stands for the rows of an optional input under a join key that has none; its version is None."""
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """What stands around the parts of a record. An empty part takes no separator."""
+
+    prefix: bytes = b""
+    separator: bytes = b""
+    suffix: bytes = b""
+
+    def around(self, parts: Iterable[bytes]) -> bytes:
+        """One record."""
+        if self.separator:
+            parts = filter(None, parts)
+        return self.prefix + self.separator.join(parts) + self.suffix
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """A join.
+
+    Args:
+        optional: of each input, whether an output may lack it (`type: left`); never of the first.
+        distinct: of each input, whether each row has a group of its own, as its primary key is part of it.
+        sole: of each input, whether a join key has one row of it at most.
+        projection: see there.
+        key: what stands around an output's key.
+        key_fields: its fields, in order: input, and place in `Entry.group`. The join key is the first input's.
+        value: what stands around an output's value.
+        max_product: most outputs that one record may change.
+    """
+
+    optional: tuple[bool, ...]
+    distinct: tuple[bool, ...]
+    sole: tuple[bool, ...]
+    projection: Projection
+    key: Frame
+    key_fields: tuple[tuple[int, int], ...]
+    value: Frame
+    max_product: int = 100_000
+
+    def probe_order(self, input: int) -> list[int]:
+        """The other inputs, those first that most likely end the search: required ones, with few rows (MJoin)."""
+        others = [other for other in range(len(self.optional)) if other != input]
+        return sorted(others, key=lambda other: (self.optional[other], not self.sole[other], other))
