@@ -21,6 +21,7 @@ SECTIONS = (
     "expectations",
     "expiry",
     "indexes",
+    "joins",
     "kafka",
     "lake",
     "registry",
@@ -63,6 +64,7 @@ def check(deployment: Deployment) -> dict[str, list[str]]:
     from include.document.definition import definitions
     from include.index.definition import declared_indexes, mapping_of
     from include.index.mapping import creation, places
+    from include.join.deployed import declared_joins
     from include.lake.backfill.deployed import deleting
     from include.lake.check import check_groups
     from include.search.definition import targets
@@ -97,6 +99,7 @@ def check(deployment: Deployment) -> dict[str, list[str]]:
     return {
         "sources": sorted(declared_sources(deployment)),
         "documents": sorted(documents),
+        "joins": sorted(declared_joins(deployment)),
         "indexes": sorted(indexes),
         "searches": sorted(targets(deployment)),
         "lake": sorted(groups),
