@@ -1,0 +1,32 @@
+"""The manual's example is what the command prints."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from include.cli.join_replay import command
+from include.join.definition import InputDefinition, JoinFile, OutputDefinition
+from include.settings.environment import PROJECT_ROOT
+
+pytestmark = pytest.mark.unit
+
+MANUAL = (PROJECT_ROOT / "docs" / "joins.md").read_text(encoding="utf-8")
+
+
+def test_the_example_prints_what_the_manual_shows(tmp_path: Path) -> None:
+    (config,) = re.findall(r"```yaml\n(.*?)```", MANUAL, re.DOTALL)
+    changes, outputs = re.findall(r"```json\n(.*?)```", MANUAL, re.DOTALL)
+    (tmp_path / "reviews.yaml").write_text(config)
+    (tmp_path / "changes.jsonl").write_text(changes)
+    arguments = ["--config", str(tmp_path / "reviews.yaml"), "--input", str(tmp_path / "changes.jsonl")]
+    done = CliRunner().invoke(command, arguments, catch_exceptions=False)
+    assert done.stdout == outputs
+
+
+def test_the_manual_names_every_setting_of_the_file() -> None:
+    names = {*InputDefinition.model_fields, *OutputDefinition.model_fields, *JoinFile.model_fields}
+    assert [name for name in sorted(names) if f"`{name}`" not in MANUAL] == []
