@@ -19,7 +19,7 @@ from include.join.fields import FieldPlan, InputFields
 from include.record.schema import avro_name
 from include.settings.deployment import Deployment
 
-__all__ = ["InputSchema", "OutputSchemas", "check_join_keys", "output_schemas"]
+__all__ = ["InputSchema", "OutputSchemas", "bare", "check_join_keys", "output_schemas"]
 
 _NAMED: Final = ("record", "error", "enum", "fixed")
 _INTEGERS: Final = ("int", "long")
@@ -85,16 +85,15 @@ def output_schemas(join: JoinFile, plan: FieldPlan, inputs: Sequence[InputSchema
         nullable = join.join[each.input].type == "left" or _may_be_null(join, plan, inputs, each.input, each.field)
         if not nullable:
             never_null.add((each.input, each.field))
-        bare = _bare(kind)
-        key_fields.append({"name": each.name, "type": _nullable(bare) if nullable else bare})
+        key_fields.append({"name": each.name, "type": _nullable(bare(kind)) if nullable else bare(kind)})
     value_fields: list[dict[str, Any]] = []
     for number, shown in enumerate(plan.values):
         for field, name in shown:
-            bare = _bare(_renamed(inputs[number].type_of(field), named[number], defined))
+            kind = bare(_renamed(inputs[number].type_of(field), named[number], defined))
             if (number, field) in never_null:
-                value_fields.append({"name": name, "type": bare})
+                value_fields.append({"name": name, "type": kind})
             else:
-                value_fields.append({"name": name, "type": _nullable(bare), "default": None})
+                value_fields.append({"name": name, "type": _nullable(kind), "default": None})
     value: dict[str, Any] = {"type": "record", "name": "Value", "namespace": namespace, "fields": value_fields}
     if join.output.doc:
         value["doc"] = join.output.doc
@@ -104,17 +103,17 @@ def output_schemas(join: JoinFile, plan: FieldPlan, inputs: Sequence[InputSchema
 def check_join_keys(places: Deployment, join: JoinFile, inputs: Sequence[InputSchema]) -> None:
     """Raise `SettingsError` for join keys whose values, as they are encoded, would never be equal."""
     for at, first in enumerate(join.join[0].join_keys):
-        wanted = _compared_as(_bare(inputs[0].type_of(first)))
+        wanted = _compared_as(bare(inputs[0].type_of(first)))
         for number, (definition, schema) in enumerate(zip(join.join, inputs, strict=True)):
             place = ("join", number, "join_keys", at)
             field = definition.join_keys[at]
-            kind = _compared_as(_bare(schema.type_of(field)))
+            kind = _compared_as(bare(schema.type_of(field)))
             if kind is None:
                 raise places.error(
                     place,
                     "a field of this type joins nothing",
                     field=field,
-                    type=_bare(schema.type_of(field)),
+                    type=bare(schema.type_of(field)),
                     allowed="whole numbers, decimals, dates and times, texts, bytes, booleans",
                 )
             if kind != wanted:
@@ -146,11 +145,11 @@ def _image(value: Mapping[str, Any]) -> Mapping[str, Any] | None:
     fields = {field["name"]: field["type"] for field in value["fields"]}
     if not fields.keys() >= {"before", "after", "source", "op"}:
         return None
-    after = _bare(fields["after"])
+    after = bare(fields["after"])
     return after if isinstance(after, dict) and after.get("type") == "record" else None
 
 
-def _bare(kind: Any) -> Any:
+def bare(kind: Any) -> Any:
     """The type without null."""
     if isinstance(kind, list):
         branches = [branch for branch in kind if branch not in ("null", {"type": "null"})]
@@ -158,8 +157,8 @@ def _bare(kind: Any) -> Any:
     return kind
 
 
-def _nullable(bare: Any) -> list[Any]:
-    return ["null", *(bare if isinstance(bare, list) else [bare])]
+def _nullable(kind: Any) -> list[Any]:
+    return ["null", *(kind if isinstance(kind, list) else [kind])]
 
 
 def _renamed(kind: Any, prefix: str, defined: set[str]) -> Any:

@@ -1,0 +1,162 @@
+"""Joins of rows in Avro: cut, copied and put together as bytes, they are what SQL says."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import dataclass
+from typing import Any
+
+import fastavro
+import pytest
+
+from include.join.avro_rows import AvroJoin
+from include.join.definition import JoinFile
+from include.join.fields import field_plan
+from include.join.reading import InputReader
+from include.join.row import Touch
+from include.join.schema import InputSchema, OutputSchemas, output_schemas
+from include.join.shape import Shape
+from include.join.whereabouts import Sighting
+from include.settings.deployment import Deployment
+from tests.unit.join.histories import History, Record, Run, Values, expected, table_of
+
+pytestmark = pytest.mark.unit
+
+
+def encoded(schema: Any, schema_id: int, value: Any) -> bytes:
+    out = io.BytesIO()
+    fastavro.schemaless_writer(out, fastavro.parse_schema(schema), value)
+    return b"\x00" + schema_id.to_bytes(4, "big") + out.getvalue()
+
+
+def decoded(schema: Any, data: bytes) -> Any:
+    return fastavro.schemaless_reader(io.BytesIO(data[5:]), fastavro.parse_schema(schema), None)
+
+
+def row_schema(i: int, name: str = "Value") -> dict[str, Any]:
+    # Join keys of any width and either order of branches, and fields around what is shown.
+    join_key = (["null", "long"], ["int", "null"], ["null", "int"], ["null", "long"])[i]
+    return {
+        "type": "record",
+        "name": name,
+        "fields": [
+            {"name": "note", "type": {"type": "map", "values": "string"}},
+            {"name": f"id{i}", "type": "int"},
+            {"name": "j", "type": join_key},
+            {"name": f"v{i}", "type": ["null", "int"] if i % 2 else "int"},
+            {"name": f"g{i}", "type": ["int", "null"]},
+            {"name": "rest", "type": "string"},
+        ],
+    }
+
+
+def envelope_schema(i: int) -> dict[str, Any]:
+    return {
+        "type": "record",
+        "name": "Envelope",
+        "fields": [
+            {"name": "before", "type": ["null", row_schema(i)]},
+            {"name": "after", "type": ["null", "Value"]},
+            {"name": "source", "type": "string"},
+            {"name": "op", "type": "string"},
+        ],
+    }
+
+
+def key_schema(i: int) -> dict[str, Any]:
+    return {"type": "record", "name": "Key", "fields": [{"name": f"id{i}", "type": "int"}]}
+
+
+@dataclass
+class Setup:
+    """A history's join over Avro."""
+
+    history: History
+    shape: Shape
+    output: OutputSchemas
+    readers: list[InputReader]
+    schemas: dict[int, Any]
+
+
+def set_up(history: History) -> Setup:
+    changed = [not located for located in history.located]
+    schemas: dict[int, Any] = {}
+    inputs, newest = [], []
+    for i in history.inputs:
+        schemas[10 + i], schemas[20 + i] = key_schema(i), envelope_schema(i) if changed[i] else row_schema(i)
+        newest.append(InputSchema.of(schemas[10 + i], schemas[20 + i], topic=f"t{i}"))
+        given = {"topic": f"t{i}", "join_keys": ["j"], "include_fields": [f"v{i}"]}
+        given["type"] = "left" if history.optional[i] else "inner"
+        given["where"] = {f"v{i}": [0, 1]} if history.where[i] else {}
+        inputs.append(given)
+    pkey = ["j", *(f"id{i}" if history.distinct[i] else f"g{i}" for i in history.inputs)] if history.grouped else None
+    join = JoinFile.model_validate({"join": inputs, "output": {"namespace": "n", "source": "s", "pkey": pkey}})
+    plan = field_plan(Deployment.__new__(Deployment), join, [each.fields for each in newest])
+    assert plan.distinct == history.distinct
+    output = output_schemas(join, plan, newest)
+    shape = AvroJoin.shape(join, plan, newest, output, (1, 2), schemas.__getitem__)
+    projection: Any = shape.projection
+    readers = [
+        InputReader(i, projection.rows[i], changed[i], not changed[i], history.alone(i), {}) for i in history.inputs
+    ]
+    return Setup(history, shape, output, readers, schemas)
+
+
+class AvroRun(Run):
+    """The same batches, of records in Avro."""
+
+    def __init__(self, setup: Setup) -> None:
+        super().__init__(setup.history, shape=setup.shape)
+        self._setup = setup
+
+    def _take(self, i: int, record: Record, touches: list[list[Touch]], sightings: list[list[Sighting]]) -> None:
+        rank = self._rank(record)
+        if record.version < self.floor[i]:
+            return
+        setup = self._setup
+        key = encoded(setup.schemas[10 + i], 10 + i, {f"id{i}": int(record.key)})
+        before, after = (self._row(i, record.key, values) for values in (record.before, record.after))
+        value: bytes | None
+        if setup.readers[i].change:
+            op = "d" if after is None else "c" if before is None else "u"
+            value = encoded(setup.schemas[20 + i], 20 + i, {"before": before, "after": after, "source": "s", "op": op})
+        else:
+            value = None if after is None else encoded(setup.schemas[20 + i], 20 + i, after)
+        for move in setup.readers[i].read(key, value, rank, record.version):
+            if isinstance(move, Touch):
+                self._spread([move], touches)
+            else:
+                sightings[hash(move.key) % len(sightings)].append(move)
+
+    def _row(self, i: int, key: bytes, values: Values | None) -> dict[str, Any] | None:
+        if values is None:
+            return None
+        join_key, value, group = values
+        row = {"note": {"a": "b"}, f"id{i}": int(key), "j": join_key, f"v{i}": value, f"g{i}": group}
+        return {**row, "rest": "x" * (value or 0)}
+
+
+def shown(setup: Setup, key: bytes, value: bytes) -> tuple[bytes, bytes]:
+    """An output as SQL's are written."""
+    history = setup.history
+    names, values = decoded(setup.output.key, key), decoded(setup.output.value, value)
+    parts = []
+    for i in history.inputs:
+        if history.distinct[i]:
+            parts.append("-" if names[f"id{i}"] is None else str(names[f"id{i}"]))
+        else:
+            parts.append("-" if names[f"g{i}"] is None else f"{names['j']}/{names[f'g{i}']}")
+    cells = ["-" if values[f"v{i}"] is None else str(values[f"v{i}"]) for i in history.inputs]
+    return f"<{','.join(parts)}>".encode(), f"({','.join(cells)})".encode()
+
+
+@pytest.mark.parametrize("grouped", [False, True])
+def test_rows_in_avro_join_as_sql_says(grouped: bool) -> None:
+    for seed in range(250):
+        history = History(seed, grouped=grouped)
+        setup = set_up(history)
+        run = AvroRun(setup)
+        run.to_the_end()
+        history.draw.shuffle(run.outputs)
+        made = dict(shown(setup, key, value) for key, value in table_of(run.outputs).items())
+        assert made == expected(history), seed
