@@ -72,9 +72,7 @@ class AvroRows:
         self._keys: dict[bytes, Fields] = {}
         self._by_key: dict[bytes, _JoinKey] = {}
         self._decimals = [_is_decimal(bare(newest.type_of(field))) for field in self._definition.join_keys]
-        of_key = {field["name"]: field["type"] for field in newest.key["fields"]}
-        self.fixed = all(not isinstance(of_key.get(field, []), list) for field in self._definition.join_keys)
-        """Whether the key holds the join key, and never as null, so that a row never changes it."""
+        self.fixed = newest.holds(self._definition.join_keys)
 
     def entry(self, key: bytes, row: Row) -> Entry | None:
         """What the row brings; None when `where` leaves it out. Raises `InvalidRecord` for bytes that are no row."""

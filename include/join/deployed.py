@@ -14,7 +14,7 @@ from include.record.version import MAX_EPOCH
 from include.settings.applications import Application
 from include.settings.deployment import Deployment, Strict, unknown_name
 
-__all__ = ["DeployedJoin", "JoinEntry", "declared_joins", "joins_of_application"]
+__all__ = ["DeployedJoin", "JoinEntry", "declared_joins", "joins_of_application", "spread_topics"]
 
 SECTION = "joins"
 
@@ -84,6 +84,17 @@ def joins_of_application(deployment: Deployment, application: str) -> list[Deplo
             "the application hosts no join", application=application, fix="Name it in an entry of `joins`."
         )
     return found
+
+
+def spread_topics(deployment: Deployment) -> frozenset[str]:
+    """Change topics whose partitions are chosen by other columns than the key (`partition_by` of a source)."""
+    found = set()
+    for source, values in (deployment.values.get("sources") or {}).items():
+        for table in values.get("partition_by") or {}:
+            database, dot, name = table.partition(".")
+            databases = [database] if dot else values["databases"]
+            found |= {topics.change(source, each, name or table) for each in databases}
+    return frozenset(found)
 
 
 def _deployed(deployment: Deployment, name: str, entry: JoinEntry) -> DeployedJoin:

@@ -7,7 +7,7 @@ of their own, as two inputs may mean different things by one name.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -54,6 +54,11 @@ class InputSchema:
     def fields(self) -> InputFields:
         """The fields' names."""
         return InputFields(*(tuple(field["name"] for field in schema["fields"]) for schema in (self.key, self.row)))
+
+    def holds(self, fields: Iterable[str]) -> bool:
+        """Whether the key has these fields, never as null: then a row never changes them."""
+        of_key = {field["name"]: field["type"] for field in self.key["fields"]}
+        return all(not isinstance(of_key.get(field, []), list) for field in fields)
 
     def type_of(self, field: str) -> Any:
         """The field's type; the key's where the row has no such field. Raises `KeyError` where neither has."""

@@ -1,0 +1,69 @@
+"""`lyrebird join check`: a join's file against the topics and schemas that are there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+import orjson
+
+__all__ = ["command"]
+
+
+@click.command(name="check")
+@click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object, nothing else.")
+def command(file: Path, as_json: bool) -> None:
+    """Check the join of FILE against its topics, and show what it would write. Changes nothing.
+
+    What cannot run is refused with file, line and what to write instead.
+    """
+    from include.cli.table import table
+    from include.join.check import checked_join
+    from include.join.definition import read_join
+    from include.join.deployed import declared_joins, spread_topics
+    from include.log.kafka import KafkaAdmin
+    from include.log.registry import ConfluentRegistry
+    from include.settings.connections import Kafka, Registry
+    from include.settings.deployment import Deployment
+
+    deployment = Deployment.load()
+    kafka = deployment.one("kafka", Kafka)
+    places, join = read_join(file)
+    entries = [each.entry for each in declared_joins(deployment).values() if each.topic == join.output.topic]
+    found = checked_join(
+        places,
+        join,
+        ConfluentRegistry(deployment.one("registry", Registry)),
+        KafkaAdmin(kafka.bootstrap, kafka.options),
+        forgetting=[topic for entry in entries for topic in entry.forgetting],
+        spread=spread_topics(deployment),
+    )
+    if as_json:
+        told = {
+            "topic": join.output.topic,
+            "inputs": [{"topic": each.topic, "change": each.schema.change} for each in found.inputs],
+            "determined": found.plan.determined,
+            "key": found.output.key,
+            "value": found.output.value,
+            "notes": found.notes,
+        }
+        click.echo(orjson.dumps(told).decode())
+        return
+    kinds = [(each.topic, "changes of a table" if each.schema.change else "rows") for each in found.inputs]
+    click.echo(table(("input", "records"), kinds))
+    click.echo(f"\n{join.output.topic}")
+    rows = [("key", field["name"], _type(field["type"])) for field in found.output.key["fields"]]
+    rows += [("value", field["name"], _type(field["type"])) for field in found.output.value["fields"]]
+    click.echo(table(("of", "field", "type"), rows))
+    for note in found.notes:
+        click.echo(f"note: {note}")
+
+
+def _type(kind: Any) -> str:
+    if isinstance(kind, list):
+        return " or ".join(_type(branch) for branch in kind)
+    if isinstance(kind, dict):
+        return str(kind.get("logicalType") or kind.get("name") or kind["type"])
+    return str(kind)

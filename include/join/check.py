@@ -1,0 +1,54 @@
+"""A join's file against what is there: its inputs, what it would write, and what an operator should know of that."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from include.join.definition import JoinFile
+from include.join.fields import FieldPlan, field_plan
+from include.join.inputs import Input, find_inputs
+from include.join.schema import OutputSchemas, check_join_keys, output_schemas
+from include.log.ports import SchemaRegistry, TopicAdmin
+from include.settings.deployment import Deployment
+
+__all__ = ["CheckedJoin", "checked_join"]
+
+
+@dataclass(frozen=True)
+class CheckedJoin:
+    """A join that can run. `notes`: what its file brings about, in sentences."""
+
+    join: JoinFile
+    inputs: tuple[Input, ...]
+    plan: FieldPlan
+    output: OutputSchemas
+    notes: tuple[str, ...]
+
+
+def checked_join(
+    places: Deployment,
+    join: JoinFile,
+    registry: SchemaRegistry,
+    admin: TopicAdmin,
+    *,
+    forgetting: Collection[str] = (),
+    spread: Collection[str] = (),
+) -> CheckedJoin:
+    """Match the file with the topics and schemas that are there; arguments and errors are those of `find_inputs`."""
+    inputs = find_inputs(places, join, registry, admin, forgetting=forgetting, spread=spread)
+    schemas = [each.schema for each in inputs]
+    plan = field_plan(places, join, [schema.fields for schema in schemas])
+    check_join_keys(places, join, schemas)
+    notes = []
+    shared = [each.topic for each, distinct in zip(inputs, plan.distinct, strict=True) if not distinct]
+    if shared:
+        notes.append(
+            f"rows of {' and '.join(shared)} compete for one output: `pkey` does not determine one, the newest is shown"
+        )
+    notes += [
+        f"where rows of {each.topic} stood is kept in a state of its own, as its records do not say"
+        for each in inputs
+        if each.located
+    ]
+    return CheckedJoin(join, tuple(inputs), plan, output_schemas(join, plan, schemas), tuple(notes))
