@@ -70,7 +70,7 @@ def apply(touches: Iterable[Touch], state: Rows, shape: Shape) -> Applied:
     Nothing is written: the caller commits `rows` and `outputs` together. A touch that is older than the row it finds
     does nothing: partitions of an input are read one after another, and a row may have moved between them.
     """
-    ordered = sorted(touches, key=_order)
+    ordered = sorted(touches)
     keys = list(dict.fromkeys(row_key(touch.join_key, touch.input, touch.key) for touch in ordered))
     stood = dict(zip(keys, state.get(keys), strict=True))
     applied = Applied({}, [], [], 0, [0] * len(shape.optional))
@@ -159,10 +159,6 @@ class _JoinKey:
 
     def _value(self, entries: Combination) -> bytes:
         return self._shape.value.around(entry.part for entry in entries)
-
-
-def _order(touch: Touch) -> tuple[bytes, int, int, bytes, int]:
-    return touch.join_key, touch.rank, touch.input, touch.key, touch.version
 
 
 def _overtaken(touch: Touch, row: Row) -> bool:

@@ -12,6 +12,7 @@ import itertools
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from include.join.multimap import Side
 from include.join.row import Entry, Touch
@@ -23,8 +24,7 @@ Combination = tuple[Entry, ...]
 """An entry of each input."""
 
 
-@dataclass(frozen=True, slots=True)
-class Exchange:
+class Exchange(NamedTuple):
     """In the outputs, `before` gives its place to `after`; None: there was or will be none."""
 
     before: Entry | None

@@ -1,10 +1,12 @@
-"""Rows of inputs: as records bring them, as the state keeps them, and what they bring to outputs."""
+"""Rows of inputs: as records bring them, as the state keeps them, and what they bring to outputs.
+
+Named tuples, as there are several for each record, and classes of another kind take several times as long to make.
+"""
 
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple, Self
 
 from include.errors import Terminal
 
@@ -15,8 +17,7 @@ _ROWS: Final = b"r"
 _LENGTH: Final = struct.Struct(">I")
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(NamedTuple):
     """A row as its topic has it: `body` is the record without wire prefix, written by the schema of this id."""
 
     version: int
@@ -28,15 +29,14 @@ class Row:
         return _HEAD.pack(self.version, self.schema_id) + self.body
 
     @classmethod
-    def from_bytes(cls, kept: bytes) -> Row:
+    def from_bytes(cls, kept: bytes) -> Self:
         """Inverse of `to_bytes`."""
         version, schema_id = _HEAD.unpack_from(kept)
         return cls(version, schema_id, kept[_HEAD.size :])
 
 
-@dataclass(frozen=True, slots=True)
-class Touch:
-    """What one record of an input does to one join key.
+class Touch(NamedTuple):
+    """What one record of an input does to one join key. Touches sort in the order in which they are applied.
 
     Args:
         join_key: the join key's values, encoded.
@@ -58,8 +58,7 @@ class Touch:
     again: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(NamedTuple):
     """What one row brings to outputs.
 
     Rows of one input and join key with the same `group` compete for one place: the greatest (version, key) is shown.
