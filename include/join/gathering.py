@@ -1,0 +1,134 @@
+"""A task's share of a batch: from records of inputs to what each bucket of the state has to do."""
+
+from __future__ import annotations
+
+import pickle
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Final, Self
+
+from include.errors import InvalidRecord
+from include.join.reading import InputReader
+from include.join.row import Touch
+from include.join.whereabouts import Sighting
+from include.log.plan import Partition
+from include.log.ports import Record
+from include.record import version as versions
+from include.record.key import murmur2
+
+__all__ = ["Gathering", "Refused", "Work", "bucket_of"]
+
+_POSITIVE: Final = 0x7FFFFFFF
+
+
+def bucket_of(key: bytes, buckets: int) -> int:
+    """The bucket that keeps a key of the state; the same for ever, on every host."""
+    return (murmur2(key) & _POSITIVE) % buckets
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A record that cannot be understood, and why."""
+
+    record: Record
+    reason: str
+
+
+@dataclass(slots=True)
+class Work:
+    """What one bucket has to do, of one task or of several.
+
+    `counts` are of inputs by name: read, refused, below_floor (of rows that a truncation removed), no_join_key (of
+    rows that join nothing).
+    """
+
+    touches: list[Touch] = field(default_factory=list)
+    sightings: list[Sighting] = field(default_factory=list)
+    refused: list[Refused] = field(default_factory=list)
+    counts: Counter[tuple[str, str]] = field(default_factory=Counter)
+
+    def pack(self) -> bytes:
+        """Bytes for another worker of the same application."""
+        return pickle.dumps((self.touches, self.sightings, self.refused, self.counts), pickle.HIGHEST_PROTOCOL)
+
+    @classmethod
+    def unpack(cls, frames: Iterable[bytes]) -> Self:
+        """All that was packed for one bucket, in the order of the frames."""
+        work = cls()
+        for frame in frames:
+            touches, sightings, refused, counts = pickle.loads(frame)  # noqa: S301 - this application's own workers
+            work.touches += touches
+            work.sightings += sightings
+            work.refused += refused
+            work.counts.update(counts)
+        return work
+
+
+class Gathering:
+    """Takes the records of a task in, and hands out each bucket's work.
+
+    Args:
+        readers: topic → what reads its records.
+        bases: what is added to an offset of a partition to get the record's rank.
+        floors: topic → version below which no row of it lives.
+        buckets: how many the state has.
+    """
+
+    def __init__(
+        self,
+        readers: Mapping[str, InputReader],
+        bases: Mapping[Partition, int],
+        floors: Mapping[str, int],
+        buckets: int,
+    ) -> None:
+        self._readers, self._bases, self._floors, self._buckets = readers, bases, floors, buckets
+        self._work: dict[int, Work] = {}
+        self._counts: Counter[tuple[str, str]] = Counter()
+        self._refused: list[Refused] = []
+
+    def take(self, record: Record) -> None:
+        """One record of an input; what cannot be understood is kept to be set aside."""
+        topic, reader = record.topic, self._readers[record.topic]
+        self._counts[topic, "read"] += 1
+        rank = self._bases[topic, record.partition] + record.offset
+        try:
+            version = _version_of(record, change=reader.change)
+            if version < self._floors.get(topic, 0):
+                self._counts[topic, "below_floor"] += 1
+                return
+            moves = reader.read(record.key, record.value, rank, version)
+            moved = record.value is None
+            for move in moves:
+                moved = True
+                if isinstance(move, Touch):
+                    self._of(move.join_key).touches.append(move)
+                else:
+                    self._of(move.key).sightings.append(move)
+        except InvalidRecord as error:
+            self._counts[topic, "refused"] += 1
+            self._refused.append(Refused(record, f"{type(error).__name__}: {error}"))
+            return
+        if not moved:
+            self._counts[topic, "no_join_key"] += 1
+
+    def work(self) -> dict[int, bytes]:
+        """Bucket → its work, packed; counts and refused records go with the first one."""
+        if self._counts or self._refused:
+            first = self._work.setdefault(min(self._work, default=0), Work())
+            first.refused, first.counts = self._refused, self._counts
+        return {bucket: work.pack() for bucket, work in sorted(self._work.items())}
+
+    def _of(self, key: bytes) -> Work:
+        bucket = bucket_of(key, self._buckets)
+        work = self._work.get(bucket)
+        if work is None:
+            work = self._work[bucket] = Work()
+        return work
+
+
+def _version_of(record: Record, *, change: bool) -> int:
+    """The version in the header; of a plain topic without one its place in the partition, which grows as well."""
+    if change or any(name == versions.HEADER for name, _ in record.headers):
+        return versions.from_headers(record.headers)
+    return record.offset + 1
