@@ -118,9 +118,11 @@ class _JoinKey:
         """Take the touches in; the outputs that changed."""
         for touch in self._touches:
             row = self._sides[touch.input].row(touch.key)
+            if row is None and (touch.row is None or touch.again):
+                continue
             if row is not None and not touch.again and _overtaken(touch, row):
                 applied.stale += 1
-            elif row is not None or touch.row is not None:
+            else:
                 self._take(touch, applied)
         return [
             Output(key, change.stands, _number(change), change.vector)
