@@ -18,7 +18,7 @@ from include.join.multimap import Side
 from include.join.row import Entry, Touch
 from include.join.shape import Shape
 
-__all__ = ["Delta", "Exchange", "delta"]
+__all__ = ["Combination", "Delta", "Exchange", "delta"]
 
 Combination = tuple[Entry, ...]
 """An entry of each input."""
