@@ -228,9 +228,9 @@ class Publisher:
         """Start the transaction of step 3."""
         self._open.begin()
 
-    def write(self, key: bytes, value: bytes | None, version: int) -> None:
-        """Add an output, or a tombstone (None)."""
-        self._open.append(self.topic, key, value, headers=(versions.to_header(version),))
+    def write(self, key: bytes, value: bytes | None, version: int, headers: Headers = ()) -> None:
+        """Add an output, or a tombstone (None); `headers` go behind that of its version."""
+        self._open.append(self.topic, key, value, headers=(versions.to_header(version), *headers))
 
     def append(
         self, topic: str, key: bytes, value: bytes | None, *, headers: Headers = (), partition: int | None = None

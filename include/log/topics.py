@@ -29,9 +29,10 @@ __all__ = [
     "source_answers",
     "source_requests",
     "source_resolved",
+    "state",
 ]
 
-TopicKind = Literal["plain", "change", "control", "resolved", "requests", "answers", "idle", "late", "dead"]
+TopicKind = Literal["plain", "change", "control", "resolved", "requests", "answers", "state", "idle", "late", "dead"]
 """plain: as somebody declared it, or not of ours; change: a captured table's; the others end in that word."""
 
 _LONGEST: Final = 249
@@ -139,6 +140,11 @@ def resolved_of(topic: str) -> str:
 def requests(topic: str) -> str:
     """`<topic>.requests`."""
     return _name(topic, "requests")
+
+
+def state(topic: str) -> str:
+    """`<topic>.state`: which version of its state the application that writes `topic` has committed."""
+    return _name(topic, "state")
 
 
 def answers(topic: str) -> str:

@@ -57,23 +57,26 @@ class State(dict[bytes, bytes]):
 class History:
     """Random tables of a random join, and the logs of their changes.
 
-    `grouped`: rows of some inputs compete for places (`pkey`). Of an input that is `located` records have no image of
-    before, and its rows may move between partitions.
+    `grouped`: rows of some inputs compete for places (`pkey`). `plain`: some inputs are `located`: their records have no
+    image of before, and their rows may move between partitions.
     """
 
     seed: int
     changes: int = 25
     grouped: bool = False
+    plain: bool = True
     tables: list[dict[bytes, Values]] = field(init=False)
     rows: list[dict[bytes, int]] = field(init=False)
     logs: list[list[list[Record]]] = field(init=False)
     floors: list[list[Record]] = field(init=False)
+    order: list[tuple[int, int, Record]] = field(init=False, default_factory=list)
+    """(input, partition, record) in the order in which they were written; partition -1: a floor."""
 
     def __post_init__(self) -> None:
         self.draw = random.Random(self.seed)
         n = self.draw.randint(2, 4)
         self.optional = (False, *(self.draw.random() < 0.5 for _ in range(n - 1)))
-        self.located = tuple(self.draw.random() < 0.3 for _ in range(n))
+        self.located = tuple(self.plain and self.draw.random() < 0.3 for _ in range(n))
         self.distinct = tuple(not self.grouped or self.draw.random() < 0.3 for _ in range(n))
         self.where = tuple(self.draw.random() < 0.2 for _ in range(n))
         self._null_keys = self.draw.random() < 0.5
@@ -137,7 +140,11 @@ class History:
         self.tables[i].clear()
         self.rows[i].clear()
         self._counters[i] += 1
-        self.floors[i].append(Record(b"", self._counters[i]))
+        self._floor(i, self._counters[i])
+
+    def _floor(self, i: int, floor: int) -> None:
+        self.floors[i].append(Record(b"", floor))
+        self.order.append((i, -1, self.floors[i][-1]))
 
     def _gap(self, i: int) -> None:
         """Changes that nobody saw, then each row as it stands, then the floor."""
@@ -151,7 +158,7 @@ class History:
         for key, values in table.items():
             self._log(i, key, None, values)
         self._counters[i] = max(self._counters[i], floor)
-        self.floors[i].append(Record(b"", floor))
+        self._floor(i, floor)
 
     def _put(self, i: int, key: bytes, values: Values | None) -> None:
         before = self.tables[i].get(key)
@@ -168,6 +175,7 @@ class History:
         moves = self.located[i] and self.draw.random() < 0.3
         partition = self.draw.randrange(_PARTITIONS) if moves else zlib.crc32(key) % _PARTITIONS
         self.logs[i][partition].append(Record(key, self._counters[i], before, after))
+        self.order.append((i, partition, self.logs[i][partition][-1]))
 
 
 @dataclass(frozen=True)

@@ -113,20 +113,23 @@ class AvroRun(Run):
         rank = self._rank(record)
         if record.version < self.floor[i]:
             return
-        setup = self._setup
-        key = encoded(setup.schemas[10 + i], 10 + i, {f"id{i}": int(record.key)})
-        before, after = (self._row(i, record.key, values) for values in (record.before, record.after))
-        value: bytes | None
-        if setup.readers[i].change:
-            op = "d" if after is None else "c" if before is None else "u"
-            value = encoded(setup.schemas[20 + i], 20 + i, {"before": before, "after": after, "source": "s", "op": op})
-        else:
-            value = None if after is None else encoded(setup.schemas[20 + i], 20 + i, after)
-        for move in setup.readers[i].read(key, value, rank, record.version):
+        key, value = self.encoded(i, record)
+        for move in self._setup.readers[i].read(key, value, rank, record.version):
             if isinstance(move, Touch):
                 self._spread([move], touches)
             else:
                 sightings[hash(move.key) % len(sightings)].append(move)
+
+    def encoded(self, i: int, record: Record) -> tuple[bytes, bytes | None]:
+        """Key and value as its topic has them."""
+        setup = self._setup
+        key = encoded(setup.schemas[10 + i], 10 + i, {f"id{i}": int(record.key)})
+        before, after = (self._row(i, record.key, values) for values in (record.before, record.after))
+        if setup.readers[i].change:
+            op = "d" if after is None else "c" if before is None else "u"
+            value = {"before": before, "after": after, "source": "s", "op": op}
+            return key, encoded(setup.schemas[20 + i], 20 + i, value)
+        return key, None if after is None else encoded(setup.schemas[20 + i], 20 + i, after)
 
     def _row(self, i: int, key: bytes, values: Values | None) -> dict[str, Any] | None:
         if values is None:

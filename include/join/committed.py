@@ -1,0 +1,75 @@
+"""What a join has committed beside its outputs: the pointers of its state's buckets, and what ranks and floors need.
+
+It stands in the compacted topic `<topic>.state`, written in each batch's own transaction: a key for each bucket, and
+one for the join itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Final, Self
+
+import orjson
+
+from include.errors import Terminal
+from include.log.ports import Record
+
+__all__ = ["Committed"]
+
+_JOIN: Final = b"join"
+_BUCKET: Final = b"bucket/"
+
+
+@dataclass
+class Committed:
+    """As of the last batch.
+
+    Args:
+        buckets: parts of the state, for ever.
+        base: rank at which the next batch begins.
+        floors: topic → version below which no row of it lives.
+        pointers: bucket → the version of its state; buckets that have never been written are missing.
+    """
+
+    buckets: int
+    base: int = 0
+    floors: dict[str, int] = field(default_factory=dict)
+    pointers: dict[int, bytes] = field(default_factory=dict)
+
+    @classmethod
+    def read(cls, records: Iterable[Record], buckets: int) -> Self:
+        """The newest of each key; `buckets` is what the first start fixes.
+
+        Raises:
+            Terminal: the state has another number of buckets.
+        """
+        newest = {record.key: record.value for record in records}
+        found = cls(buckets)
+        for key, value in newest.items():
+            if key is not None and value is not None and key.startswith(_BUCKET):
+                found.pointers[int(key.removeprefix(_BUCKET))] = value
+        join = newest.get(_JOIN)
+        if join is None:
+            return found
+        said = orjson.loads(join)
+        if said["buckets"] != buckets:
+            raise Terminal(
+                "the join's state has another number of buckets than its file says",
+                has=said["buckets"],
+                file=buckets,
+                fix="Write the number that it has, or export the state and import it into as many.",
+            )
+        found.base, found.floors = said["base"], said["floors"]
+        return found
+
+    def of_join(self, base: int, floors: Mapping[str, int]) -> tuple[bytes, bytes]:
+        """The record of the join itself, as (key, value)."""
+        said = {"buckets": self.buckets, "base": base, "floors": dict(sorted(floors.items()))}
+        return _JOIN, orjson.dumps(said)
+
+    @staticmethod
+    def of_buckets(pointers: Mapping[int, bytes]) -> Iterator[tuple[bytes, bytes]]:
+        """The records of these buckets, as (key, value)."""
+        for bucket, pointer in sorted(pointers.items()):
+            yield _BUCKET + b"%d" % bucket, pointer
