@@ -1,19 +1,36 @@
-"""One bucket's work of one batch: rows, floors and touches in, a new version of its state and outputs back."""
+"""One bucket's work of one batch: what records do goes in, a new version of its state and outputs come back.
+
+There are two stages of buckets. `whereabouts`, spread by primary keys, knows where rows stand whose records do not say
+it; a join without such inputs has none. `rows`, spread by join keys, has the rows and makes the outputs.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Literal, Protocol
 
 from include.join.batch import Held, Output, apply
 from include.join.floors import touches_of_floor
-from include.join.gathering import Refused, Work
+from include.join.gathering import Refused, Work, bucket_of
 from include.join.multimap import Rows
 from include.join.shape import Shape
+from include.join.whereabouts import locate
 
-__all__ = ["BucketResult", "BucketState", "Floor", "apply_work"]
+__all__ = [
+    "BucketKey",
+    "BucketResult",
+    "BucketState",
+    "Floor",
+    "LocatedResult",
+    "Stage",
+    "apply_work",
+    "locate_work",
+]
+
+Stage = Literal["whereabouts", "rows"]
+BucketKey = tuple[Stage, int]
 
 
 class BucketState(Rows, Protocol):
@@ -46,6 +63,29 @@ class BucketResult:
     counts: Counter[tuple[str, str]]
     stale: int
     products: list[int]
+
+
+@dataclass(frozen=True)
+class LocatedResult:
+    """What the first stage made of a bucket's work, beside what it hands on; `pointer` as in `BucketResult`."""
+
+    pointer: bytes | None
+    stale: int
+
+
+def locate_work(
+    bucket: int, work: Work, state: BucketState, *, complete: bool, buckets: int
+) -> tuple[LocatedResult, dict[int, Work]]:
+    """Make touches of a bucket's sightings; gives the work of the second stage, by bucket.
+
+    `complete`: as in `whereabouts.locate`. What the bucket's work has beside sightings goes on to the same bucket.
+    """
+    located = locate(work.sightings, state, complete=complete)
+    onward = {bucket: Work(work.touches, [], work.refused, work.counts)}
+    for touch in located.touches:
+        onward.setdefault(bucket_of(touch.join_key, buckets), Work()).touches.append(touch)
+    pointer = state.commit(located.rows) if located.rows else None
+    return LocatedResult(pointer, located.stale), onward
 
 
 def apply_work(work: Work, floors: Sequence[Floor], state: BucketState, shape: Shape) -> BucketResult:

@@ -8,17 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Final, Self
+from typing import Final, Self, cast
 
 import orjson
 
 from include.errors import Terminal
+from include.join.bucket import BucketKey, Stage
 from include.log.ports import Record
 
 __all__ = ["Committed"]
 
 _JOIN: Final = b"join"
-_BUCKET: Final = b"bucket/"
 
 
 @dataclass
@@ -29,13 +29,13 @@ class Committed:
         buckets: parts of the state, for ever.
         base: rank at which the next batch begins.
         floors: topic → version below which no row of it lives.
-        pointers: bucket → the version of its state; buckets that have never been written are missing.
+        pointers: bucket → the version that it stands at; buckets that have never been written are missing.
     """
 
     buckets: int
     base: int = 0
     floors: dict[str, int] = field(default_factory=dict)
-    pointers: dict[int, bytes] = field(default_factory=dict)
+    pointers: dict[BucketKey, bytes] = field(default_factory=dict)
 
     @classmethod
     def read(cls, records: Iterable[Record], buckets: int) -> Self:
@@ -47,8 +47,9 @@ class Committed:
         newest = {record.key: record.value for record in records}
         found = cls(buckets)
         for key, value in newest.items():
-            if key is not None and value is not None and key.startswith(_BUCKET):
-                found.pointers[int(key.removeprefix(_BUCKET))] = value
+            if key is not None and value is not None and key != _JOIN:
+                stage, _, bucket = key.decode().partition("/")
+                found.pointers[cast(Stage, stage), int(bucket)] = value
         join = newest.get(_JOIN)
         if join is None:
             return found
@@ -69,7 +70,7 @@ class Committed:
         return _JOIN, orjson.dumps(said)
 
     @staticmethod
-    def of_buckets(pointers: Mapping[int, bytes]) -> Iterator[tuple[bytes, bytes]]:
+    def of_buckets(pointers: Mapping[BucketKey, bytes]) -> Iterator[tuple[bytes, bytes]]:
         """The records of these buckets, as (key, value)."""
-        for bucket, pointer in sorted(pointers.items()):
-            yield _BUCKET + b"%d" % bucket, pointer
+        for (stage, bucket), pointer in sorted(pointers.items()):
+            yield f"{stage}/{bucket}".encode(), pointer

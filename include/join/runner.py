@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from include.clock import Clock
 from include.errors import InvalidRecord
-from include.join.bucket import BucketResult, Floor
+from include.join.bucket import BucketKey, BucketResult, Floor, LocatedResult
 from include.join.committed import Committed
 from include.join.gathering import Refused
 from include.join.ranks import Ranks
@@ -39,16 +39,18 @@ class BatchWork:
         lives: topic → version below which no row of it lives, of earlier batches and this one.
         floors: the control records of this batch: all buckets have to apply them.
         pointers: bucket → the version of its state to start from.
+        complete: after this batch no older record of any row is to come.
     """
 
     ranges: Mapping[Partition, tuple[int, int]]
     bases: Mapping[Partition, int]
     lives: Mapping[str, int]
     floors: tuple[Floor, ...]
-    pointers: Mapping[int, bytes]
+    pointers: Mapping[BucketKey, bytes]
+    complete: bool
 
 
-CarryOut = Callable[[BatchWork], Iterable[tuple[int, BucketResult]]]
+CarryOut = Callable[[BatchWork], Iterable[tuple[BucketKey, BucketResult | LocatedResult]]]
 """Does a batch's work: (bucket, result) of each bucket that had some."""
 
 
@@ -120,14 +122,16 @@ class JoinRunner:
             if at[0] in self._inputs and end > plan.start.get(at, 0)
         }
         bases = {at: ranks.slice_base(at, plan.start) for at in ranges}
-        work = BatchWork(ranges, bases, lives, floors, self.committed.pointers)
+        work = BatchWork(ranges, bases, lives, floors, self.committed.pointers, complete=bool(plan.cuts))
         counts: Counter[str] = Counter()
-        pointers: dict[int, bytes] = {}
+        pointers: dict[BucketKey, bytes] = {}
         publisher = self._publisher
         publisher.begin()
         if ranges or floors:
             for bucket, result in self._carry_out(work):
-                self._write(result, counts)
+                counts["stale"] += result.stale
+                if isinstance(result, BucketResult):
+                    self._write(result, counts)
                 if result.pointer is not None:
                     pointers[bucket] = result.pointer
         state = topics.state(publisher.topic)
@@ -147,7 +151,6 @@ class JoinRunner:
         for refused in result.refused:
             self._set_aside(refused)
         counts["held"] += len(result.held)
-        counts["stale"] += result.stale
         for (_, what), count in result.counts.items():
             counts[what] += count
         self._limit.passed(sum(n for (_, what), n in result.counts.items() if what == "read") - len(result.refused))

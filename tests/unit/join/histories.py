@@ -57,8 +57,8 @@ class State(dict[bytes, bytes]):
 class History:
     """Random tables of a random join, and the logs of their changes.
 
-    `grouped`: rows of some inputs compete for places (`pkey`). `plain`: some inputs are `located`: their records have no
-    image of before, and their rows may move between partitions.
+    `grouped`: rows of some inputs compete for places (`pkey`). `plain`: some inputs are `located`: their records have
+    no image of before, and their rows may move between partitions.
     """
 
     seed: int

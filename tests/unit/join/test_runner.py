@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from include.clock import ManualClock
-from include.join.bucket import BucketResult, apply_work
+from include.join.bucket import BucketKey, BucketResult, LocatedResult, apply_work, locate_work
 from include.join.gathering import Gathering, Work
 from include.join.runner import BatchWork, JoinRunner
 from include.log import topics
@@ -157,7 +157,7 @@ class Process:
         self.planner = Planner(spec, PortSurvey(reader, admin), tails, world.clock)
         self.at = spec.initial()
 
-    def carry_out(self, work: BatchWork) -> Iterator[tuple[int, BucketResult]]:
+    def carry_out(self, work: BatchWork) -> Iterator[tuple[BucketKey, BucketResult | LocatedResult]]:
         setup = self.world.setup
         readers = {change(i): reader for i, reader in enumerate(setup.readers)}
         frames = defaultdict[int, list[bytes]](list)
@@ -168,9 +168,17 @@ class Process:
                 gathering.take(record)
             for bucket, frame in gathering.work().items():
                 frames[bucket].append(frame)
-        for bucket in range(BUCKETS) if work.floors else sorted(frames):
-            state = self.world.states.open(work.pointers.get(bucket))
-            yield bucket, apply_work(Work.unpack(frames[bucket]), work.floors, state, setup.shape)
+        onward = defaultdict[int, list[bytes]](list)
+        for bucket in sorted(frames):
+            state = self.world.states.open(work.pointers.get(("whereabouts", bucket)))
+            mine = Work.unpack(frames[bucket])
+            located, made = locate_work(bucket, mine, state, complete=work.complete, buckets=BUCKETS)
+            for to, each in made.items():
+                onward[to].append(each.pack())
+            yield ("whereabouts", bucket), located
+        for bucket in range(BUCKETS) if work.floors else sorted(onward):
+            state = self.world.states.open(work.pointers.get(("rows", bucket)))
+            yield ("rows", bucket), apply_work(Work.unpack(onward[bucket]), work.floors, state, setup.shape)
 
     def to_the_end(self) -> None:
         while (found := self.planner.latest(self.at)) != self.at:
@@ -181,7 +189,7 @@ class Process:
 
 
 def world_of(seed: int, *, grouped: bool) -> World:
-    return World(set_up(History(seed, grouped=grouped, plain=False)))
+    return World(set_up(History(seed, grouped=grouped)))
 
 
 @pytest.mark.parametrize("grouped", [False, True])
