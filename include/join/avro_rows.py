@@ -246,7 +246,7 @@ class AvroJoin:
 
     rows: tuple[AvroRows, ...]
 
-    def entry(self, input: int, join_key: bytes, key: bytes, row: Row) -> Entry | None:
+    def entry(self, input: int, key: bytes, row: Row) -> Entry | None:
         """See `Projection`."""
         return self.rows[input].entry(key, row)
 
@@ -266,20 +266,8 @@ class AvroJoin:
     ) -> Shape:
         """The join as the algorithm sees it; `ids`: those of the output's key and value schema."""
         rows = tuple(AvroRows(i, join, plan, each, output, schema_of) for i, each in enumerate(newest))
-        heads = [Frame(prefix=b"\x00" + schema_id.to_bytes(4, "big")) for schema_id in ids]
-        places: list[tuple[int, int]] = []
-        for each in plan.key:
-            places.append((each.input, sum(other == each.input for other, _ in places)))
-        return Shape(
-            optional=tuple(each.type == "left" for each in join.join),
-            distinct=plan.distinct,
-            sole=plan.sole,
-            projection=cls(rows),
-            key=heads[0],
-            key_fields=tuple(places),
-            value=heads[1],
-            max_product=join.max_product_per_change,
-        )
+        key, value = (Frame(prefix=b"\x00" + schema_id.to_bytes(4, "big")) for schema_id in ids)
+        return Shape.of(join, plan, cls(rows), key, value)
 
 
 def _types(fields: Fields) -> dict[str, Any]:

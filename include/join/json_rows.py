@@ -30,7 +30,7 @@ class JsonProjection:
     join: JoinFile
     plan: FieldPlan
 
-    def entry(self, input: int, join_key: bytes, key: bytes, row: Row) -> Entry | None:
+    def entry(self, input: int, key: bytes, row: Row) -> Entry | None:
         """See `Projection`."""
         fields: dict[str, Any] = {**orjson.loads(row.body), **orjson.loads(key)}
         for field, values in self.join.join[input].where.items():
@@ -53,19 +53,7 @@ class JsonProjection:
 
 def json_shape(join: JoinFile, plan: FieldPlan) -> Shape:
     """The join as the algorithm sees it."""
-    places: list[tuple[int, int]] = []
-    for each in plan.key:
-        places.append((each.input, sum(other == each.input for other, _ in places)))
-    return Shape(
-        optional=tuple(each.type == "left" for each in join.join),
-        distinct=plan.distinct,
-        sole=plan.sole,
-        projection=JsonProjection(join, plan),
-        key=_FRAME,
-        key_fields=tuple(places),
-        value=_FRAME,
-        max_product=join.max_product_per_change,
-    )
+    return Shape.of(join, plan, JsonProjection(join, plan), _FRAME, _FRAME)
 
 
 def json_join_key(fields: Mapping[str, Any], names: Sequence[str]) -> bytes | None:

@@ -52,7 +52,7 @@ class Side:
 
     def entry_of(self, key: bytes, row: Row | None) -> Entry | None:
         """What this row would bring."""
-        return None if row is None else self._projection.entry(self._input, self._join_key, key, row)
+        return None if row is None else self._projection.entry(self._input, key, row)
 
     def put(self, key: bytes, row: Row | None) -> None:
         """The row stands so from now on; None: it is gone."""

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, Self
 
+from include.join.definition import JoinFile
+from include.join.fields import FieldPlan
 from include.join.row import Entry, Row
 
 __all__ = ["Frame", "Projection", "Shape"]
@@ -17,7 +19,7 @@ __all__ = ["Frame", "Projection", "Shape"]
 class Projection(Protocol):
     """Makes of rows what they bring to outputs. Pure: the same row always brings the same."""
 
-    def entry(self, input: int, join_key: bytes, key: bytes, row: Row) -> Entry | None:
+    def entry(self, input: int, key: bytes, row: Row) -> Entry | None:
         """What the row brings; None when the input's `where` leaves it out."""
 
     def absent(self, input: int) -> Entry:
@@ -62,6 +64,16 @@ class Shape:
     key_fields: tuple[tuple[int, int], ...]
     value: Frame
     max_product: int = 100_000
+
+    @classmethod
+    def of(cls, join: JoinFile, plan: FieldPlan, projection: Projection, key: Frame, value: Frame) -> Self:
+        """The shape of a join by its file and the plan of its fields."""
+        places: list[tuple[int, int]] = []
+        for each in plan.key:
+            places.append((each.input, sum(other == each.input for other, _ in places)))
+        optional = tuple(each.type == "left" for each in join.join)
+        most = join.max_product_per_change
+        return cls(optional, plan.distinct, plan.sole, projection, key, tuple(places), value, most)
 
     def probe_order(self, input: int) -> list[int]:
         """The other inputs, those first that most likely end the search: required ones, with few rows (MJoin)."""

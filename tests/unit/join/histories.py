@@ -182,7 +182,7 @@ class History:
 class _Projection:
     history: History
 
-    def entry(self, input: int, join_key: bytes, key: bytes, row: Row) -> Entry | None:
+    def entry(self, input: int, key: bytes, row: Row) -> Entry | None:
         join, value, group = orjson.loads(row.body)
         if self.history.where[input] and value == 2:
             return None
