@@ -20,7 +20,7 @@ from include.lake.logics import logics_of
 from include.lake.parsing.definition import Means as ParserMeans
 from include.lake.schema_lookup import PatientRegistry
 from include.lake.task import Means, Outcome, Run, Task, run_task
-from include.lake.task_folder import sweep, task_folder
+from include.store.task_folder import sweep, task_folder
 from include.log.ports import SchemaRegistry
 from include.log.registry import ConfluentRegistry
 from include.settings.connections import Kafka, ObjectStore, Registry

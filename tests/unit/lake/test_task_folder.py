@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from include.lake import task_folder as module
-from include.lake.task_folder import PREFIX, sweep, task_folder
+from include.store import task_folder as module
+from include.store.task_folder import PREFIX, sweep, task_folder
 
 _HOLDS = """
 import sys, time
 from pathlib import Path
-from include.lake.task_folder import task_folder
+from include.store.task_folder import task_folder
 with task_folder(Path(sys.argv[1])) as folder:
     (folder / "0").write_bytes(b"much")
     print(folder, flush=True)

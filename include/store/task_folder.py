@@ -18,17 +18,19 @@ from typing import Final
 
 __all__ = ["PREFIX", "sweep", "task_folder"]
 
-LOGGER: Final = logging.getLogger("lyrebird.lake")
+LOGGER: Final = logging.getLogger("lyrebird.store")
 PREFIX: Final = "lyrebird-lake-task-"
 
 
 @contextmanager
-def task_folder(below: Path | None = None) -> Iterator[Path]:
+def task_folder(below: Path | None = None, prefix: str = PREFIX) -> Iterator[Path]:
     """A new, empty folder below `below` (where temporary files go), removed with all in it at the end.
+
+    `prefix`: what its name begins with, as those of its kind do that a sweep looks for.
 
     Raises `OSError` where the host has no room for it.
     """
-    folder, lock = _locked(below or Path(tempfile.gettempdir()))
+    folder, lock = _locked(below or Path(tempfile.gettempdir()), prefix)
     try:
         yield folder
     finally:
@@ -36,13 +38,13 @@ def task_folder(below: Path | None = None) -> Iterator[Path]:
         os.close(lock)
 
 
-def sweep(below: Path | None = None) -> list[Path]:
+def sweep(below: Path | None = None, prefix: str = PREFIX) -> list[Path]:
     """Remove the folders there whose tasks have gone; returns those that were removed.
 
     What another account left is that account's to sweep.
     """
     swept = []
-    for folder in sorted((below or Path(tempfile.gettempdir())).glob(f"{PREFIX}*")):
+    for folder in sorted((below or Path(tempfile.gettempdir())).glob(f"{prefix}*/")):
         with suppress(OSError):
             lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
             try:
@@ -56,10 +58,10 @@ def sweep(below: Path | None = None) -> list[Path]:
     return swept
 
 
-def _locked(below: Path) -> tuple[Path, int]:
+def _locked(below: Path, prefix: str) -> tuple[Path, int]:
     """A folder and the descriptor that holds its lock."""
     while True:
-        folder = Path(tempfile.mkdtemp(prefix=PREFIX, dir=below))
+        folder = Path(tempfile.mkdtemp(prefix=prefix, dir=below))
         lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
         fcntl.flock(lock, fcntl.LOCK_EX)
         # Between its making and its lock a sweep may have taken it for one that is left.

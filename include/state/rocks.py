@@ -1,0 +1,166 @@
+"""The embedded store: RocksDB in the process, by rocksdict."""
+
+from __future__ import annotations
+
+import functools
+import shutil
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, Final, Self
+
+from include.errors import Transient
+from include.state.engine import BrokenStore
+
+__all__ = ["RocksEngine"]
+
+_CACHE: Final = 64 << 20
+_BUFFER: Final = 16 << 20
+_FILE: Final = 64 << 20
+_BLOCK: Final = 8 << 10
+_BLOOM_BITS: Final = 10
+_TABLES: Final = ".sst"
+_CONFIG: Final = "rocksdict-config.json"
+_NO_ROOM: Final = ("No space", "Too many open files", "Disk quota")
+
+
+class RocksEngine:
+    """`Engine` on RocksDB.
+
+    Its own log is off: what a bucket writes stands in the object store already, and a write is flushed before it
+    returns. So opening reads no log, and a crash leaves an earlier state, of which the bucket knows what to do.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        from rocksdict import Rdict, WriteOptions
+
+        self._folder = folder
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with _Errors(folder):
+            self._db = Rdict(str(folder), _options())
+        unlogged: Any = WriteOptions()
+        unlogged.disable_wal = True
+        self._db.set_write_options(unlogged)
+        self._iterator: Any = None
+        self._writes = 0
+        self._open = True
+
+    @classmethod
+    def open(cls, folder: Path) -> Self:
+        """`OpenEngine`."""
+        return cls(folder)
+
+    def get(self, keys: Sequence[bytes]) -> list[bytes | None]:
+        """See `Engine`."""
+        with _Errors(self._folder):
+            found: Any = self._db.get(list(keys))
+        return list(found)
+
+    def scan(self, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
+        """See `Engine`."""
+        iterator, self._iterator = self._iterator, None
+        with _Errors(self._folder):
+            if iterator is None:
+                iterator = self._db.iter()
+            iterator.seek(prefix)
+        return self._scanned(iterator, prefix)
+
+    def _scanned(self, iterator: Any, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
+        writes = self._writes
+        valid, key_of, value_of, step = iterator.valid, iterator.key, iterator.value, iterator.next
+        while valid():
+            key = key_of()
+            if not key.startswith(prefix):
+                break
+            yield key, value_of()
+            step()
+        else:
+            # An iterator ends without a word at a block that it cannot read.
+            with _Errors(self._folder):
+                iterator.status()
+        if writes == self._writes:
+            # Making one takes longer than to read the rows of a join key. It sees what stood when it was made.
+            self._iterator = iterator
+
+    def write(self, rows: Iterable[tuple[bytes, bytes | None]]) -> None:
+        """See `Engine`."""
+        from rocksdict import WriteBatch
+
+        self._iterator = None
+        self._writes += 1
+        batch = WriteBatch(raw_mode=True)
+        for key, value in rows:
+            if value is None:
+                batch.delete(key)
+            else:
+                batch.put(key, value)
+        with _Errors(self._folder):
+            self._db.write(batch)
+            self._db.flush()
+
+    def snapshot(self, folder: Path) -> list[str]:
+        """See `Engine`."""
+        from rocksdict import Checkpoint
+
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with _Errors(self._folder):
+            Checkpoint(self._db).create_checkpoint(str(folder))
+        if not (folder / _CONFIG).exists():
+            shutil.copyfile(self._folder / _CONFIG, folder / _CONFIG)
+        return sorted(file.name for file in folder.iterdir() if file.suffix == _TABLES)
+
+    def close(self) -> None:
+        """See `Engine`."""
+        self._iterator = None
+        if self._open:
+            self._db.close()
+        self._open = False
+
+
+class _Errors:
+    """RocksDB's errors, which are one class with texts, as ours."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: object) -> None:
+        if error is None or kind is None or not issubclass(kind, Exception):
+            return
+        text = str(error)
+        if any(each in text for each in _NO_ROOM):
+            raise Transient(
+                "the host has no room for the state of a bucket", folder=str(self._folder), why=text
+            ) from error
+        raise BrokenStore("the state of a bucket cannot be read", folder=str(self._folder), why=text) from error
+
+
+@functools.cache
+def _shared_cache() -> Any:
+    """One for all stores of a process, whatever number of buckets it opens."""
+    from rocksdict import Cache
+
+    return Cache(_CACHE)
+
+
+def _options() -> Any:
+    from rocksdict import BlockBasedOptions, DBCompressionType, Options
+
+    options = Options(raw_mode=True)
+    options.create_if_missing(True)
+    blocks = BlockBasedOptions()
+    blocks.set_bloom_filter(_BLOOM_BITS, False)
+    blocks.set_block_cache(_shared_cache())
+    blocks.set_block_size(_BLOCK)
+    options.set_block_based_table_factory(blocks)
+    options.set_compression_type(DBCompressionType.lz4())
+    options.set_bottommost_compression_type(DBCompressionType.zstd())
+    options.set_level_compaction_dynamic_level_bytes(True)
+    options.set_write_buffer_size(_BUFFER)
+    options.set_target_file_size_base(_FILE)
+    options.set_max_background_jobs(2)
+    options.set_keep_log_file_num(1)
+    options.set_skip_stats_update_on_db_open(True)
+    options.set_max_file_opening_threads(1)
+    return options
