@@ -20,12 +20,12 @@ from include.lake.logics import logics_of
 from include.lake.parsing.definition import Means as ParserMeans
 from include.lake.schema_lookup import PatientRegistry
 from include.lake.task import Means, Outcome, Run, Task, run_task
-from include.store.task_folder import sweep, task_folder
 from include.log.ports import SchemaRegistry
 from include.log.registry import ConfluentRegistry
 from include.settings.connections import Kafka, ObjectStore, Registry
 from include.settings.deployment import Strict
 from include.store.s3 import S3Store
+from include.store.task_folder import sweep, task_folder
 
 __all__ = ["Place", "store_of", "work"]
 

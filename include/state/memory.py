@@ -1,10 +1,11 @@
-"""The double of `state.rocks`: a dict, with a file for each write."""
+"""The double of `state.rocks`: a dict, with a file for each write. As there, files of two snapshots do not mix."""
 
 from __future__ import annotations
 
 import bisect
 import pickle
 import shutil
+import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Final, Self
@@ -14,6 +15,7 @@ from include.state.engine import BrokenStore
 __all__ = ["MemoryEngine"]
 
 _SUFFIX: Final = ".rows"
+_LIST: Final = "list"
 
 
 class MemoryEngine:
@@ -24,6 +26,7 @@ class MemoryEngine:
         self._rows: dict[bytes, bytes] = {}
         folder.mkdir(parents=True, exist_ok=True)
         try:
+            self._require_whole()
             for file in self._files():
                 self._take(pickle.loads(file.read_bytes()))  # noqa: S301 - our own files
         except (pickle.UnpicklingError, EOFError) as error:
@@ -62,10 +65,20 @@ class MemoryEngine:
         folder.mkdir(parents=True)
         for file in self._files():
             shutil.copyfile(file, folder / file.name)
-        return [file.name for file in self._files()]
+        checksums = {file.name: zlib.crc32(file.read_bytes()) for file in self._files()}
+        (folder / _LIST).write_bytes(pickle.dumps(checksums))
+        return list(checksums)
 
     def close(self) -> None:
         """See `Engine`."""
+
+    def _require_whole(self) -> None:
+        listed = self._folder / _LIST
+        checksums = pickle.loads(listed.read_bytes()) if listed.exists() else {}  # noqa: S301 - our own files
+        for name, checksum in checksums.items():
+            file = self._folder / name
+            if not file.exists() or zlib.crc32(file.read_bytes()) != checksum:
+                raise BrokenStore("a file of the store is of another snapshot", file=str(file))
 
     def _files(self) -> list[Path]:
         return sorted(self._folder.glob(f"*{_SUFFIX}"))
