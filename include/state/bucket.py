@@ -1,7 +1,6 @@
 """One bucket, open at the version that its pointer names: read it, and make the next version.
 
-The embedded store holds the rows, which version they are (`META`), what the last change overwrote (`UNDO`), and which
-of its files the object store has (`FILES`).
+The embedded store holds the rows, which version they are (`META`), and what the last change overwrote (`UNDO`).
 """
 
 from __future__ import annotations
@@ -11,16 +10,15 @@ from pathlib import Path
 from typing import Final
 
 from include.state.engine import Engine
-from include.state.objects import BucketObjects, Manifest, manifest_from_bytes, manifest_to_bytes
+from include.state.objects import BucketObjects
 from include.state.pointer import Counts, Pointer
 from include.state.rows import pack, unpack
 
-__all__ = ["EMPTY", "FILES", "META", "UNDO", "Bucket", "Opened", "pack_undo", "unpack_undo"]
+__all__ = ["EMPTY", "META", "UNDO", "Bucket", "Opened", "pack_undo", "unpack_undo"]
 
 _OWN: Final = b"\x00"
 META: Final = b"\x00meta"
 UNDO: Final = b"\x00undo"
-FILES: Final = b"\x00files"
 EMPTY: Final = ""
 """The version of a bucket that nothing was ever committed to."""
 
@@ -140,25 +138,14 @@ class Bucket:
         return len(before.logs) >= self._most_logs or before.log_bytes + size > max(_LEAST_BYTES, held // 2)
 
     def _take_snapshot(self, uid: str, before: Pointer) -> None:
-        unchanging = self._engine.snapshot(self._scratch)
-        there = self._stored(before)
-        manifest = self._objects.put_snapshot(
-            uid, self._scratch, {name: there[name] for name in unchanging if name in there}
-        )
-        kept = {name: manifest[name] for name in unchanging}
-        self._engine.write([(FILES, manifest_to_bytes(kept))])
+        """Only new files are sent.
 
-    def _stored(self, before: Pointer) -> Manifest:
-        """This store's files that the object store has, and keeps: those that the last snapshot is made of.
-
-        Two hosts that went on from one version give their next files the same names, so the list is this store's own;
-        and another host may have gone on since, so what it names may have been removed.
+        A store at a version goes back to that version's snapshot, on whatever host: it took it, or was made of it. So
+        a file of its own that has the name of one of the snapshot's is that file; later ones have later names.
         """
-        (kept,) = self._engine.get([FILES])
-        if kept is None or before.snapshot is None:
-            return {}
-        living = {each.uid for each in self._objects.snapshot(before.snapshot).values()}
-        return {name: each for name, each in manifest_from_bytes(kept).items() if each.uid in living}
+        unchanging = set(self._engine.snapshot(self._scratch))
+        there = {} if before.snapshot is None else self._objects.snapshot(before.snapshot)
+        self._objects.put_snapshot(uid, self._scratch, {name: there[name] for name in unchanging & there.keys()})
 
 
 def _difference(old: Mapping[bytes, bytes | None], new: Mapping[bytes, bytes | None]) -> dict[str, int]:

@@ -24,7 +24,7 @@ from include.state.pointer import Log, Pointer
 from include.state.rows import pack, unpack
 from include.store.object_store import PART_BYTES, ObjectStore
 
-__all__ = ["BucketObjects", "Manifest", "StoredFile", "manifest_from_bytes", "manifest_to_bytes", "new_uid"]
+__all__ = ["BucketObjects", "Manifest", "StoredFile", "new_uid"]
 
 _PART: Final = 4 * PART_BYTES
 _THREADS: Final = 4
@@ -45,16 +45,6 @@ class StoredFile:
 
 Manifest = Mapping[str, StoredFile]
 """File name → where it is stored."""
-
-
-def manifest_to_bytes(manifest: Manifest) -> bytes:
-    """As it is kept."""
-    return orjson.dumps({name: [each.uid, each.bytes] for name, each in manifest.items()})
-
-
-def manifest_from_bytes(kept: bytes) -> Manifest:
-    """Inverse of `manifest_to_bytes`."""
-    return {name: StoredFile(uid, size) for name, (uid, size) in orjson.loads(kept).items()}
 
 
 @dataclass(frozen=True)
@@ -81,18 +71,19 @@ class BucketObjects:
         """What made a version; raises `Terminal` when it is gone or damaged."""
         return unpack(self._body("log", uid))
 
-    def put_snapshot(self, uid: str, folder: Path, there: Manifest) -> Manifest:
+    def put_snapshot(self, uid: str, folder: Path, there: Manifest) -> None:
         """Keep the files of a version; those that are in `there` by name are stored already."""
         files = sorted(file for file in folder.iterdir() if file.is_file())
         with ThreadPoolExecutor(_THREADS) as threads:
             stored = list(threads.map(lambda file: there.get(file.name) or self._put_file(file), files))
         manifest = {file.name: each for file, each in zip(files, stored, strict=True)}
-        self.store.put(self._key("snapshot", uid), manifest_to_bytes(manifest))
-        return manifest
+        said = {name: [each.uid, each.bytes] for name, each in manifest.items()}
+        self.store.put(self._key("snapshot", uid), orjson.dumps(said))
 
     def snapshot(self, uid: str) -> Manifest:
         """The files of a version; raises `Terminal` when it is gone."""
-        return manifest_from_bytes(self._body("snapshot", uid))
+        said = orjson.loads(self._body("snapshot", uid))
+        return {name: StoredFile(uid, size) for name, (uid, size) in said.items()}
 
     def fetch(self, manifest: Manifest, folder: Path) -> None:
         """Write these files into a folder, which must be there; raises `Terminal` when one is gone or damaged."""

@@ -17,9 +17,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from include.state.bucket import EMPTY, FILES, META, UNDO, Bucket, Opened, unpack_undo
+from include.state.bucket import EMPTY, META, UNDO, Bucket, Opened, unpack_undo
 from include.state.engine import BrokenStore, Engine, OpenEngine
-from include.state.objects import BucketObjects, manifest_to_bytes
+from include.state.objects import BucketObjects
 from include.state.pointer import Pointer
 from include.state.rocks import RocksEngine
 from include.store.object_store import ObjectStore
@@ -128,13 +128,9 @@ def _restored(folder: Path, version: Pointer | None, objects: BucketObjects, eng
     part = folder.with_suffix(".part")
     shutil.rmtree(part, ignore_errors=True)
     part.mkdir(parents=True)
-    manifest = objects.snapshot(version.snapshot)
-    objects.fetch(manifest, part)
+    objects.fetch(objects.snapshot(version.snapshot), part)
     part.rename(folder)
-    store = engine(folder)
-    # What the snapshot itself says of its files is of the snapshot before it.
-    store.write([(FILES, manifest_to_bytes(manifest))])
-    return store
+    return engine(folder)
 
 
 @contextmanager
