@@ -15,7 +15,6 @@ from typing import Any
 import psutil
 
 from include.clock import SystemClock
-from include.lake.worker import store_of
 from include.local.demo.airflow import Airflow
 from include.local.ports import free_port
 from include.local.services import service
@@ -24,7 +23,7 @@ from include.log.ports import TopicSpec
 from include.settings.connections import ObjectStore
 from include.settings.deployment import Deployment
 from include.settings.environment import PROJECT_ROOT, cache_folder
-from include.store.s3 import S3Store
+from include.store.s3 import S3Store, store_of
 from tests import clicks
 from tests.clicks import FIXED, SEQUENCE, WRONG, backup, cuts_of, partitioned
 from tests.lake_threads import Reader

@@ -17,11 +17,11 @@ from include.lake.kafka_group import KafkaGroupLog
 from include.lake.listing import Dates, list_topic
 from include.lake.report import Report
 from include.lake.task import Outcome, Task, run_task
-from include.lake.worker import Place, store_of, work
+from include.lake.worker import Place, work
 from include.metrics.progress import RunFolder
 from include.settings.connections import Kafka, ObjectStore
 from include.settings.deployment import Deployment
-from include.store.s3 import S3Store
+from include.store.s3 import S3Store, store_of
 from tests.background import Background
 
 __all__ = ["Live", "Reader"]

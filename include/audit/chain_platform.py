@@ -14,12 +14,12 @@ from include.errors import LyrebirdError, SettingsError
 from include.lake.definition import LakeGroup, declared_groups, group_named
 from include.lake.object_key import topic_of
 from include.lake.stored import stored_topics
-from include.lake.worker import store_of
 from include.log.kafka_admin import KafkaAdmin
 from include.settings.connections import Kafka
 from include.settings.connections import ObjectStore as Connection
 from include.settings.deployment import Deployment
 from include.store.object_store import ObjectStore
+from include.store.s3 import store_of
 
 __all__ = ["Asked", "audit_in_bucket", "audit_on_servers", "topics_in"]
 

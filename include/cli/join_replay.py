@@ -30,7 +30,7 @@ def command(config: Path, changes: Path, final: bool, batch: int, shuffle: bool,
     `input` counts the inputs of the join from 0, `op` is c, u or d (with `"value": null`). A line of what is printed
     is `{"key": {…}, "value": {…}, "version": 15}`.
     """
-    from include.join.batch import Output
+    from include.join.algorithm.batch import Output
     from include.join.definition import read_join
     from include.join.replay import final_table, read_changes, replay, shuffled
 

@@ -33,9 +33,9 @@ def command(topic: str, generation: int, group: str, topic_id: str, plan: bool, 
     from include.lake.backfill.followed import only_life
     from include.lake.definition import group_named
     from include.lake.task import patience
-    from include.lake.worker import store_of
     from include.settings.connections import ObjectStore
     from include.settings.deployment import Deployment
+    from include.store.s3 import store_of
 
     deployment = Deployment.load()
     settings = deployment.one("store", ObjectStore)

@@ -47,8 +47,8 @@ def command(
     from include.lake.backfill.deployed import deleting
     from include.lake.forgetting import forget
     from include.lake.task import patience
-    from include.lake.worker import store_of
     from include.settings.deployment import Deployment
+    from include.store.s3 import store_of
 
     deployment, clock = Deployment.load(), SystemClock()
     if (before is None) != due:

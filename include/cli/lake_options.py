@@ -44,8 +44,8 @@ def groups_meant(deployment: Deployment, name: str | None, topic: str | None = N
 
 def open_store(deployment: Deployment) -> S3Store:
     """The bucket of the deployment."""
-    from include.lake.worker import store_of
     from include.settings.connections import ObjectStore
+    from include.store.s3 import store_of
 
     return store_of(deployment.one("store", ObjectStore))
 

@@ -15,12 +15,12 @@ import fastavro
 from fastavro.schema import expand_schema
 
 from include.errors import InvalidRecord, SettingsError
+from include.join.algorithm.row import Entry, Row
+from include.join.algorithm.shape import Frame, Shape
 from include.join.definition import JoinFile
 from include.join.fields import FieldPlan
 from include.join.pieces import AS_IS, Piece, piece_of
-from include.join.row import Entry, Row
 from include.join.schema import InputSchema, OutputSchemas, bare
-from include.join.shape import Frame, Shape
 from include.record.fields import Fields, Images
 
 __all__ = ["AvroJoin", "AvroRows"]

@@ -11,12 +11,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
-from include.join.batch import Held, Output, apply
-from include.join.floors import touches_of_floor
+from include.join.algorithm.batch import Held, Output, apply
+from include.join.algorithm.floors import touches_of_floor
+from include.join.algorithm.multimap import Rows
+from include.join.algorithm.shape import Shape
+from include.join.algorithm.whereabouts import locate
 from include.join.gathering import Refused, Work, bucket_of
-from include.join.multimap import Rows
-from include.join.shape import Shape
-from include.join.whereabouts import locate
 
 __all__ = [
     "BucketKey",

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from typing import Final, Self
 
 from include.errors import InvalidRecord
+from include.join.algorithm.row import Touch
+from include.join.algorithm.whereabouts import Sighting
 from include.join.reading import InputReader
-from include.join.row import Touch
-from include.join.whereabouts import Sighting
 from include.log.plan import Partition
 from include.log.ports import Record
 from include.record import version as versions

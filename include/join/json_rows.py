@@ -13,10 +13,10 @@ from typing import Any, Final
 import orjson
 
 from include.errors import InvalidRecord
+from include.join.algorithm.row import Entry, Row
+from include.join.algorithm.shape import Frame, Shape
 from include.join.definition import JoinFile
 from include.join.fields import FieldPlan
-from include.join.row import Entry, Row
-from include.join.shape import Frame, Shape
 
 __all__ = ["JsonProjection", "json_join_key", "json_shape"]
 

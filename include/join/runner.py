@@ -13,11 +13,11 @@ from dataclasses import dataclass
 
 from include.clock import Clock
 from include.errors import InvalidRecord
+from include.join.algorithm.ranks import Ranks
+from include.join.algorithm.versions import vector_to_header
 from include.join.bucket import BucketKey, BucketResult, Floor, LocatedResult
 from include.join.committed import Committed
 from include.join.gathering import Refused
-from include.join.ranks import Ranks
-from include.join.versions import vector_to_header
 from include.log import topics
 from include.log.control import Control
 from include.log.dead_letter import DeadLetter, DeadLetterLimit

@@ -40,7 +40,7 @@ from include.lake.lag_offsets import LagOffsets, consumer_group
 from include.lake.report import Report
 from include.lake.run_params import UPLOADS
 from include.lake.task import Outcome, Run, Task, run_task
-from include.lake.worker import Place, store_of, work
+from include.lake.worker import Place, work
 from include.log.failure import first_line
 from include.log.kafka_offsets import KafkaOffsets
 from include.log.stream import session
@@ -51,7 +51,7 @@ from include.settings.connections import Kafka, ObjectStore, Registry
 from include.settings.deployment import Deployment
 from include.settings.environment import state_folder
 from include.store.race_probe import race
-from include.store.s3 import S3Store
+from include.store.s3 import S3Store, store_of
 
 __all__ = ["SparkPool", "build", "require_honest", "run_application", "upload"]
 

@@ -24,10 +24,10 @@ from include.log.ports import SchemaRegistry
 from include.log.registry import ConfluentRegistry
 from include.settings.connections import Kafka, ObjectStore, Registry
 from include.settings.deployment import Strict
-from include.store.s3 import S3Store
+from include.store.s3 import store_of
 from include.store.task_folder import sweep, task_folder
 
-__all__ = ["Place", "store_of", "work"]
+__all__ = ["Place", "work"]
 
 LOGGER: Final = logging.getLogger("lyrebird.lake")
 
@@ -67,11 +67,6 @@ class _Settings(Strict):
     registry: Registry | None
     store: ObjectStore
     kept_in: tuple[str, ...] = ()
-
-
-def store_of(settings: ObjectStore, *, timeout_s: float = 30.0) -> S3Store:
-    """The bucket that a deployment names. It waits `timeout_s` for an answer, and asks four times where it may."""
-    return S3Store(**settings.model_dump(), timeout_s=timeout_s)
 
 
 def work(place: Place, task: Task, run: Run = run_task) -> Outcome:

@@ -11,7 +11,19 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, TypeVar
 
-__all__ = ["Far", "Near", "Piece", "applied", "frames_of", "near", "partition_of_bucket", "placed", "shared", "whole"]
+__all__ = [
+    "Far",
+    "Near",
+    "Piece",
+    "applied",
+    "frames_of",
+    "near",
+    "partition_of_bucket",
+    "passed_on",
+    "placed",
+    "shared",
+    "whole",
+]
 
 T = TypeVar("T")
 _PIECE: Final = 1 << 20
@@ -57,12 +69,18 @@ def frames_of(read: Callable[[Any], Mapping[int, bytes]], numbered: tuple[int, A
 
 def applied(apply: Callable[[int, list[bytes]], object], arrived: Iterable[tuple[int, Piece]]) -> Iterator[Piece]:
     """Pieces of what `apply` makes of each bucket's frames: buckets in order, each one's frames by their tasks."""
-    buckets: dict[int, list[Piece]] = {}
-    for bucket, piece in arrived:
-        buckets.setdefault(bucket, []).append(piece)
-    for bucket in sorted(buckets):
-        frames = [frame for _, frame in whole(sorted(buckets.pop(bucket)))]
+    for bucket, frames in _by_bucket(arrived):
         yield from _pieces(bucket, pickle.dumps(apply(bucket, frames), pickle.HIGHEST_PROTOCOL))
+
+
+def passed_on(
+    middle: Callable[[int, list[bytes]], Mapping[int, bytes]], arrived: Iterable[tuple[int, Piece]]
+) -> Iterator[tuple[int, Piece]]:
+    """(bucket, piece) of each frame that `middle` makes of a bucket's frames, for the buckets of the next stage."""
+    for bucket, frames in _by_bucket(arrived):
+        for to, frame in middle(bucket, frames).items():
+            for piece in _pieces(bucket, frame):
+                yield to, piece
 
 
 def near(most: int, results: Iterable[Piece]) -> Iterator[Near | Far]:
@@ -116,6 +134,15 @@ def whole(pieces: Iterable[Piece]) -> Iterator[tuple[int, bytes]]:
             parts = []
     if parts:
         raise RuntimeError("the last piece did not come")
+
+
+def _by_bucket(arrived: Iterable[tuple[int, Piece]]) -> Iterator[tuple[int, list[bytes]]]:
+    """Buckets in order, each one's frames by their owners."""
+    buckets: dict[int, list[Piece]] = {}
+    for bucket, piece in arrived:
+        buckets.setdefault(bucket, []).append(piece)
+    for bucket in sorted(buckets):
+        yield bucket, [frame for _, frame in whole(sorted(buckets.pop(bucket)))]
 
 
 def _pieces(owner: int, data: bytes) -> Iterator[Piece]:

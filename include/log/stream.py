@@ -27,7 +27,19 @@ from pyspark.sql.streaming.listener import StreamingQueryListener
 
 from include.clock import SystemClock
 from include.log.datasource.stream import FORMAT, ROW_SCHEMA, SLICE_SCHEMA, LogSource
-from include.log.exchange import Far, Near, Piece, applied, frames_of, near, partition_of_bucket, placed, shared, whole
+from include.log.exchange import (
+    Far,
+    Near,
+    Piece,
+    applied,
+    frames_of,
+    near,
+    partition_of_bucket,
+    passed_on,
+    placed,
+    shared,
+    whole,
+)
 from include.log.failure import lyrebird_error
 from include.log.plan import BatchPlan, Cut, StreamSpec, batch_plan
 from include.log.planner import bounded
@@ -264,6 +276,7 @@ def exchange(
     apply: Callable[[int, list[bytes]], T],
     *,
     buckets: int,
+    middle: Callable[[int, list[bytes]], Mapping[int, bytes]] | None = None,
     tasks: int | None = None,
     homes: RDD[int] | None = None,
     keep: bool = False,
@@ -279,6 +292,8 @@ def exchange(
             is run again gives the same. A task calls it for its buckets in order, one after the other, and has all
             their frames in memory. It may be called again for a bucket, on another executor too, until the caller has
             gone through the results: it has to give the same again.
+        middle: a stage between, with a shuffle of its own: called as `apply`, it gives frames for its buckets as `read`
+            does. May be called again, too, and then has to do the same work again.
         buckets: how many there are; which task has one rests on this and on `tasks` alone.
         tasks: how many apply; default one for each of Spark's cores. Each task costs a small batch more than its work
             does; one share and one task need no shuffle, and are a job of one task.
@@ -301,6 +316,10 @@ def exchange(
     )
     if tasks > 1 or len(shares) > 1:
         frames = frames.partitionBy(tasks, own)
+    if middle is not None:
+        frames = frames.mapPartitions(functools.partial(passed_on, middle))
+        if tasks > 1:
+            frames = frames.partitionBy(tasks, own)
     if homes is not None:
         # Spark places a task by the first of its parents that it finds cached.
         frames = homes.zip(frames.glom()).flatMap(operator.itemgetter(1))

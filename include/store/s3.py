@@ -14,11 +14,11 @@ from botocore.exceptions import BotoCoreError, ClientError, HTTPClientError, SSL
 
 from include.errors import LyrebirdError, Terminal, Transient
 from include.settings.certificates import require_files
-from include.settings.connections import Addressing, Checksums, Encryption
+from include.settings.connections import Addressing, Checksums, Encryption, ObjectStore
 from include.store.object_store import ObjectInfo, StoredObject
 from include.store.s3_errors import Absent, Refused, code_of, error_of
 
-__all__ = ["S3Store"]
+__all__ = ["S3Store", "store_of"]
 
 _EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 # What a server that keeps objects as files says when a folder is filled while its last object is removed.
@@ -298,3 +298,8 @@ def _at_least_one(parts: Iterable[bytes]) -> Iterator[bytes]:
         yield part
     if empty:
         yield b""
+
+
+def store_of(settings: ObjectStore, *, timeout_s: float = 30.0) -> S3Store:
+    """The bucket that a deployment names. It waits `timeout_s` for an answer, and asks four times where it may."""
+    return S3Store(**settings.model_dump(), timeout_s=timeout_s)

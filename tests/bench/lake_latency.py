@@ -24,12 +24,11 @@ from typing import Any, Final
 from confluent_kafka import Producer
 
 from include.lake.chain_key import CutKey
-from include.lake.worker import store_of
 from include.log.kafka import KafkaAdmin
 from include.log.ports import TopicSpec
 from include.settings.connections import ObjectStore
 from include.settings.environment import PROJECT_ROOT
-from include.store.s3 import S3Store
+from include.store.s3 import S3Store, store_of
 from tests.bench.lake_place import RECORD_BYTES, LakePlace, lake_placed
 
 __all__ = ["main"]

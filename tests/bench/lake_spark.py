@@ -22,10 +22,10 @@ from include.lake.definition import declared_groups
 from include.lake.host import Host
 from include.lake.report import Report
 from include.lake.stream import build
-from include.lake.worker import store_of
 from include.metrics.progress import RunFolder
 from include.settings.connections import ObjectStore
 from include.settings.deployment import Deployment
+from include.store.s3 import store_of
 from tests.bench.spark_cluster import SparkCluster
 
 __all__ = ["WARM", "main"]

@@ -26,11 +26,10 @@ from include.lake.driver import Driver
 from include.lake.generations import take_over
 from include.lake.planner import Remade, Spot
 from include.lake.task import Outcome, Task
-from include.lake.worker import store_of
 from include.log.ports import TopicInfo
 from include.log.survey import Hidden
 from include.settings.connections import ObjectStore
-from include.store.s3 import S3Store
+from include.store.s3 import S3Store, store_of
 from tests.bench.lake_place import lake_placed
 
 __all__ = ["main"]

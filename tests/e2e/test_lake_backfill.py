@@ -9,12 +9,11 @@ from typing import Any
 
 import pytest
 
-from include.lake.worker import store_of
 from include.log.kafka import KafkaAdmin
 from include.log.ports import TopicSpec
 from include.settings.connections import ObjectStore
 from include.settings.deployment import Deployment
-from include.store.s3 import S3Store
+from include.store.s3 import S3Store, store_of
 from tests import clicks
 from tests.lake_threads import Live, Reader
 

@@ -22,12 +22,11 @@ from include.lake.chain import Chain
 from include.lake.chain_key import TopicKey
 from include.lake.generations import take_over
 from include.lake.stored import stored_topics
-from include.lake.worker import store_of
 from include.log.kafka import KafkaAdmin
 from include.log.ports import TopicSpec
 from include.settings.connections import ObjectStore
 from include.settings.deployment import Deployment
-from include.store.s3 import S3Store
+from include.store.s3 import S3Store, store_of
 from supervision.run_folder import RunFolder
 
 pytestmark = pytest.mark.timeout(600)

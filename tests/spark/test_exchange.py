@@ -47,6 +47,21 @@ def test_each_bucket_gets_its_frames_by_task_and_results_come_by_bucket(spark: S
         assert list(found) == expected
 
 
+def test_a_stage_between_passes_frames_on_to_other_buckets(spark: SparkSession) -> None:
+    def turned(bucket: int, frames: list[bytes]) -> dict[int, bytes]:
+        return {bucket * 3 % BUCKETS: b"|".join(frames), 0: b"from %d" % bucket}
+
+    shares = [share(number) for number in range(4)]
+    joined = {b: b"|".join(frame(b, n) for n in range(4) if n % 2 == b % 2) for b in range(BUCKETS)}
+    expected = [(b * 3 % BUCKETS, [joined[b]]) for b in range(1, BUCKETS)]
+    expected = [(0, [b"from %d" % b for b in range(BUCKETS)]), *sorted(expected)]
+    for tasks in (1, 2, 16):
+        found = exchange(spark, read, shares, lambda _, frames: frames, buckets=BUCKETS, tasks=tasks, middle=turned)
+        assert list(found) == expected
+    one = exchange(spark, read, shares[:1], lambda _, frames: frames, buckets=BUCKETS, tasks=1, middle=turned)
+    assert [bucket for bucket, _ in one] == sorted({0} | {b * 3 % BUCKETS for b in range(0, BUCKETS, 2)})
+
+
 def test_buckets_without_a_frame_are_not_applied_and_an_empty_frame_is_one(spark: SparkSession) -> None:
     frames = {0: {3: b"x"}, 1: {}, 2: {11: b"", 3: b"y"}}
     shares = [share(number) for number in range(3)]

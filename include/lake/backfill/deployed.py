@@ -28,10 +28,11 @@ from include.lake.kept_schemas import KeptRegistry
 from include.lake.parsing.definition import Means
 from include.lake.stored import require_stored
 from include.lake.task import Outcome, Task, patience
-from include.lake.worker import Place, store_of, work
+from include.lake.worker import Place, work
 from include.log.registry import ConfluentRegistry
 from include.settings.connections import Kafka, ObjectStore, Registry
 from include.settings.deployment import Deployment
+from include.store.s3 import store_of
 
 __all__ = ["Deployed", "OneByOne", "Tell", "deleting", "perform"]
 

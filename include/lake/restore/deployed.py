@@ -23,7 +23,6 @@ from include.lake.restore.schema_ids import SchemaIds
 from include.lake.runner import Runner
 from include.lake.stored import require_stored
 from include.lake.task import patience
-from include.lake.worker import store_of
 from include.log.kafka import KafkaAdmin, KafkaReader, KafkaWriter
 from include.log.ports import SchemaRegistry
 from include.log.registry import ConfluentRegistry
@@ -31,6 +30,7 @@ from include.log.topics import declared
 from include.settings.connections import Kafka as KafkaSettings
 from include.settings.connections import ObjectStore, Registry
 from include.settings.deployment import Deployment
+from include.store.s3 import store_of
 
 __all__ = ["Deployed", "RestoreRequest", "Standing", "kafka_of"]
 

@@ -30,9 +30,9 @@ def committed(clock: Clock) -> Told:
     from include.lake.definition import declared_groups
     from include.lake.kafka_group import KafkaGroupLog
     from include.lake.status import group_status
-    from include.lake.worker import store_of
     from include.settings.connections import Kafka, ObjectStore
     from include.settings.deployment import Deployment
+    from include.store.s3 import store_of
 
     deployment = Deployment.load()
     groups = {name: group for name, group in declared_groups(deployment).items() if group.run == "stream"}

@@ -29,12 +29,13 @@ from include.lake.host import Host
 from include.lake.kafka_group import KafkaGroupLog
 from include.lake.report import Report
 from include.lake.task import Outcome, Task
-from include.lake.worker import Place, store_of, work
+from include.lake.worker import Place, work
 from include.log.application import log_to_stderr
 from include.log.supervised import stop_signal
 from include.metrics.progress import RunFolder
 from include.settings.connections import Kafka, ObjectStore, Registry
 from include.settings.deployment import Deployment
+from include.store.s3 import store_of
 
 __all__ = ["Hosted"]
 

@@ -10,12 +10,12 @@ from dataclasses import dataclass, field
 
 import orjson
 
-from include.join.batch import Output, apply
-from include.join.floors import touches_of_floor
-from include.join.moves import encoded_join_key, touches_of_change
-from include.join.row import Entry, Row, Touch
-from include.join.shape import Frame, Shape
-from include.join.whereabouts import Sighting, locate
+from include.join.algorithm.batch import Output, apply
+from include.join.algorithm.floors import touches_of_floor
+from include.join.algorithm.moves import encoded_join_key, touches_of_change
+from include.join.algorithm.row import Entry, Row, Touch
+from include.join.algorithm.shape import Frame, Shape
+from include.join.algorithm.whereabouts import Sighting, locate
 
 __all__ = ["History", "Record", "Run", "State", "Values", "expected", "table_of"]
 

@@ -9,14 +9,14 @@ from typing import Any
 import fastavro
 import pytest
 
+from include.join.algorithm.row import Touch
+from include.join.algorithm.shape import Shape
+from include.join.algorithm.whereabouts import Sighting
 from include.join.avro_rows import AvroJoin
 from include.join.definition import JoinFile
 from include.join.fields import field_plan
 from include.join.reading import InputReader
-from include.join.row import Touch
 from include.join.schema import InputSchema, OutputSchemas, output_schemas
-from include.join.shape import Shape
-from include.join.whereabouts import Sighting
 from include.settings.deployment import Deployment
 from tests.unit.join.histories import History, Record, Run, Values, expected, table_of
 

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 
 import pytest
 
+from include.join.algorithm.row import Row, Touch
 from include.join.bucket import BucketResult, Floor, apply_work
 from include.join.gathering import Work
-from include.join.row import Row, Touch
 from tests.unit.join.histories import History, State
 
 pytestmark = pytest.mark.unit

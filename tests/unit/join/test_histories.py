@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from include.join import floors
-from include.join.batch import Output
-from include.join.row import Touch
+from include.join.algorithm import floors
+from include.join.algorithm.batch import Output
+from include.join.algorithm.row import Touch
 from tests.unit.join.histories import History, Run, expected, table_of
 
 pytestmark = pytest.mark.unit

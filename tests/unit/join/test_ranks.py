@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from include.join.ranks import Ranks
+from include.join.algorithm.ranks import Ranks
 
 pytestmark = pytest.mark.unit
 

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Final
 
-from include.join.moves import touches_of_change
-from include.join.multimap import Rows
-from include.join.row import Row, Touch
+from include.join.algorithm.moves import touches_of_change
+from include.join.algorithm.multimap import Rows
+from include.join.algorithm.row import Row, Touch
 
 __all__ = ["Located", "Sighting", "locate"]
 

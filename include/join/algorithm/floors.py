@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from include.join.multimap import Rows
-from include.join.row import Row, Touch, row_place
+from include.join.algorithm.multimap import Rows
+from include.join.algorithm.row import Row, Touch, row_place
 
 __all__ = ["touches_of_floor"]
 

@@ -9,9 +9,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Protocol, Self
 
+from include.join.algorithm.row import Entry, Row
 from include.join.definition import JoinFile
 from include.join.fields import FieldPlan
-from include.join.row import Entry, Row
 
 __all__ = ["Frame", "Projection", "Shape"]
 

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Final
 
-from include.join import versions
-from include.join.multimap import Rows, Side
-from include.join.product import Combination, delta
-from include.join.row import Row, Touch, row_key
-from include.join.shape import Shape
-from include.join.versions import Vector
+from include.join.algorithm import versions
+from include.join.algorithm.multimap import Rows, Side
+from include.join.algorithm.product import Combination, delta
+from include.join.algorithm.row import Row, Touch, row_key
+from include.join.algorithm.shape import Shape
+from include.join.algorithm.versions import Vector
 
 __all__ = ["Applied", "Held", "Output", "apply"]
 

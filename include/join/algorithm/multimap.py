@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Protocol
 
-from include.join.row import Entry, Row, row_prefix
-from include.join.shape import Projection
+from include.join.algorithm.row import Entry, Row, row_prefix
+from include.join.algorithm.shape import Projection
 
 __all__ = ["Rows", "Side"]
 

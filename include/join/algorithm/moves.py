@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from include.join.row import Row, Touch
+from include.join.algorithm.row import Row, Touch
 
 __all__ = ["encoded_join_key", "touches_of_change"]
 

@@ -14,9 +14,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from include.join.multimap import Side
-from include.join.row import Entry, Touch
-from include.join.shape import Shape
+from include.join.algorithm.multimap import Side
+from include.join.algorithm.row import Entry, Touch
+from include.join.algorithm.shape import Shape
 
 __all__ = ["Combination", "Delta", "Exchange", "delta"]
 

@@ -1,0 +1,1 @@
+"""What a join is, without files, topics, formats and engines: rows go in, outputs come out."""
