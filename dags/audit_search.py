@@ -22,11 +22,11 @@ from datetime import timedelta
 
 from airflow.sdk import DAG, CronTriggerTimetable, Param, task
 
+from include.audit.definition import audited_indexes
 from include.audit.expectations.definition import expectations_by_audit
 from include.settings.applications import Alerts
 from include.settings.deployment import Deployment
 from include.settings.environment import PROJECT_ROOT
-from include.settings.names import declared
 from supervision.alerts import default_args, mails
 from supervision.audit_tasks import AuditJobOperator, AuditVerdictOperator, expectation_tasks
 from supervision.refusing import refusing
@@ -34,7 +34,7 @@ from supervision.search_audit import check_search_audit, judge_search_audit
 
 deployment = Deployment.load()
 ALERTS = deployment.one("alerts", Alerts)
-AUDITS = declared(deployment, "audits")
+AUDITS = sorted(audited_indexes(deployment))
 EXPECTATIONS = expectations_by_audit(deployment)
 SHOW = f"lyrebird audit search {{{{ (params.audits or {AUDITS}) | join(' && lyrebird audit search ') }}}}"
 

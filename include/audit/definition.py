@@ -3,25 +3,42 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Collection
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from include.index.definition import IndexDefinition, declared_indexes
 from include.index.identity import index_id
+from include.join.deployed import DeployedJoin, declared_joins
 from include.settings.deployment import Deployment, Strict, unknown_name
 
-__all__ = ["AuditDefinition", "SearchAuditSpec", "declared_audits", "search_audit", "search_audits"]
+__all__ = [
+    "AuditDefinition",
+    "SearchAuditSpec",
+    "audited_indexes",
+    "declared_audits",
+    "join_audits",
+    "search_audit",
+    "search_audits",
+]
 
 SECTION = "audits"
 
 
 class AuditDefinition(Strict):
-    """One audit. `kind` search: the topic of an index against the index."""
+    """One audit. `kind` search: the topics of an index against the index; join: a join's inputs against its topic."""
 
-    kind: Literal["search"] = "search"
-    index: str = Field(description="name of the entry in section `indexes`")
+    kind: Literal["search", "join"] = "search"
+    index: str | None = Field(default=None, description="of kind search: name of the entry in section `indexes`")
+    join: str | None = Field(default=None, description="of kind join: name of the entry in section `joins`")
+
+    @model_validator(mode="after")
+    def _of_its_kind(self) -> Self:
+        if (self.index is None) is (self.kind == "search") or (self.join is None) is (self.kind == "join"):
+            raise ValueError("an audit of kind search has an `index`, one of kind join a `join`, and nothing else")
+        return self
 
 
 @dataclass(frozen=True)
@@ -44,12 +61,35 @@ class SearchAuditSpec:
 
 
 def declared_audits(deployment: Deployment) -> dict[str, AuditDefinition]:
-    """All entries; raises `SettingsError` when one names an index that is not declared."""
+    """All entries; raises `SettingsError` when one names an index or a join that is not declared."""
     found = deployment.section(SECTION, AuditDefinition)
-    known = declared_indexes(deployment)
+    indexes, joins = declared_indexes(deployment), declared_joins(deployment)
     for name, audit in found.items():
-        if audit.index not in known:
+        if audit.index is not None and audit.index not in indexes:
             raise unknown_name(deployment, (SECTION, name, "index"), audit.index, "indexes")
+        if audit.join is not None and audit.join not in joins:
+            raise unknown_name(deployment, (SECTION, name, "join"), audit.join, "joins")
+    return found
+
+
+def audited_indexes(deployment: Deployment) -> dict[str, str]:
+    """Search audit → the index that it is about."""
+    return {name: each.index for name, each in declared_audits(deployment).items() if each.index is not None}
+
+
+def join_audits(deployment: Deployment, names: Collection[str] = ()) -> dict[str, DeployedJoin]:
+    """Join audit → the join that it is about; those of `names`, or all. A join's own name stands for its audit.
+
+    Raises:
+        SettingsError: there is none of a name.
+    """
+    joins = declared_joins(deployment)
+    declared = {name: joins[each.join] for name, each in declared_audits(deployment).items() if each.join is not None}
+    found = {}
+    for name in names or declared:
+        if name not in declared and name not in joins:
+            raise unknown_name(deployment, (SECTION,), name, SECTION)
+        found[name] = declared[name] if name in declared else joins[name]
     return found
 
 
@@ -60,13 +100,11 @@ def search_audits(deployment: Deployment, name: str) -> list[SearchAuditSpec]:
     """
     indexes = declared_indexes(deployment)
     specs: dict[str, list[SearchAuditSpec]] = {}
-    for audit, definition in declared_audits(deployment).items():
-        index = indexes[definition.index]
+    for audit, alias in audited_indexes(deployment).items():
+        index = indexes[alias]
         for topic in sorted(index.topics):
             full = audit if len(index.topics) == 1 else f"{audit}/{topic}"
-            specs.setdefault(audit, []).append(
-                SearchAuditSpec(name=full, alias=definition.index, index=index, topic=topic)
-            )
+            specs.setdefault(audit, []).append(SearchAuditSpec(name=full, alias=alias, index=index, topic=topic))
     if name in specs:
         return specs[name]
     for each in itertools.chain.from_iterable(specs.values()):

@@ -20,8 +20,8 @@ from include.settings.environment import state_folder
 
 __all__ = ["KEPT_RUNS", "KINDS", "History", "Kept", "Kind"]
 
-Kind = Literal["chain", "search"]
-KINDS: Final[tuple[Kind, ...]] = ("search", "chain")
+Kind = Literal["chain", "join", "search"]
+KINDS: Final[tuple[Kind, ...]] = ("search", "join", "chain")
 KEPT_RUNS: Final = 100
 """So many runs of a kind are kept."""
 _EXPECTATIONS: Final = ".expectations."

@@ -45,6 +45,8 @@ def rows_of(kind: Kind, kept: Kept) -> list[HistoryRow]:
     """The rows of one run."""
     if kind == "chain":
         return [_chain(kept.run_id, topic, each) for topic, each in sorted(kept.report.get("topics", {}).items())]
+    if kind == "join":
+        return [_join(kept.run_id, name, each) for name, each in sorted(kept.report.get("audits", {}).items())]
     rows = [_search(kept.run_id, name, each) for name, each in sorted(kept.report.get("audits", {}).items())]
     return [*rows, *(_expectations(kept.run_id, *each) for each in sorted(kept.expectations.items()))]
 
@@ -115,6 +117,23 @@ def _expectations(run_id: str, audit: str, report: Mapping[str, Any]) -> History
         f"offsets {windows}",
         f"lyrebird audit history --audit {shlex.quote(audit)}" if failed else "",
         tuple(f"{each.name}: {each.said}" for each in failed),
+    )
+
+
+def _join(run_id: str, name: str, report: Mapping[str, Any]) -> HistoryRow:
+    found, keys = report.get("found") or {}, report.get("keys") or {}
+    counts = ", ".join(f"{count:,} {fault}" for fault, count in found.items() if count)
+    sample = int(report.get("sample", 1))
+    return HistoryRow(
+        run_id,
+        str(report.get("at", "")),
+        f"{name} (one of {sample})" if sample > 1 else name,
+        not counts,
+        counts or f"clean: {report.get('expected', 0):,} outputs",
+        "",
+        "; ".join(f"{source} {position}" for source, position in (report.get("positions") or {}).items()),
+        str(report.get("next_command", "")),
+        tuple(f"{fault}: {', '.join(keys.get(fault, ())[:_NAMED])}" for fault, count in found.items() if count),
     )
 
 

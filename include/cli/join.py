@@ -13,6 +13,7 @@ __all__ = ["COMMANDS", "command"]
 COMMANDS: Final[dict[str, Entry]] = {
     "check": Entry("join_check", "Check a join's file against its topics, and show what it would write."),
     "replay": Entry("join_replay", "Join the changes of a file, without any server: for tests of your joins."),
+    "status": Entry("join_status", "How far joins are, and what their state holds."),
 }
 
 

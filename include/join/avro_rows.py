@@ -9,7 +9,7 @@ from __future__ import annotations
 import io
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Self
 
 import fastavro
 from fastavro.schema import expand_schema
@@ -255,19 +255,21 @@ class AvroJoin:
         return self.rows[input].absent()
 
     @classmethod
-    def shape(
+    def of(
         cls,
         join: JoinFile,
         plan: FieldPlan,
         newest: Sequence[InputSchema],
         output: OutputSchemas,
-        ids: tuple[int, int],
         schema_of: Callable[[int], Mapping[str, Any]],
-    ) -> Shape:
+    ) -> Self:
+        """The rows of a join; arguments as those of `AvroRows`."""
+        return cls(tuple(AvroRows(i, join, plan, each, output, schema_of) for i, each in enumerate(newest)))
+
+    def shape(self, join: JoinFile, plan: FieldPlan, ids: tuple[int, int]) -> Shape:
         """The join as the algorithm sees it; `ids`: those of the output's key and value schema."""
-        rows = tuple(AvroRows(i, join, plan, each, output, schema_of) for i, each in enumerate(newest))
         key, value = (Frame(prefix=b"\x00" + schema_id.to_bytes(4, "big")) for schema_id in ids)
-        return Shape.of(join, plan, cls(rows), key, value)
+        return Shape.of(join, plan, self, key, value)
 
 
 def _types(fields: Fields) -> dict[str, Any]:

@@ -16,14 +16,13 @@ from include.join.algorithm.floors import touches_of_floor
 from include.join.algorithm.multimap import Rows
 from include.join.algorithm.shape import Shape
 from include.join.algorithm.whereabouts import locate
-from include.join.gathering import Refused, Work, bucket_of
+from include.join.gathering import LocatedResult, Refused, Work, bucket_of
 
 __all__ = [
     "BucketKey",
     "BucketResult",
     "BucketState",
     "Floor",
-    "LocatedResult",
     "Stage",
     "apply_work",
     "locate_work",
@@ -36,10 +35,11 @@ BucketKey = tuple[Stage, int]
 class BucketState(Rows, Protocol):
     """A bucket that is open at the version that a pointer names."""
 
-    def commit(self, rows: Mapping[bytes, bytes | None]) -> bytes:
+    def commit(self, rows: Mapping[bytes, bytes | None], *, more: Mapping[str, int] | None = None) -> bytes:
         """Make the next version, durably, with these keys put or (None) deleted; its pointer.
 
-        The version stands once a transaction has committed the pointer. Until then the one before may be opened again.
+        `more` is added to what the pointer counts. The version stands once a transaction has committed the pointer.
+        Until then the one before may be opened again.
         """
 
 
@@ -54,7 +54,10 @@ class Floor:
 
 @dataclass(frozen=True)
 class BucketResult:
-    """What a bucket's work made; `pointer` None: its state has not changed."""
+    """What a bucket's work made; `pointer` None: its state has not changed.
+
+    `located`: what was made of the first stage's buckets on the way.
+    """
 
     pointer: bytes | None
     outputs: list[Output]
@@ -63,29 +66,22 @@ class BucketResult:
     counts: Counter[tuple[str, str]]
     stale: int
     products: list[int]
+    located: Mapping[int, LocatedResult]
 
 
-@dataclass(frozen=True)
-class LocatedResult:
-    """What the first stage made of a bucket's work, beside what it hands on; `pointer` as in `BucketResult`."""
-
-    pointer: bytes | None
-    stale: int
-
-
-def locate_work(
-    bucket: int, work: Work, state: BucketState, *, complete: bool, buckets: int
-) -> tuple[LocatedResult, dict[int, Work]]:
+def locate_work(bucket: int, work: Work, state: BucketState, *, complete: bool, buckets: int) -> dict[int, Work]:
     """Make touches of a bucket's sightings; gives the work of the second stage, by bucket.
 
-    `complete`: as in `whereabouts.locate`. What the bucket's work has beside sightings goes on to the same bucket.
+    `complete`: as in `whereabouts.locate`. What the bucket's work has beside sightings goes on to the same bucket, and
+    with it what was made here.
     """
     located = locate(work.sightings, state, complete=complete)
     onward = {bucket: Work(work.touches, [], work.refused, work.counts)}
     for touch in located.touches:
         onward.setdefault(bucket_of(touch.join_key, buckets), Work()).touches.append(touch)
     pointer = state.commit(located.rows) if located.rows else None
-    return LocatedResult(pointer, located.stale), onward
+    onward[bucket].located[bucket] = LocatedResult(pointer, located.stale)
+    return onward
 
 
 def apply_work(work: Work, floors: Sequence[Floor], state: BucketState, shape: Shape) -> BucketResult:
@@ -97,7 +93,17 @@ def apply_work(work: Work, floors: Sequence[Floor], state: BucketState, shape: S
     for each in floors:
         touches += touches_of_floor(state, each.input, each.floor, each.rank)
     applied = apply(touches, state, shape)
-    pointer = state.commit(applied.rows) if applied.rows else None
+    grown = {f"input_{number}": by for number, by in enumerate(applied.grown) if by}
+    if applied.incomplete:
+        grown["incomplete"] = applied.incomplete
+    pointer = state.commit(applied.rows, more=grown) if applied.rows else None
     return BucketResult(
-        pointer, applied.outputs, applied.held, work.refused, work.counts, applied.stale, applied.products
+        pointer,
+        applied.outputs,
+        applied.held,
+        work.refused,
+        work.counts,
+        applied.stale,
+        applied.products,
+        work.located,
     )

@@ -17,7 +17,7 @@ from include.log.ports import Record
 from include.record import version as versions
 from include.record.key import murmur2
 
-__all__ = ["Gathering", "Refused", "Work", "bucket_of"]
+__all__ = ["Gathering", "LocatedResult", "Refused", "Work", "bucket_of", "version_of"]
 
 _POSITIVE: Final = 0x7FFFFFFF
 
@@ -35,33 +35,45 @@ class Refused:
     reason: str
 
 
+@dataclass(frozen=True)
+class LocatedResult:
+    """What the first stage made of a bucket's work, beside what it hands on; `pointer` as in `BucketResult`."""
+
+    pointer: bytes | None
+    stale: int
+
+
 @dataclass(slots=True)
 class Work:
     """What one bucket has to do, of one task or of several.
 
     `counts` are of inputs by name: read, refused, below_floor (of rows that a truncation removed), no_join_key (of
-    rows that join nothing).
+    rows that join nothing). `located`: what the first stage did on the way, by bucket.
     """
 
     touches: list[Touch] = field(default_factory=list)
     sightings: list[Sighting] = field(default_factory=list)
     refused: list[Refused] = field(default_factory=list)
     counts: Counter[tuple[str, str]] = field(default_factory=Counter)
+    located: dict[int, LocatedResult] = field(default_factory=dict)
 
     def pack(self) -> bytes:
         """Bytes for another worker of the same application."""
-        return pickle.dumps((self.touches, self.sightings, self.refused, self.counts), pickle.HIGHEST_PROTOCOL)
+        return pickle.dumps(
+            (self.touches, self.sightings, self.refused, self.counts, self.located), pickle.HIGHEST_PROTOCOL
+        )
 
     @classmethod
     def unpack(cls, frames: Iterable[bytes]) -> Self:
         """All that was packed for one bucket, in the order of the frames."""
         work = cls()
         for frame in frames:
-            touches, sightings, refused, counts = pickle.loads(frame)  # noqa: S301 - this application's own workers
+            touches, sightings, refused, counts, located = pickle.loads(frame)  # noqa: S301 - this application's own workers
             work.touches += touches
             work.sightings += sightings
             work.refused += refused
             work.counts.update(counts)
+            work.located.update(located)
         return work
 
 
@@ -93,7 +105,7 @@ class Gathering:
         self._counts[topic, "read"] += 1
         rank = self._bases[topic, record.partition] + record.offset
         try:
-            version = _version_of(record, change=reader.change)
+            version = version_of(record, change=reader.change)
             if version < self._floors.get(topic, 0):
                 self._counts[topic, "below_floor"] += 1
                 return
@@ -127,7 +139,7 @@ class Gathering:
         return work
 
 
-def _version_of(record: Record, *, change: bool) -> int:
+def version_of(record: Record, *, change: bool) -> int:
     """The version in the header; of a plain topic without one its place in the partition, which grows as well."""
     if change or any(name == versions.HEADER for name, _ in record.headers):
         return versions.from_headers(record.headers)

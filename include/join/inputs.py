@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Self
 
 from include.errors import InvalidRecord, SettingsError
 from include.join.definition import InputDefinition, JoinFile
@@ -14,7 +14,7 @@ from include.log.ports import SchemaRegistry, TopicAdmin, UnknownSchema
 from include.settings.deployment import Deployment
 from include.settings.nearest import nearest
 
-__all__ = ["Input", "find_inputs"]
+__all__ = ["Input", "NotThereYet", "find_inputs"]
 
 _LOG: Final = logging.getLogger(__name__)
 _VALUE: Final = "-value"
@@ -34,6 +34,15 @@ class Input:
     topic: str
     schema: InputSchema
     located: bool
+
+
+class NotThereYet(SettingsError):
+    """What an input needs is missing, and comes when its writer starts: who runs the join may wait for it."""
+
+    @classmethod
+    def of(cls, error: SettingsError) -> Self:
+        """The same error, of this kind."""
+        return cls(error.message, fix=error.fix, **error.details)
 
 
 def find_inputs(
@@ -56,7 +65,8 @@ def find_inputs(
         spread: change topics whose rows are partitioned by other columns than their key.
 
     Raises:
-        SettingsError: a schema of no topic or of several, a topic that is not there, forgets rows or has no schema.
+        NotThereYet: a topic is not there, or has no schema.
+        SettingsError: a schema of no topic or of several, a topic that forgets rows.
         Transient: registry or log do not answer.
     """
     names = admin.names()
@@ -87,18 +97,20 @@ def _topic(
     if definition.topic is not None:
         if definition.topic in names:
             return definition.topic
-        raise places.error(
-            ("join", number, "topic"),
-            "there is no such topic",
-            got=definition.topic,
-            fix=f"Is it {' or '.join(nearest(definition.topic, names)) or 'written yet'}? See `lyrebird status`.",
+        raise NotThereYet.of(
+            places.error(
+                ("join", number, "topic"),
+                "there is no such topic",
+                got=definition.topic,
+                fix=f"Is it {' or '.join(nearest(definition.topic, names)) or 'written yet'}? See `lyrebird status`.",
+            )
         )
     place, schema_id = ("join", number, "schema_id"), definition.schema_id or 0
     try:
         subjects = registry.subjects(schema_id)
     except UnknownSchema as error:
-        raise places.error(
-            place, "nobody registered a schema of this id", got=schema_id, fix="Name the topic."
+        raise NotThereYet.of(
+            places.error(place, "nobody registered a schema of this id", got=schema_id, fix="Name the topic.")
         ) from error
     topics = [subject.removesuffix(_VALUE) for subject in subjects if subject.endswith(_VALUE)]
     known = [topic for topic in topics if topic in names]
@@ -130,8 +142,10 @@ def _require_compacted(places: Deployment, number: int, topic: str, admin: Topic
 def _newest(places: Deployment, number: int, subject: str, registry: SchemaRegistry) -> dict[str, Any]:
     schema_id = registry.newest(subject)
     if schema_id is None:
-        raise places.error(
-            ("join", number), "the registry has no schema of this topic", subject=subject, fix="Is it written yet?"
+        raise NotThereYet.of(
+            places.error(
+                ("join", number), "the registry has no schema of this topic", subject=subject, fix="Is it written yet?"
+            )
         )
     try:
         language = registry.language(schema_id)

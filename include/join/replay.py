@@ -85,7 +85,7 @@ def replay(config: Path, changes: Sequence[Change], batch: int = 1) -> Replay:
     plan = field_plan(places, join, [_fields(changes, i) for i in range(len(join.join))])
     shape = json_shape(join, plan)
     projection = JsonProjection(join, plan)
-    alone = all(shape.optional[1:])
+    alone = shape.alone
     rows, whereabouts = _Memory(), _Memory()
     done = Replay([], 0, 0)
     for start in range(0, len(changes), batch):

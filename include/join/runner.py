@@ -15,7 +15,7 @@ from include.clock import Clock
 from include.errors import InvalidRecord
 from include.join.algorithm.ranks import Ranks
 from include.join.algorithm.versions import vector_to_header
-from include.join.bucket import BucketKey, BucketResult, Floor, LocatedResult
+from include.join.bucket import BucketKey, BucketResult, Floor
 from include.join.committed import Committed
 from include.join.gathering import Refused
 from include.log import topics
@@ -50,8 +50,8 @@ class BatchWork:
     complete: bool
 
 
-CarryOut = Callable[[BatchWork], Iterable[tuple[BucketKey, BucketResult | LocatedResult]]]
-"""Does a batch's work: (bucket, result) of each bucket that had some."""
+CarryOut = Callable[[BatchWork], Iterable[tuple[int, BucketResult]]]
+"""Does a batch's work: (bucket, result) of each bucket of the second stage that had some."""
 
 
 class JoinRunner:
@@ -62,6 +62,7 @@ class JoinRunner:
         publisher: writes the joined topic; `spec` is among its own topics.
         epoch: of the outputs' versions.
         buckets: parts of the state.
+        definition: of the join, as text: who finds a state that another one made ends.
         reader: of control topics, and of what is committed.
         carry_out: see there.
         limit: how many records may be set aside.
@@ -75,20 +76,27 @@ class JoinRunner:
         *,
         epoch: int,
         buckets: int,
+        definition: str = "",
         reader: LogReader,
         carry_out: CarryOut,
         limit: DeadLetterLimit,
         clock: Clock,
     ) -> None:
-        self._inputs, self._publisher, self._epoch, self._buckets = tuple(inputs), publisher, epoch, buckets
+        self._inputs, self._publisher, self._epoch = tuple(inputs), publisher, epoch
+        self._new = Committed(buckets, definition)
         self._reader, self._carry_out, self._limit, self._clock = reader, carry_out, limit, clock
         self._controls = {name: topics.control(source) for name in inputs for source in _source_of(name)}
-        self.committed = Committed(buckets)
+        self.committed = self._new
 
     @property
     def topics(self) -> list[str]:
+        """All that a batch reads; see `topics_of`."""
+        return self.topics_of(self._inputs)
+
+    @staticmethod
+    def topics_of(inputs: Sequence[str]) -> list[str]:
         """All that a batch reads, in the order of ranks: control topics before the rows that they speak of."""
-        return [*dict.fromkeys(self._controls.values()), *self._inputs]
+        return [*dict.fromkeys(topics.control(source) for name in inputs for source in _source_of(name)), *inputs]
 
     @staticmethod
     def spec(topic: str) -> TopicSpec:
@@ -101,7 +109,8 @@ class JoinRunner:
         self._publisher.open()
         name = topics.state(self._publisher.topic)
         begin, end = self._reader.begin_offsets(name)[0], self._reader.end_offsets(name)[0]
-        self.committed = Committed.read(self._reader.read(name, 0, begin, end), self._buckets)
+        records = self._reader.read(name, 0, begin, end)
+        self.committed = Committed.read(records, self._new.buckets, self._new.definition)
 
     def run(self, plan: BatchPlan) -> Counter[str]:
         """Carry a batch out, exactly once, also when it is run again; what it wrote, nothing when it had been done."""
@@ -129,11 +138,14 @@ class JoinRunner:
         publisher.begin()
         if ranges or floors:
             for bucket, result in self._carry_out(work):
-                counts["stale"] += result.stale
-                if isinstance(result, BucketResult):
-                    self._write(result, counts)
+                self._write(result, counts)
+                self._tell_of_held(result, ranks, plan, counts)
                 if result.pointer is not None:
-                    pointers[bucket] = result.pointer
+                    pointers["rows", bucket] = result.pointer
+                for first, located in result.located.items():
+                    counts["stale"] += located.stale
+                    if located.pointer is not None:
+                        pointers["whereabouts", first] = located.pointer
         state = topics.state(publisher.topic)
         for key, value in (*Committed.of_buckets(pointers), self.committed.of_join(ranks.next, lives)):
             publisher.append(state, key, value, partition=0)
@@ -144,16 +156,28 @@ class JoinRunner:
 
     def _write(self, result: BucketResult, counts: Counter[str]) -> None:
         publisher = self._publisher
+        counts["stale"] += result.stale
         for output in result.outputs:
             version = versions.pack(self._epoch, output.version)
             publisher.write(output.key, output.value, version, (vector_to_header(output.vector),))
             counts["tombstones" if output.value is None else "puts"] += 1
         for refused in result.refused:
             self._set_aside(refused)
-        counts["held"] += len(result.held)
         for (_, what), count in result.counts.items():
             counts[what] += count
         self._limit.passed(sum(n for (_, what), n in result.counts.items() if what == "read") - len(result.refused))
+
+    def _tell_of_held(self, result: BucketResult, ranks: Ranks, plan: BatchPlan, counts: Counter[str]) -> None:
+        """Name records whose outputs did not go out, with the number of these, where dead letters are looked for.
+
+        They are in the state and are no reason to stop: no limit counts them.
+        """
+        counts["held"] += len(result.held)
+        for held in result.held:
+            (topic, partition), offset = ranks.place_of(held.rank, plan.start)
+            reason = f"incomplete: the record changes {held.outputs:,} outputs, more than max_product_per_change"
+            record = Record(topic, partition, offset, held.key, None, (), 0)
+            self._publisher.set_aside(DeadLetter(record, self._publisher.application, reason, self._clock.now_us()))
 
     def _set_aside(self, refused: Refused) -> None:
         letter = DeadLetter(refused.record, self._publisher.application, refused.reason, self._clock.now_us())
@@ -166,7 +190,7 @@ class JoinRunner:
         lives = dict(self.committed.floors)
         for topic in dict.fromkeys(self._controls.values()):
             for at, end in sorted(plan.ends.items()):
-                if at[0] != topic:
+                if at not in ranks.first or at[0] != topic:
                     continue
                 base = ranks.slice_base(at, plan.start)
                 for record in self._reader.read(topic, at[1], plan.start.get(at, 0), end):

@@ -5,14 +5,17 @@ A floor says that no row of the table with a version below it lives. The greates
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Literal
 
 import orjson
 
 from include.errors import InvalidRecord
+from include.log import topics
+from include.log.ports import Record
 
-__all__ = ["Control", "ControlKind"]
+__all__ = ["Control", "ControlKind", "floors_of"]
 
 ControlKind = Literal["truncate", "drop", "gap", "schema", "left_out"]
 """truncate, drop: the statement; gap: a snapshot over a gap has ended; schema: columns changed (removes nothing);
@@ -44,3 +47,17 @@ class Control:
             return cls(**orjson.loads(data))
         except (orjson.JSONDecodeError, TypeError) as error:
             raise InvalidRecord("not a control record", reason=repr(error), head=data[:80].hex()) from error
+
+
+def floors_of(source: str, records: Iterable[Record]) -> dict[str, int]:
+    """Change topic → its floor, by the control records of a source; what is none is passed over."""
+    found: dict[str, int] = {}
+    for record in records:
+        try:
+            control = None if record.value is None else Control.parse(record.value)
+        except InvalidRecord:
+            continue
+        if control is not None and control.floor:
+            topic = topics.change(source, control.database, control.table)
+            found[topic] = max(control.floor, found.get(topic, 0))
+    return found

@@ -18,7 +18,7 @@ from include.log.plan import Partition
 from include.log.ports import Headers, LogReader, Record
 from include.log.resolved import Ends, Resolved, ResolvedView
 
-__all__ = ["MARK", "Spoken", "all_of", "ends_of", "flat", "mark_of", "newest_of", "spoken_in"]
+__all__ = ["MARK", "Spoken", "all_of", "ends_of", "flat", "mark_of", "newest_of", "partitions_of", "spoken_in"]
 
 MARK: Final = b"part"
 _HEADER: Final = "committed"
@@ -77,7 +77,7 @@ def spoken_in(ends: Ends, topic: str) -> dict[str, Any]:
 
 def _resolved(topic: str, last: Resolved, ends: Ends) -> Spoken:
     beside = {(topics.answers(topic), 0): last.state.get("answers", 0)}
-    return Spoken(last.state.get("committed"), {**ends, **beside, **_nested(last.state.get("own", {}))})
+    return Spoken(last.state.get("committed"), {**ends, **beside, **partitions_of(last.state.get("own", {}))})
 
 
 def mark_of(spoken: Spoken) -> Headers:
@@ -87,7 +87,7 @@ def mark_of(spoken: Spoken) -> Headers:
 
 def _marked(record: Record) -> Spoken:
     said = orjson.loads(dict(record.headers)[_HEADER] or b"")
-    return Spoken(said["committed"], _nested(said["ends"]))
+    return Spoken(said["committed"], partitions_of(said["ends"]))
 
 
 def ends_of(reader: LogReader, topic: str) -> dict[Partition, int]:
@@ -100,7 +100,8 @@ def flat(offsets: Mapping[Partition, int]) -> dict[str, int]:
     return {f"{topic}/{partition}": offset for (topic, partition), offset in offsets.items()}
 
 
-def _nested(offsets: Mapping[str, int]) -> dict[Partition, int]:
+def partitions_of(offsets: Mapping[str, int]) -> dict[Partition, int]:
+    """Inverse of `flat`."""
     parts = ((*text.rpartition("/"), offset) for text, offset in offsets.items())
     return {(topic, int(partition)): offset for topic, _, partition, offset in parts}
 

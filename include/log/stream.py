@@ -200,6 +200,7 @@ def run(
     application: str,
     run_folder: RunFolder,
     metrics: Metrics,
+    part: str = "",
     trigger_s: float = 0.5,
     checkpoint: Path | None = None,
     keep_session: bool = False,
@@ -214,6 +215,7 @@ def run(
         application: name for logs and metrics.
         run_folder: where progress goes and the stop request comes from.
         metrics: rows, batches, batch_seconds, lag_records per topic, lag_seconds and position (streams with a cut).
+        part: of an application that runs several streams at once, each by a call of its own: which one this is.
         trigger_s: least time between the begins of two batches.
         checkpoint: default a fresh temporary folder: the sink says where to start.
         keep_session: leave the Spark session running.
@@ -225,9 +227,10 @@ def run(
         LyrebirdError: what ended the query, in one line: an error of ours with its class, wherever it was raised
             (`on_batch`, a task, the planner); else `Transient` with the cause's last line.
     """
-    supervised = Supervised(application, run_folder, metrics, SystemClock())
+    supervised = Supervised(application, run_folder, metrics, SystemClock(), part)
     spark = df.sparkSession
-    listener = _Listener(supervised, spark)
+    called = f"{application}.{part}" if part else application
+    listener = _Listener(supervised, spark, called)
     spark.streams.addListener(listener)
     for name, value in CHECKPOINT.items():
         spark.conf.set(name, value)
@@ -238,7 +241,7 @@ def run(
                 plan = batch_plan(folder, batch_id)
                 supervised.batch(batch_id, plan, lambda: on_batch(rows, plan))
 
-            writer = df.writeStream.queryName(application).foreachBatch(work)
+            writer = df.writeStream.queryName(called).foreachBatch(work)
             writer = writer.option("checkpointLocation", folder.as_uri())
             query = writer.trigger(processingTime=f"{round(trigger_s * 1000)} milliseconds").start()
             supervised.until_stopped(query, asked)
@@ -432,19 +435,24 @@ class _Listener(StreamingQueryListener):
     its time than the batches did.
     """
 
-    def __init__(self, supervised: Supervised, spark: SparkSession) -> None:
-        self._supervised = supervised
+    def __init__(self, supervised: Supervised, spark: SparkSession, query: str) -> None:
+        self._supervised, self._query, self._run = supervised, query, ""
         java: Any = spark._jvm.org.apache.spark.sql.streaming  # type: ignore[union-attr]  # noqa: SLF001
         self._jlistenerobj = java.PythonStreamingQueryListenerWrapper(self)
 
     def onQueryStarted(self, event: Any) -> None:  # noqa: N802
-        self._supervised.idle()
+        # It hears of all queries of the session.
+        if event.name() == self._query:
+            self._run = str(event.runId())
+            self._supervised.idle()
 
     def onQueryProgress(self, event: Any) -> None:  # noqa: N802
-        self._supervised.heard(json.loads(event.progress().json()))
+        if str(event.progress().runId()) == self._run:
+            self._supervised.heard(json.loads(event.progress().json()))
 
     def onQueryIdle(self, event: Any) -> None:  # noqa: N802
-        self._supervised.idle()
+        if str(event.runId()) == self._run:
+            self._supervised.idle()
 
     def onQueryTerminated(self, event: Any) -> None:  # noqa: N802
         pass

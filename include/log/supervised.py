@@ -44,8 +44,10 @@ class Draining(Exception):
 class Supervised:
     """State of one run. `batch` is called by Spark's thread, the rest by the main thread and the listener's."""
 
-    def __init__(self, application: str, run_folder: RunFolder, metrics: Metrics, clock: Clock) -> None:
+    def __init__(self, application: str, run_folder: RunFolder, metrics: Metrics, clock: Clock, part: str = "") -> None:
+        """`part`: of an application that has several; its gauges are of this kind."""
         self._application = application
+        self._part = part
         self._run_folder = run_folder
         self._metrics = metrics
         self._clock = clock
@@ -80,7 +82,7 @@ class Supervised:
                 raise
             if plan.cuts:
                 self._commit_us = min(cut.position.commit_us for cut in plan.cuts.values())
-                self._metrics.set("lyrebird_position_commit_seconds", self._commit_us / 1e6)
+                self._metrics.set("lyrebird_position_commit_seconds", self._commit_us / 1e6, self._part)
                 # Of one source, as long as no other one has said anything.
                 for name in ("position", "sequence"):
                     self._fields.pop(name, None)
@@ -123,7 +125,7 @@ class Supervised:
         seconds = float(progress["durationMs"].get("triggerExecution", 0)) / 1000
         self._metrics.count("lyrebird_rows_total", rows)
         self._metrics.count("lyrebird_batches_total")
-        self._metrics.set("lyrebird_batch_seconds", seconds)
+        self._metrics.set("lyrebird_batch_seconds", seconds, self._part)
         self._seen(sum(lag.values()))
         self._tell(rows=rows, lag_records=sum(lag.values()), batch_s=round(seconds, 3))
 
@@ -156,7 +158,7 @@ class Supervised:
         self._metrics.set("lyrebird_up_seconds", self._clock.monotonic_s() - self._began_s)
         if self._commit_us is not None:
             age_s = max(0.0, (self._clock.now_us() - self._commit_us) / 1e6)
-            self._metrics.set("lyrebird_lag_seconds", age_s if lag else 0.0)
+            self._metrics.set("lyrebird_lag_seconds", age_s if lag else 0.0, self._part)
 
     def _tell(self, **fields: Any) -> None:
         with self._writing:

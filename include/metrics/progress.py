@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import threading
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,8 @@ __all__ = ["GAVE_UP", "RunFolder", "supervised"]
 
 GAVE_UP = "gave-up.json"
 _GIVEN = "LYREBIRD_RUN"
+_TELLING = threading.Lock()
+"""Parts report from threads of their own."""
 
 
 def supervised() -> bool:
@@ -52,6 +55,14 @@ class RunFolder:
         """Say that work goes on, with numbers that a person may want to see in the task log."""
         write_atomically(self.path / "progress.json", json.dumps({"at_us": self.clock.now_us(), **fields}))
 
+    def of_part(self, part: str, told: dict[str, dict[str, Any]]) -> RunFolder:
+        """The folder as one part of an application sees it that has several: what all of them report is one report.
+
+        `told`, shared by all parts, is what each of them said last; it is written as `parts`, with the incidents of all
+        and the oldest commit beside it.
+        """
+        return _PartFolder(self.path, self.clock, part, told)
+
     def give_up(self, incident: dict[str, Any]) -> None:
         """Say that a restart would meet the same, before ending: the task fails at once, and is mailed.
 
@@ -75,3 +86,25 @@ class RunFolder:
     def stop_requested(self) -> bool:
         """Whether to drain and end."""
         return (self.path / "stop").exists()
+
+
+@dataclass(frozen=True)
+class _PartFolder(RunFolder):
+    """See `RunFolder.of_part`."""
+
+    part: str
+    told: dict[str, dict[str, Any]]
+
+    def report(self, **fields: Any) -> None:
+        """See `RunFolder`."""
+        with _TELLING:
+            self.told[self.part] = fields
+            parts = list(self.told.values())
+            whole: dict[str, Any] = {name: fields[name] for name in ("application",) if name in fields}
+            commits = [each["commit_us"] for each in parts if "commit_us" in each]
+            if commits:
+                whole["commit_us"] = min(commits)
+            whole["incidents"] = [incident for each in parts for incident in each.get("incidents", ())]
+            for name in ("rows", "lag_records"):
+                whole[name] = sum(each.get(name, 0) for each in parts)
+            super().report(**whole, parts=self.told)

@@ -17,7 +17,11 @@ if TYPE_CHECKING:
 __all__ = ["add_audit_pages", "audit_page", "audits_page"]
 
 _REFRESH_S: Final = 60
-_TITLES: Final[dict[Kind, str]] = {"search": "Search index against topics", "chain": "Lake against topics"}
+_TITLES: Final[dict[Kind, str]] = {
+    "search": "Search index against topics",
+    "join": "Joined topics against their inputs",
+    "chain": "Lake against topics",
+}
 _HEAD: Final = "<tr><th>at<th>audit<th>verdict<th>took<th>holds up to<th>run</tr>"
 
 

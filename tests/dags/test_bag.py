@@ -14,6 +14,7 @@ ROOT = Path(__file__).parents[2]
 # Every DAG file and the DAGs that it makes of the deployment files beside this one.
 EXPECTED = {
     "audit_chain.py": {"audit_chain"},
+    "audit_join.py": {"audit_join"},
     "audit_search.py": {"audit_search"},
     "index_promote.py": {"index_promote"},
     "index_rebuild.py": {"index_rebuild"},
@@ -25,7 +26,7 @@ EXPECTED = {
     "source_snapshot.py": {"source_snapshot"},
     "streams.py": {"stream_assemble_orders", "stream_index_orders"},
 }
-TAGS = {"source", "stream", "audit", "search", "lake"}
+TAGS = {"source", "stream", "audit", "search", "join", "lake"}
 
 
 @pytest.fixture(scope="module")

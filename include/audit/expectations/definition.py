@@ -23,7 +23,7 @@ from typing import Annotated, Any
 
 from pydantic import Field, StringConstraints
 
-from include.audit.definition import declared_audits
+from include.audit.definition import audited_indexes
 from include.audit.expectations.catalogue import Argument, known
 from include.index.definition import declared_indexes
 from include.settings.deployment import Deployment, Strict
@@ -77,7 +77,7 @@ def declared_expectations(deployment: Deployment) -> dict[str, TopicExpectations
     """
     found = deployment.section(SECTION, TopicExpectations)
     indexes = declared_indexes(deployment)
-    audited = {t for audit in declared_audits(deployment).values() for t in indexes[audit.index].topics}
+    audited = {t for alias in audited_indexes(deployment).values() for t in indexes[alias].topics}
     for topic, entry in found.items():
         if topic not in audited:
             raise deployment.error(
@@ -96,7 +96,7 @@ def declared_expectations(deployment: Deployment) -> dict[str, TopicExpectations
 
 def expectations_of_audit(deployment: Deployment, audit: str) -> dict[str, TopicExpectations]:
     """Those of the topics that `audit` looks at, by topic; raises `SettingsError` as above."""
-    index = declared_audits(deployment)[audit].index
+    index = audited_indexes(deployment)[audit]
     wanted = declared_indexes(deployment)[index].topics
     return {topic: entry for topic, entry in declared_expectations(deployment).items() if topic in wanted}
 
@@ -107,7 +107,7 @@ def expectations_by_audit(deployment: Deployment) -> dict[str, list[Declared]]:
         return {}
     return {
         audit: [each for topic, entry in entries.items() for each in entry.declared(topic)]
-        for audit in sorted(declared_audits(deployment))
+        for audit in sorted(audited_indexes(deployment))
         if (entries := expectations_of_audit(deployment, audit))
     }
 

@@ -14,7 +14,7 @@ from typing import Final
 from include.join.algorithm import versions
 from include.join.algorithm.multimap import Rows, Side
 from include.join.algorithm.product import Combination, delta
-from include.join.algorithm.row import Row, Touch, row_key
+from include.join.algorithm.row import Row, Touch, incomplete_key, row_input, row_key
 from include.join.algorithm.shape import Shape
 from include.join.algorithm.versions import Vector
 
@@ -55,6 +55,8 @@ class Applied:
         held: see `Held`.
         stale: touches that a newer version of their row had overtaken.
         products: of each input, the most outputs that one of its records changed.
+        grown: of each input, by how many rows the state has more.
+        incomplete: join keys that lack outputs from now on, as some were held, and did not before.
     """
 
     rows: dict[bytes, bytes | None]
@@ -62,6 +64,8 @@ class Applied:
     held: list[Held]
     stale: int
     products: list[int]
+    grown: list[int]
+    incomplete: int = 0
 
 
 def apply(touches: Iterable[Touch], state: Rows, shape: Shape) -> Applied:
@@ -73,14 +77,21 @@ def apply(touches: Iterable[Touch], state: Rows, shape: Shape) -> Applied:
     ordered = sorted(touches)
     keys = list(dict.fromkeys(row_key(touch.join_key, touch.input, touch.key) for touch in ordered))
     stood = dict(zip(keys, state.get(keys), strict=True))
-    applied = Applied({}, [], [], 0, [0] * len(shape.optional))
+    inputs = len(shape.optional)
+    applied = Applied({}, [], [], 0, [0] * inputs, [0] * inputs)
     newest: dict[bytes, Output] = {}
     for join_key, of_key in groupby(ordered, key=lambda touch: touch.join_key):
         for output in _JoinKey(join_key, list(of_key), stood, state, shape).follow(applied):
             other = newest.get(output.key)
             if other is None or other.version < output.version:
                 newest[output.key] = output
+    marks = {incomplete_key(held.join_key): b"" for held in applied.held}
+    applied.incomplete = sum(mark is None for mark in state.get(sorted(marks)))
     applied.rows = {key: value for key, value in applied.rows.items() if value != stood[key]}
+    for key, value in applied.rows.items():
+        if (value is None) is not (stood[key] is None):
+            applied.grown[row_input(key)] += 1 if value is not None else -1
+    applied.rows |= marks
     applied.outputs = [newest[key] for key in sorted(newest)]
     return applied
 

@@ -20,7 +20,7 @@ class Ranks:
     """The ranks of one batch.
 
     Args:
-        first: rank of the first offset of each partition's range.
+        first: rank of the first offset of each partition's range; partitions with nothing to read have none.
         next: rank at which the batch after this one begins.
     """
 
@@ -40,9 +40,16 @@ class Ranks:
         for partition in sorted(
             (each for each in ends if each[0] in order), key=lambda each: (order[each[0]], each[1])
         ):
-            first[partition] = base
-            base += max(0, ends[partition] - start.get(partition, 0))
+            size = ends[partition] - start.get(partition, 0)
+            if size > 0:
+                first[partition] = base
+                base += size
         return cls(first, base)
+
+    def place_of(self, rank: int, start: Mapping[Partition, int]) -> tuple[Partition, int]:
+        """The record of a rank of this batch: (partition, offset)."""
+        partition = max((base, at) for at, base in self.first.items() if base <= rank)[1]
+        return partition, rank - self.slice_base(partition, start)
 
     def slice_base(self, partition: Partition, start: Mapping[Partition, int]) -> int:
         """What is added to an offset of the partition to get its rank."""

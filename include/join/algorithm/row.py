@@ -10,10 +10,11 @@ from typing import Final, NamedTuple, Self
 
 from include.errors import Terminal
 
-__all__ = ["Entry", "Row", "Touch", "row_key", "row_place", "row_prefix"]
+__all__ = ["Entry", "Row", "Touch", "incomplete_key", "row_input", "row_key", "row_place", "row_prefix"]
 
 _HEAD: Final = struct.Struct(">QI")
 _ROWS: Final = b"r"
+_INCOMPLETE: Final = b"i"
 _LENGTH: Final = struct.Struct(">I")
 
 
@@ -80,6 +81,17 @@ def row_prefix(join_key: bytes, input: int) -> bytes:
 def row_key(join_key: bytes, input: int, key: bytes) -> bytes:
     """The state's key of a row."""
     return row_prefix(join_key, input) + key
+
+
+def incomplete_key(join_key: bytes) -> bytes:
+    """The state's key of the mark that outputs of a join key were held."""
+    return _INCOMPLETE + join_key
+
+
+def row_input(kept: bytes) -> int:
+    """The input of a key of the state that `row_key` made."""
+    (length,) = _LENGTH.unpack_from(kept, 1)
+    return kept[5 + int(length)]
 
 
 def row_place(kept: bytes) -> tuple[bytes, int, bytes]:

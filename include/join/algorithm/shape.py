@@ -75,6 +75,11 @@ class Shape:
         most = join.max_product_per_change
         return cls(optional, plan.distinct, plan.sole, projection, key, tuple(places), value, most)
 
+    @property
+    def alone(self) -> bool:
+        """Whether a row of the first input has an output without rows of others."""
+        return all(self.optional[1:])
+
     def probe_order(self, input: int) -> list[int]:
         """The other inputs, those first that most likely end the search: required ones, with few rows (MJoin)."""
         others = [other for other in range(len(self.optional)) if other != input]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from include.errors import SettingsError
-from include.local.demo import lake
+from include.local.demo import joins, lake
 from include.local.demo.told import Closing
 
 __all__ = ["EXTRAS", "ORDER_SEARCH", "Part", "parts"]
@@ -40,6 +40,13 @@ EXTRAS: dict[str, Part] = {
         streams=("stream_lake_backup", "stream_lake_partition"),
         applications=("lake_backup", "lake_partition"),
         closings=lake.CLOSINGS,
+    ),
+    "joins": Part(
+        name="joins",
+        streams=("stream_join_shop",),
+        verdicts=("audit_join",),
+        applications=("join_shop",),
+        closings=joins.CLOSINGS,
     ),
 }
 """Name as given in WITH= -> part."""

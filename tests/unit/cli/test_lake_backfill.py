@@ -65,7 +65,7 @@ class Shell:
         rule = wanted.rules[0]
         second = (rule.versions or ())[1].model_copy(update={"from_offsets": None})
         self.second = wanted.model_copy(update={"rules": (rule.model_copy(update={"versions": (second,)}),)})
-        for module in ("include.lake.backfill.deployed", "include.lake.worker"):
+        for module in ("include.lake.backfill.deployed", "include.store.s3"):
             monkeypatch.setattr(f"{module}.store_of", lambda _settings: self.world.store)
         monkeypatch.setattr("include.lake.backfill.deployed.OneByOne", self.pool)
 

@@ -14,7 +14,7 @@ from include.join.algorithm.shape import Shape
 from include.join.algorithm.whereabouts import Sighting
 from include.join.avro_rows import AvroJoin
 from include.join.definition import JoinFile
-from include.join.fields import field_plan
+from include.join.fields import FieldPlan, field_plan
 from include.join.reading import InputReader
 from include.join.schema import InputSchema, OutputSchemas, output_schemas
 from include.settings.deployment import Deployment
@@ -76,6 +76,9 @@ class Setup:
     output: OutputSchemas
     readers: list[InputReader]
     schemas: dict[int, Any]
+    join: JoinFile
+    plan: FieldPlan
+    newest: list[InputSchema]
 
 
 def set_up(history: History) -> Setup:
@@ -94,12 +97,12 @@ def set_up(history: History) -> Setup:
     plan = field_plan(Deployment.__new__(Deployment), join, [each.fields for each in newest])
     assert plan.distinct == history.distinct
     output = output_schemas(join, plan, newest)
-    shape = AvroJoin.shape(join, plan, newest, output, (1, 2), schemas.__getitem__)
-    projection: Any = shape.projection
+    projection = AvroJoin.of(join, plan, newest, output, schemas.__getitem__)
+    shape = projection.shape(join, plan, (1, 2))
     readers = [
         InputReader(i, projection.rows[i], changed[i], not changed[i], history.alone(i), {}) for i in history.inputs
     ]
-    return Setup(history, shape, output, readers, schemas)
+    return Setup(history, shape, output, readers, schemas, join, plan, newest)
 
 
 class AvroRun(Run):

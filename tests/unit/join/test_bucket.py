@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 
 import pytest
@@ -19,8 +20,13 @@ class Bucket(State):
 
     version = 0
 
-    def commit(self, rows: Mapping[bytes, bytes | None]) -> bytes:
+    def __init__(self) -> None:
+        super().__init__()
+        self.counts = Counter[str]()
+
+    def commit(self, rows: Mapping[bytes, bytes | None], *, more: Mapping[str, int] | None = None) -> bytes:
         self.take(dict(rows))
+        self.counts.update(more or {})
         self.version += 1
         return b"%d" % self.version
 
@@ -86,5 +92,6 @@ def test_a_change_of_too_many_outputs_is_held_with_its_row_in_the_state() -> Non
     result = work(bucket, put(0, b"a", 10, 1), most=2)
     ((held,), outputs) = (result.held, said(result))
     assert (held.key, held.rank, held.outputs, outputs) == (b"a", 10, 3, [])
+    assert bucket.counts["incomplete"] == 1
     # What comes later and is small enough goes out.
     assert said(work(bucket, put(1, b"b0", 11, 2, value=1), most=2)) == [(b"<a,b0>", b"(0,1)", 23)]

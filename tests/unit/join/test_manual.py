@@ -6,10 +6,12 @@ import re
 from pathlib import Path
 
 import pytest
+import yaml
 from click.testing import CliRunner
 
 from include.cli.join_replay import command
 from include.join.definition import InputDefinition, JoinFile, OutputDefinition
+from include.join.deployed import JoinEntry
 from include.settings.environment import PROJECT_ROOT
 
 pytestmark = pytest.mark.unit
@@ -18,15 +20,21 @@ MANUAL = (PROJECT_ROOT / "docs" / "joins.md").read_text(encoding="utf-8")
 
 
 def test_the_example_prints_what_the_manual_shows(tmp_path: Path) -> None:
-    (config,) = re.findall(r"```yaml\n(.*?)```", MANUAL, re.DOTALL)
+    config, entries = re.findall(r"```yaml\n(.*?)```", MANUAL, re.DOTALL)
     changes, outputs = re.findall(r"```json\n(.*?)```", MANUAL, re.DOTALL)
     (tmp_path / "reviews.yaml").write_text(config)
     (tmp_path / "changes.jsonl").write_text(changes)
     arguments = ["--config", str(tmp_path / "reviews.yaml"), "--input", str(tmp_path / "changes.jsonl")]
     done = CliRunner().invoke(command, arguments, catch_exceptions=False)
     assert done.stdout == outputs
+    assert JoinEntry.model_validate(yaml.safe_load(entries)["joins"]["business_reviews"]).application == "join_shop"
 
 
 def test_the_manual_names_every_setting_of_the_file() -> None:
-    names = {*InputDefinition.model_fields, *OutputDefinition.model_fields, *JoinFile.model_fields}
+    names = {
+        *JoinEntry.model_fields,
+        *InputDefinition.model_fields,
+        *OutputDefinition.model_fields,
+        *JoinFile.model_fields,
+    }
     assert [name for name in sorted(names) if f"`{name}`" not in MANUAL] == []

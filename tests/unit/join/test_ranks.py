@@ -31,6 +31,8 @@ def test_every_offset_of_a_batch_has_a_rank_of_its_own_in_the_order_of_the_topic
         for offset in range(first, first + count)
     )
     assert [rank for _, rank in records] == list(range(base, ranks.next))
+    for (topic, partition, offset), rank in records:
+        assert ranks.place_of(rank, start) == ((order[topic], partition), offset)
 
 
 def test_topics_that_are_no_input_have_no_rank() -> None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from include.clock import ManualClock
-from include.join.bucket import BucketKey, BucketResult, LocatedResult, apply_work, locate_work
+from include.join.bucket import BucketResult, apply_work, locate_work
 from include.join.gathering import Gathering, Work
 from include.join.runner import BatchWork, JoinRunner
 from include.log import topics
@@ -27,6 +27,7 @@ from include.log.tail import PortTail, ResolvedTail
 from include.record import version as versions
 from include.record.gtid import MariadbGtidSet
 from include.record.position import BinlogPosition, SourcePosition
+from include.state.pointer import Pointer
 from tests.fuse import Fuse, Fused, Killed
 from tests.unit.join.histories import History, State, expected
 from tests.unit.join.test_avro_rows import AvroRun, Setup, set_up, shown
@@ -59,10 +60,10 @@ class Bucket:
     def __init__(self, state: State, states: States) -> None:
         self.get, self.scan, self._state, self._states = state.get, state.scan, state, states
 
-    def commit(self, rows: Mapping[bytes, bytes | None]) -> bytes:
+    def commit(self, rows: Mapping[bytes, bytes | None], *, more: Mapping[str, int] | None = None) -> bytes:
         after = State(self._state)
         after.take(dict(rows))
-        pointer = b"%d" % len(self._states.versions)
+        pointer = Pointer(str(len(self._states.versions))).to_bytes()
         self._states.versions[pointer] = after
         return pointer
 
@@ -157,7 +158,7 @@ class Process:
         self.planner = Planner(spec, PortSurvey(reader, admin), tails, world.clock)
         self.at = spec.initial()
 
-    def carry_out(self, work: BatchWork) -> Iterator[tuple[BucketKey, BucketResult | LocatedResult]]:
+    def carry_out(self, work: BatchWork) -> Iterator[tuple[int, BucketResult]]:
         setup = self.world.setup
         readers = {change(i): reader for i, reader in enumerate(setup.readers)}
         frames = defaultdict[int, list[bytes]](list)
@@ -172,13 +173,12 @@ class Process:
         for bucket in sorted(frames):
             state = self.world.states.open(work.pointers.get(("whereabouts", bucket)))
             mine = Work.unpack(frames[bucket])
-            located, made = locate_work(bucket, mine, state, complete=work.complete, buckets=BUCKETS)
+            made = locate_work(bucket, mine, state, complete=work.complete, buckets=BUCKETS)
             for to, each in made.items():
                 onward[to].append(each.pack())
-            yield ("whereabouts", bucket), located
         for bucket in range(BUCKETS) if work.floors else sorted(onward):
             state = self.world.states.open(work.pointers.get(("rows", bucket)))
-            yield ("rows", bucket), apply_work(Work.unpack(onward[bucket]), work.floors, state, setup.shape)
+            yield bucket, apply_work(Work.unpack(onward[bucket]), work.floors, state, setup.shape)
 
     def to_the_end(self) -> None:
         while (found := self.planner.latest(self.at)) != self.at:

@@ -15,6 +15,7 @@ from include.lake.schema_lookup import PatientRegistry
 from include.lake.task import Means, Outcome, Task
 from include.lake.worker import Place, work
 from include.settings.connections import Kafka, ObjectStore, Registry
+from include.store import s3
 from tests.lake_world import GROUP
 from tests.unit.lake.test_logics import backup
 
@@ -50,7 +51,7 @@ def test_every_setting_of_the_store_reaches_the_client_in_another_process(
     )
     assert whole.model_fields_set == set(ObjectStore.model_fields) - {"profile"}
     given: list[dict[str, Any]] = []
-    monkeypatch.setattr(worker, "S3Store", lambda **settings: given.append(settings))
+    monkeypatch.setattr(s3, "S3Store", lambda **settings: given.append(settings))
     for store in (whole, ObjectStore(endpoint="https://s3.example.com", bucket="b", profile="lake")):
         place = Place.of(GROUP, KAFKA, None, store, Path("/nowhere"))
         worker._Workshop(place)

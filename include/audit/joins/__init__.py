@@ -1,0 +1,1 @@
+"""The audit of joins: what SQL says of the inputs, against the joined topic."""

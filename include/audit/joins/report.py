@@ -1,0 +1,87 @@
+"""What the audit of a join found, in words and as JSON, with the command that comes next."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, Final
+
+__all__ = ["KINDS", "JoinReport"]
+
+KINDS: Final = ("missing", "extra", "stale", "altered")
+_SHOWN: Final = 20
+
+
+@dataclass(frozen=True)
+class JoinReport:
+    """The result, and up to where it holds.
+
+    Args:
+        audit: its name.
+        topic: the joined topic.
+        at: when it was made.
+        positions: source → what was judged, as GTIDs.
+        expected: outputs that SQL makes of the inputs.
+        held: outputs that the topic holds.
+        found: kind → so many keys.
+        keys: kind → some of them.
+        uncovered: tables whose changes are not judged.
+        unreadable: records of inputs that nobody can read, which the join set aside.
+        sample: one of so many outputs was compared.
+    """
+
+    audit: str
+    topic: str
+    at: str
+    positions: Mapping[str, str]
+    expected: int
+    held: int
+    found: Mapping[str, int]
+    keys: Mapping[str, tuple[str, ...]]
+    uncovered: tuple[str, ...] = ()
+    unreadable: int = 0
+    sample: int = 1
+    kinds: tuple[str, ...] = field(default=KINDS)
+
+    @property
+    def findings(self) -> int:
+        """Keys with something wrong."""
+        return sum(self.found.values())
+
+    @property
+    def clean(self) -> bool:
+        """Whether the topic is the join of its inputs."""
+        return not self.findings
+
+    @property
+    def next_command(self) -> str:
+        """What to run now; empty when clean."""
+        return "" if self.clean else f"lyrebird join status {self.audit}"
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values."""
+        said = asdict(self)
+        del said["kinds"]
+        return {**said, "clean": self.clean, "findings": self.findings, "next_command": self.next_command}
+
+    def lines(self) -> list[str]:
+        """For a person: the verdict, the findings by key, the next step."""
+        counts = ", ".join(f"{self.found[kind]:,} {kind}" for kind in self.kinds if self.found.get(kind))
+        part = f" (one of {self.sample} outputs)" if self.sample > 1 else ""
+        out = [
+            f"audit {self.audit}{part}: {counts or 'clean'}",
+            f"  the inputs make {self.expected:,} outputs, {self.topic} holds {self.held:,}",
+            *(f"  judged up to {position} of {source}" for source, position in self.positions.items()),
+        ]
+        if self.uncovered:
+            out.append(f"  not covered: {', '.join(self.uncovered)}")
+        if self.unreadable:
+            out.append(f"  {self.unreadable:,} records of inputs cannot be read and are not judged")
+        for kind in self.kinds:
+            some = self.keys.get(kind, ())
+            out += [f"{kind}: {key}" for key in some]
+            if self.found.get(kind, 0) > len(some):
+                out.append(f"{kind}: … and {self.found[kind] - len(some):,} more")
+        if self.next_command:
+            out.append(f"next: {self.next_command}")
+        return out

@@ -1,0 +1,211 @@
+"""The audit of a join on Spark: tasks read both sides, Spark SQL joins the inputs and compares."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import pickle
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final
+
+from pyspark.sql import DataFrame, SparkSession, functions
+
+from include.audit.joins.cut import JoinCut, join_cut
+from include.audit.joins.report import KINDS, JoinReport
+from include.audit.joins.sides import InputSide, OutputSide
+from include.audit.joins.sql import expected_sql
+from include.clock import Clock, iso
+from include.join.check import CheckedJoin, checked_join
+from include.join.deployed import DeployedJoin, spread_topics
+from include.log import stream, topics
+from include.log.control import floors_of
+from include.log.kafka import KafkaAdmin, KafkaReader, record_of
+from include.log.plan import Partition
+from include.log.registry import ConfluentRegistry
+from include.log.slices import cached_consumer, slices_in
+from include.log.worker_memory import keep_imports
+from include.record.codec import Decoder
+from include.settings.connections import Kafka, Registry
+from include.settings.deployment import Deployment
+
+__all__ = ["audit_join"]
+
+_INPUT: Final = (
+    "key binary, version long, partition int, offset long, live boolean, join_key string, grouped string, shown string"
+)
+_OUTPUT: Final = "key string, version long, live boolean, vector string, shown string"
+_ROWS: Final = 5_000
+_RECORDS_A_TASK: Final = 200_000
+_SHOWN: Final = 20
+
+
+def audit_join(
+    spark: SparkSession, deployment: Deployment, name: str, join: DeployedJoin, *, clock: Clock, sample: int = 1
+) -> JoinReport:
+    """Compare a joined topic with what SQL makes of its inputs.
+
+    Args:
+        spark: made by `stream.session`.
+        deployment: the deployment files.
+        name: the audit's.
+        join: what is declared.
+        clock: for the report.
+        sample: one of so many outputs is compared.
+
+    Raises:
+        Transient: the join has resolved nothing yet, or a server does not answer.
+        Terminal: the log does not hold the inputs as they were then.
+    """
+    kafka, registry = deployment.one("kafka", Kafka), deployment.one("registry", Registry)
+    reader, admin = KafkaReader(kafka.bootstrap, kafka.options), KafkaAdmin(kafka.bootstrap, kafka.options)
+    try:
+        checked = checked_join(
+            join.places,
+            join.file,
+            ConfluentRegistry(registry),
+            admin,
+            forgetting=join.entry.forgetting,
+            spread=spread_topics(deployment),
+        )
+        cut = join_cut(reader, join.topic)
+        floors = _floors(checked, cut, reader)
+    finally:
+        reader.close()
+    plan = pickle.dumps((checked, kafka, registry))
+    unreadable = 0
+    for number, each in enumerate(checked.inputs):
+        rows = _read(spark, kafka, cut.inputs, each.topic, functools.partial(_inputs, plan, number), _INPUT).cache()
+        unreadable += rows.where("key IS NULL").count()
+        _newest(rows.where("key IS NOT NULL"), floors.get(each.topic, 0)).createOrReplaceTempView(f"input_{number}")
+    decoder = Decoder(ConfluentRegistry(registry).schema)
+    absent = [InputSide(checked, number, decoder).absent() for number in range(len(checked.inputs))]
+    expected = spark.sql(expected_sql([each.type == "left" for each in checked.join.join], absent))
+    records = _read(spark, kafka, cut.output, join.topic, functools.partial(_outputs, plan), _OUTPUT)
+    held = (
+        records.groupBy("key")
+        .agg(functions.max_by(functions.struct("live", "vector", "shown"), "version").alias("newest"))
+        .select("key", "newest.*")
+        .where("live")
+    )
+    if sample > 1:
+        expected, held = (each.where(f"pmod(xxhash64(key), {int(sample)}) = 0") for each in (expected, held))
+    expected, held = expected.cache(), held.cache()
+    try:
+        return _judged(name, join, cut, expected, held, unreadable, sample, clock)
+    finally:
+        # Views hold the inputs, too.
+        spark.catalog.clearCache()
+
+
+def _judged(
+    name: str,
+    join: DeployedJoin,
+    cut: JoinCut,
+    expected: DataFrame,
+    held: DataFrame,
+    unreadable: int,
+    sample: int,
+    clock: Clock,
+) -> JoinReport:
+    both = expected.alias("e").join(held.alias("h"), on="key", how="full_outer")
+    kind = functions.expr(
+        "CASE WHEN h.shown IS NULL THEN 'missing' WHEN e.shown IS NULL THEN 'extra' "
+        "WHEN e.vector <> h.vector THEN 'stale' ELSE 'altered' END"
+    )
+    wrong = both.where("NOT (e.shown <=> h.shown)").select("key", kind.alias("kind")).cache()
+    found = {row["kind"]: row["count"] for row in wrong.groupBy("kind").count().collect()}
+    keys = {
+        each: tuple(row["key"] for row in wrong.where(functions.col("kind") == each).orderBy("key").take(_SHOWN))
+        for each in KINDS
+        if each in found
+    }
+    wrong.unpersist()
+    return JoinReport(
+        name,
+        join.topic,
+        iso(clock.now_us()),
+        cut.positions,
+        expected.count(),
+        held.count(),
+        {each: found[each] for each in KINDS if each in found},
+        keys,
+        cut.uncovered,
+        unreadable,
+        sample,
+    )
+
+
+def _newest(rows: DataFrame, floor: int) -> DataFrame:
+    """Of each key its newest row, where that lives; of equal versions the later record."""
+    columns = [name for name in rows.columns if name != "key"]
+    newest = functions.max_by(functions.struct(*columns), functions.struct("version", "partition", "offset"))
+    return (
+        rows.groupBy("key")
+        .agg(newest.alias("newest"))
+        .select("key", "newest.*")
+        .where(functions.col("live") & (functions.col("version") >= floor))
+    )
+
+
+def _floors(join: CheckedJoin, cut: JoinCut, reader: KafkaReader) -> Mapping[str, int]:
+    """Topic → version below which no row of it lives, by the control records below the cut."""
+    found: dict[str, int] = {}
+    for each in join.inputs:
+        name = topics.TopicName.parse(each.topic)
+        if name.kind != "change" or name.source is None:
+            continue
+        control = topics.control(name.source)
+        for (topic, partition), end in cut.inputs.items():
+            if topic == control:
+                begin = reader.begin_offsets(topic)[partition]
+                floors = floors_of(name.source, reader.read(topic, partition, begin, end))
+                found[each.topic] = max(found.get(each.topic, 0), floors.get(each.topic, 0))
+    return found
+
+
+def _read(
+    spark: SparkSession, kafka: Kafka, ends: Mapping[Partition, int], topic: str, task: Any, schema: str
+) -> DataFrame:
+    end: dict[str, dict[int, int]] = {topic: {}}
+    for (name, partition), offset in ends.items():
+        if name == topic:
+            end[topic][partition] = offset
+    size = sum(end[topic].values())
+    tasks = max(spark.sparkContext.defaultParallelism, -(-size // _RECORDS_A_TASK))
+    slices = stream.read_batch(
+        spark, bootstrap=kafka.bootstrap, topics=[topic], end=end, tasks=tasks, slices=True, options=kafka.options
+    )
+    return slices.mapInArrow(task, schema)
+
+
+def _inputs(plan: bytes, number: int, batches: Iterable[Any]) -> Iterator[Any]:
+    checked, kafka, registry = pickle.loads(plan)  # noqa: S301 - this application's own driver made it
+    side = InputSide(checked, number, Decoder(ConfluentRegistry(registry).schema))
+    yield from _batches(kafka, batches, side.row, _INPUT)
+
+
+def _outputs(plan: bytes, batches: Iterable[Any]) -> Iterator[Any]:
+    checked, kafka, registry = pickle.loads(plan)  # noqa: S301 - this application's own driver made it
+    side = OutputSide(checked, Decoder(ConfluentRegistry(registry).schema))
+    yield from _batches(kafka, batches, side.row, _OUTPUT)
+
+
+def _batches(kafka: Kafka, batches: Iterable[Any], row: Any, schema: str) -> Iterator[Any]:
+    """What `row` makes of the records of slices, as pyarrow RecordBatches of `schema`."""
+    import pyarrow
+
+    pa: Any = pyarrow
+    kinds = {"binary": pa.binary(), "long": pa.int64(), "int": pa.int32(), "boolean": pa.bool_(), "string": pa.string()}
+    fields = [field.split() for field in schema.split(", ")]
+    slices = slices_in(batches)
+    if slices:
+        with cached_consumer(kafka.bootstrap, kafka.options) as consumer:
+            records = (record_of(message) for messages in consumer.read(slices) for message in messages)
+            rows = map(row, records)
+            while some := list(itertools.islice(rows, _ROWS)):
+                columns = [
+                    pa.array(column, kinds[kind])
+                    for column, (_, kind) in zip(zip(*some, strict=True), fields, strict=True)
+                ]
+                yield pa.RecordBatch.from_arrays(columns, names=[name for name, _ in fields])
+    keep_imports()

@@ -1,0 +1,54 @@
+"""`lyrebird audit join`: inputs of a join against the joined topic."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+import orjson
+
+from include.errors import LyrebirdError, SettingsError
+
+__all__ = ["command"]
+
+CANNOT_AUDIT = 2
+
+
+@click.command(name="join")
+@click.argument("name")
+@click.option("--sample", default="1/1", show_default=True, metavar="1/N", help="Compare one of N outputs.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object with the findings, nothing else.")
+def command(name: str, sample: str, as_json: bool) -> None:
+    """Compare the topic of join NAME, or of the audit of that name, with what SQL makes of its inputs.
+
+    Changes nothing, and may run under load: both sides are cut at the input offsets that the join spoke for last. Names
+    outputs that the topic lacks (missing), holds without reason (extra), holds of older rows (stale) or as no rows make
+    them (altered). Exit code: 0 clean, 1 findings, 2 it cannot be said.
+    """
+    from include.audit.definition import join_audits
+    from include.audit.joins.stream import audit_join
+    from include.clock import SystemClock
+    from include.log.stream import session
+    from include.settings.deployment import Deployment
+
+    try:
+        deployment = Deployment.load()
+        (join,) = join_audits(deployment, [name]).values()
+        share = _share(sample)
+        spark = session("audit_join")
+        try:
+            report = audit_join(spark, deployment, name, join, clock=SystemClock(), sample=share)
+        finally:
+            spark.stop()
+    except LyrebirdError as error:
+        click.echo(f"error: {error}", err=True)
+        sys.exit(CANNOT_AUDIT)
+    click.echo(orjson.dumps(report.to_json()).decode() if as_json else "\n".join(report.lines()))
+    sys.exit(0 if report.clean else 1)
+
+
+def _share(text: str) -> int:
+    one, _, count = text.partition("/")
+    if one != "1" or not count.isdigit() or not int(count):
+        raise SettingsError("no such sample", got=text, fix="Write 1/N, such as 1/16: one of 16 outputs is compared.")
+    return int(count)

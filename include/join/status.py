@@ -1,0 +1,133 @@
+"""What a join has come to, by what it has committed: no Spark, no state opened."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Final
+
+from include.clock import iso
+from include.join.committed import Committed
+from include.join.deployed import DeployedJoin
+from include.log import topics
+from include.log.ports import LogReader, TopicAdmin
+from include.log.spoken import newest_of
+from include.state.pointer import Pointer
+
+__all__ = ["JoinStatus", "join_status"]
+
+_COUNTED: Final = 1_000
+
+
+@dataclass(frozen=True)
+class JoinStatus:
+    """A join as it stands.
+
+    Args:
+        name: of the join.
+        topic: the joined topic.
+        inputs: the inputs as the file names them.
+        rows: of each input, how many rows the state has.
+        state_bytes: of all their keys and values.
+        buckets: parts of the state that were ever written.
+        incomplete: join keys that lack outputs, as a record would have changed too many.
+        behind: records of all inputs that the join has not read yet.
+        positions: source → what the topic is complete to, as GTIDs.
+        at: when it said so; '' when it never did.
+        uncovered: tables whose changes the topic may lack.
+    """
+
+    name: str
+    topic: str
+    inputs: tuple[str, ...]
+    rows: tuple[int, ...]
+    state_bytes: int
+    buckets: int
+    incomplete: int
+    behind: int
+    positions: dict[str, str]
+    at: str
+    uncovered: tuple[str, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values."""
+        return asdict(self)
+
+    def lines(self) -> list[str]:
+        """For a person."""
+        out = [f"{self.name}: {self.topic}, {sum(self.rows):,} rows, {self.state_bytes / 1e6:,.1f} MB of state"]
+        out += [f"  {topic}: {rows:,} rows" for topic, rows in zip(self.inputs, self.rows, strict=True)]
+        out += [f"  complete to {position} of {source}" for source, position in self.positions.items()]
+        if self.at:
+            out.append(f"  said at {self.at}; {self.behind:,} records of inputs behind")
+        else:
+            out.append("  has said nothing yet: does it run? See `lyrebird status`")
+        if self.incomplete:
+            out.append(
+                f"  {self.incomplete:,} join keys lack outputs: records that change more than max_product_per_change "
+                "are named in the dead-letter topics of the inputs"
+            )
+        if self.uncovered:
+            out.append(f"  not covered: {', '.join(self.uncovered)}")
+        return out
+
+
+def join_status(join: DeployedJoin, reader: LogReader, admin: TopicAdmin) -> JoinStatus:
+    """What a declared join has committed."""
+    names = set(admin.names())
+    committed, counts = Committed(join.file.buckets), Counter[str]()
+    state, resolved = topics.state(join.topic), topics.resolved(join.topic)
+    if state in names:
+        begin, end = reader.begin_offsets(state)[0], reader.end_offsets(state)[0]
+        committed = Committed.read(reader.read(state, 0, begin, end), None)
+    for (stage, _), pointer in committed.pointers.items():
+        said = Pointer.from_bytes(pointer).counts
+        # The first stage's rows are no rows of inputs.
+        counts.update({name: count for name, count in said.items() if stage == "rows" or name == "bytes"})
+    inputs = tuple(each.label for each in join.file.join)
+    positions: dict[str, str] = {}
+    uncovered: set[str] = set()
+    at_us = behind = 0
+    if resolved in names:
+        view, _, spoken = newest_of(reader, resolved)
+        for source in view.sources():
+            if (last := view.of(source)) is not None:
+                positions[source] = str(last.position.gtids)
+                uncovered |= set(last.uncovered)
+                at_us = max(at_us, int(last.state.get("at_us", 0)))
+        if spoken is not None and spoken.committed is not None:
+            behind = _behind(spoken.committed, reader, names)
+    return JoinStatus(
+        join.name,
+        join.topic,
+        inputs,
+        tuple(counts[f"input_{number}"] for number in range(len(inputs))),
+        counts["bytes"],
+        len(committed.pointers),
+        counts["incomplete"],
+        behind,
+        dict(sorted(positions.items())),
+        iso(at_us) if at_us else "",
+        tuple(sorted(uncovered)),
+    )
+
+
+def _behind(committed: Mapping[str, int], reader: LogReader, names: Collection[str]) -> int:
+    by_topic: dict[str, dict[int, int]] = {}
+    for text, offset in committed.items():
+        topic, _, partition = text.rpartition("/")
+        by_topic.setdefault(topic, {})[int(partition)] = offset
+    return sum(
+        _records(reader, topic, partition, offsets.get(partition, 0), end)
+        for topic, offsets in by_topic.items()
+        if topic in names
+        for partition, end in reader.end_offsets(topic).items()
+    )
+
+
+def _records(reader: LogReader, topic: str, partition: int, start: int, end: int) -> int:
+    """Records of a range; where it is long its offsets, of which some are ends of transactions."""
+    if end - start > _COUNTED:
+        return end - start
+    return sum(1 for _ in reader.read(topic, partition, start, end)) if start < end else 0

@@ -1,0 +1,223 @@
+"""Joins in Spark: workers read inputs and apply them to buckets of the state, the driver commits what they made.
+
+Batches end at resolved records of the inputs. One application may host several joins: each has a stream, a publisher
+and a state of its own. Where reading starts follows from what a publisher has committed; checkpoints are disposable.
+"""
+
+from __future__ import annotations
+
+import functools
+import logging
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from contextlib import closing
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from pyspark import RDD
+from pyspark.sql import DataFrame, SparkSession
+
+from include.clock import SystemClock
+from include.errors import Transient
+from include.join.bucket import BucketResult
+from include.join.check import CheckedJoin
+from include.join.deployed import DeployedJoin, joins_of_application, spread_topics
+from include.join.inputs import NotThereYet
+from include.join.opening import Means, OpenedJoin, opened_join
+from include.join.runner import BatchWork, CarryOut
+from include.join.task import JoinPlan, apply_frames, gather, locate_frames
+from include.log import stream
+from include.log.kafka import KafkaAdmin, KafkaReader, KafkaWriter
+from include.log.plan import BatchPlan
+from include.log.registry import ConfluentRegistry
+from include.log.slices import Slice, cut_evenly, tasks_for
+from include.log.supervised import stop_signal
+from include.log.transaction_end import end_transaction
+from include.metrics.exporter import Metrics
+from include.metrics.progress import RunFolder
+from include.settings.connections import Kafka, ObjectStore, Registry
+from include.settings.deployment import Deployment
+from include.settings.environment import state_folder
+from include.state.opening import StatePlace
+
+__all__ = ["run"]
+
+LOGGER: Final = logging.getLogger("lyrebird.join")
+_TRANSACTION_S: Final = 300.0
+_PATIENCE_S: Final = 60.0
+_WAIT_S: Final = 0.5
+_TRIGGER_S: Final = 0.4
+_LARGE: Final = 50_000
+"""Offsets of a batch whose results may not come to the driver at once."""
+
+
+def run(application: str, deployment: Deployment, *, keep_session: bool = False) -> None:
+    """Run the joins of `application` until it is asked to stop; returns after a clean end.
+
+    Raises `SettingsError` for what the deployment files or the joins' files get wrong, `Fenced` when another process
+    took over, and any other `LyrebirdError` that ended one of the joins: the others are stopped then.
+    """
+    joins = joins_of_application(deployment, application)
+    metrics = Metrics(application).serve(state_folder())
+    run_folder = RunFolder.from_environment(application, state_folder())
+    spark = stream.session(application)
+    asked = threading.Event()
+    told: dict[str, dict[str, Any]] = {}
+    try:
+        if len(joins) == 1:
+            _Hosted(spark, application, deployment, joins[0], run_folder, metrics, asked).run()
+            return
+        hosted = [
+            _Hosted(
+                spark, application, deployment, each, run_folder.of_part(each.name, told), metrics, asked, each.name
+            )
+            for each in joins
+        ]
+        with stop_signal(asked), ThreadPoolExecutor(len(hosted)) as threads:
+            futures = [threads.submit(each.run) for each in hosted]
+            wait(futures, return_when=FIRST_EXCEPTION)
+            # Each sees by itself that a stop was asked for; after a failure nobody asks.
+            asked.set()
+        for future in futures:
+            future.result()
+    finally:
+        if not keep_session:
+            spark.stop()
+
+
+@dataclass
+class _Hosted:
+    """One join of an application."""
+
+    spark: SparkSession
+    application: str
+    deployment: Deployment
+    join: DeployedJoin
+    run_folder: RunFolder
+    metrics: Metrics
+    asked: threading.Event
+    part: str = ""
+    homes: dict[int, RDD[int]] = field(default_factory=dict)
+
+    def run(self) -> None:
+        """Until a stop is asked for."""
+        kafka = self.deployment.one("kafka", Kafka)
+        registry = self.deployment.one("registry", Registry)
+        options, clock = dict(kafka.options), SystemClock()
+        with closing(KafkaReader(kafka.bootstrap, options)) as reader:
+            means = Means(
+                ConfluentRegistry(registry),
+                reader,
+                KafkaAdmin(kafka.bootstrap, options),
+                lambda name: KafkaWriter(kafka.bootstrap, name, options, transaction_timeout_s=_TRANSACTION_S),
+                lambda id_, places, commit: end_transaction(
+                    kafka.bootstrap, id_, places, commit=commit, group=id_, options=options
+                ),
+                clock,
+                spread_topics(self.deployment),
+            )
+            opened = self._opened(lambda: opened_join(self.join, self.application, means, self._carry_out))
+            if opened is None:
+                return
+            with closing(opened.publisher):
+                self._stream(opened, kafka)
+
+    def _stream(self, opened: OpenedJoin, kafka: Kafka) -> None:
+        runner, batch = opened.runner, opened.checked.join.records_per_batch
+        rows = stream.read_stream(
+            self.spark,
+            bootstrap=kafka.bootstrap,
+            topics=runner.topics,
+            start=opened.start,
+            cut_at=opened.cut_at,
+            total_limit=batch,
+            topic_ids=opened.topic_ids,
+            options=dict(kafka.options),
+        )
+
+        def on_batch(_: DataFrame, plan: BatchPlan) -> Mapping[str, Any]:
+            counts = runner.run(plan)
+            self._count(counts)
+            return {"read": counts["read"], "held": counts["held"]}
+
+        stream.run(
+            rows,
+            on_batch,
+            application=self.application,
+            run_folder=self.run_folder,
+            metrics=self.metrics,
+            part=self.part,
+            trigger_s=_TRIGGER_S,
+            keep_session=True,
+            asked=self.asked,
+        )
+
+    def _count(self, counts: Mapping[str, int]) -> None:
+        count = self.metrics.count
+        count("lyrebird_documents_total", counts.get("puts", 0), "put")
+        count("lyrebird_documents_total", counts.get("tombstones", 0), "tombstone")
+        count("lyrebird_superseded_total", counts.get("stale", 0))
+        count("lyrebird_filtered_total", counts.get("no_join_key", 0), "no join key")
+        count("lyrebird_filtered_total", counts.get("below_floor", 0), "below the floor")
+        count("lyrebird_set_aside_total", counts.get("refused", 0))
+
+    def _opened(self, open_join: Callable[[], OpenedJoin]) -> OpenedJoin | None:
+        """Waits for servers (for a while) and for writers of inputs (for ever); None when asked to stop."""
+        clock = SystemClock()
+        until_s = clock.monotonic_s() + _PATIENCE_S
+        while not (self.asked.is_set() or self.run_folder.stop_requested()):
+            try:
+                return open_join()
+            except NotThereYet as missing:
+                waiting_for = str(missing)
+            except Transient as error:
+                if clock.monotonic_s() > until_s:
+                    raise
+                LOGGER.warning("starting again: %s", error)
+                waiting_for = str(error)
+            self.run_folder.report(application=self.application, waiting_for=waiting_for)
+            clock.sleep(_WAIT_S)
+        return None
+
+    def _carry_out(self, checked: CheckedJoin, ids: tuple[int, int]) -> CarryOut:
+        """What does a batch's work on Spark's workers."""
+        plan = JoinPlan.of(
+            checked,
+            ids,
+            self.deployment.one("kafka", Kafka),
+            self.deployment.one("registry", Registry),
+            self.deployment.one("store", ObjectStore),
+            StatePlace(str(state_folder() / "state" / self.join.topic), f"state/{self.join.topic}/"),
+        )
+        located = any(each.located for each in checked.inputs)
+        buckets = checked.join.buckets
+
+        def carry_out(work: BatchWork) -> Iterator[tuple[int, BucketResult]]:
+            slices = [Slice(*at, start, end) for at, (start, end) in sorted(work.ranges.items())]
+            cores = self.spark.sparkContext.defaultParallelism
+            shares = cut_evenly(slices, tasks_for(slices, cores))
+            if work.floors:
+                shares.append([])
+            tasks = 1 if len(shares) == 1 else min(cores, buckets)
+            return stream.exchange(
+                self.spark,
+                functools.partial(gather, plan, work),
+                shares,
+                functools.partial(apply_frames, plan, work),
+                buckets=buckets,
+                middle=functools.partial(locate_frames, plan, work) if located else None,
+                tasks=tasks,
+                homes=self._homes(tasks),
+                keep=sum(each.size for each in slices) > _LARGE,
+            )
+
+        return carry_out
+
+    def _homes(self, tasks: int) -> RDD[int] | None:
+        """Where buckets live, of a cluster with several executors."""
+        if tasks == 1 or (self.spark.sparkContext.master or "local").startswith("local"):
+            return None
+        if tasks not in self.homes:
+            self.homes[tasks] = stream.homes_of(self.spark, tasks)
+        return self.homes[tasks]

@@ -1,0 +1,129 @@
+"""What Spark's workers do of a join's batch: ranges of inputs in, a bucket's new version and outputs out.
+
+Apart from `stream`, so that a worker imports neither Spark's driver side nor what plans a batch.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import pickle
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+from include.join.avro_rows import AvroJoin
+from include.join.bucket import BucketResult, Stage, apply_work, locate_work
+from include.join.check import CheckedJoin
+from include.join.gathering import Gathering, Work
+from include.join.reading import InputReader
+from include.join.runner import BatchWork
+from include.log.kafka import record_of
+from include.log.registry import ConfluentRegistry
+from include.log.slices import Slice, cached_consumer
+from include.log.worker_memory import keep_imports
+from include.settings.connections import Kafka, ObjectStore, Registry
+from include.state.bucket import Bucket
+from include.state.opening import StatePlace, open_bucket
+from include.store.s3 import store_of
+
+__all__ = ["JoinPlan", "apply_frames", "gather", "locate_frames"]
+
+
+@dataclass(frozen=True, slots=True)
+class JoinPlan:
+    """What every task of a join needs; hashable, as workers keep what they make of it.
+
+    Args:
+        join: the checked join, pickled.
+        ids: registry ids of the output's key and value schema.
+        connections: of log, registry and object store, as JSON.
+        state: where its buckets are.
+    """
+
+    join: bytes = field(repr=False)
+    ids: tuple[int, int]
+    connections: str = field(repr=False)
+    state: StatePlace
+
+    @classmethod
+    def of(
+        cls,
+        join: CheckedJoin,
+        ids: tuple[int, int],
+        kafka: Kafka,
+        registry: Registry,
+        store: ObjectStore,
+        state: StatePlace,
+    ) -> Self:
+        """The plan of a join that can run."""
+        named = {"kafka": kafka, "registry": registry, "store": store}
+        said = {name: each.model_dump(exclude_unset=True, mode="json") for name, each in named.items()}
+        return cls(pickle.dumps(join), ids, json.dumps(said, sort_keys=True), state)
+
+
+def gather(plan: JoinPlan, work: BatchWork, slices: Sequence[Slice]) -> Mapping[int, bytes]:
+    """Bucket → what it has to do for the records of these slices; an empty share wakes all buckets up."""
+    tools = _tools(plan)
+    gathering = Gathering(tools.readers, work.bases, work.lives, tools.buckets)
+    if not slices:
+        return dict.fromkeys(range(tools.buckets), Work().pack())
+    with cached_consumer(tools.kafka.bootstrap, tools.kafka.options) as consumer:
+        for messages in consumer.read(slices):
+            for message in messages:
+                gathering.take(record_of(message))
+    keep_imports()
+    return gathering.work()
+
+
+def locate_frames(plan: JoinPlan, work: BatchWork, bucket: int, frames: list[bytes]) -> Mapping[int, bytes]:
+    """The first stage's work of a bucket: what the second stage has to do, by bucket."""
+    mine = Work.unpack(frames)
+    if mine.sightings:
+        with _open(plan, work, "whereabouts", bucket) as state:
+            onward = locate_work(bucket, mine, state, complete=work.complete, buckets=_tools(plan).buckets)
+    else:
+        onward = {bucket: mine}
+    return {to: each.pack() for to, each in onward.items()}
+
+
+def apply_frames(plan: JoinPlan, work: BatchWork, bucket: int, frames: list[bytes]) -> BucketResult:
+    """The join's work of a bucket."""
+    mine, tools = Work.unpack(frames), _tools(plan)
+    if not mine.touches and not work.floors:
+        return BucketResult(None, [], [], mine.refused, mine.counts, 0, [0] * len(tools.readers), mine.located)
+    with _open(plan, work, "rows", bucket) as state:
+        result = apply_work(mine, work.floors, state, tools.shape)
+    keep_imports()
+    return result
+
+
+def _open(plan: JoinPlan, work: BatchWork, stage: Stage, bucket: int) -> AbstractContextManager[Bucket]:
+    return open_bucket(plan.state, _tools(plan).store, stage, bucket, work.pointers.get((stage, bucket)))
+
+
+class _Tools:
+    """What tasks of one join share in a process."""
+
+    def __init__(self, plan: JoinPlan) -> None:
+        said: dict[str, Any] = json.loads(plan.connections)
+        self.kafka = Kafka.model_validate(said["kafka"])
+        self.store = store_of(ObjectStore.model_validate(said["store"]))
+        registry = ConfluentRegistry(Registry.model_validate(said["registry"]))
+        checked: CheckedJoin = pickle.loads(plan.join)  # noqa: S301 - the driver of this application made it
+        self.buckets = checked.join.buckets
+        schemas = [each.schema for each in checked.inputs]
+        rows = AvroJoin.of(checked.join, checked.plan, schemas, checked.output, registry.schema)
+        self.shape = rows.shape(checked.join, checked.plan, plan.ids)
+        self.readers = {
+            each.topic: InputReader(
+                number, rows.rows[number], each.schema.change, each.located, self.shape.alone and number == 0, {}
+            )
+            for number, each in enumerate(checked.inputs)
+        }
+
+
+@functools.lru_cache(maxsize=16)
+def _tools(plan: JoinPlan) -> _Tools:
+    return _Tools(plan)

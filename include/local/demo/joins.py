@@ -1,0 +1,54 @@
+"""The joins' share of the demo: what they have made when the shop has closed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Final
+
+from include.clock import Clock
+from include.local.demo.told import Closing, Told
+
+if TYPE_CHECKING:
+    from include.join.status import JoinStatus
+
+__all__ = ["CLOSINGS", "caught_up", "told_of"]
+
+_WITHIN_S: Final = 90.0
+_LOOK_EVERY_S: Final = 1.0
+
+
+def caught_up(clock: Clock) -> Told:
+    """What each join holds, once it has read all that there is; it is waited for, but a minute and a half at most."""
+    from include.join.deployed import declared_joins
+    from include.join.status import join_status
+    from include.log.kafka import KafkaAdmin, KafkaReader
+    from include.settings.connections import Kafka
+    from include.settings.deployment import Deployment
+
+    deployment = Deployment.load()
+    kafka = deployment.one("kafka", Kafka)
+    joins = declared_joins(deployment)
+    reader, admin = KafkaReader(kafka.bootstrap, kafka.options), KafkaAdmin(kafka.bootstrap, kafka.options)
+    try:
+        return _awaited(lambda: [join_status(each, reader, admin) for each in joins.values()], clock)
+    finally:
+        reader.close()
+
+
+CLOSINGS: Final[tuple[Closing, ...]] = (caught_up,)
+
+
+def _awaited(look: Callable[[], Sequence[JoinStatus]], clock: Clock) -> Told:
+    deadline_s = clock.monotonic_s() + _WITHIN_S
+    while True:
+        told = told_of(look())
+        if told.good or clock.monotonic_s() >= deadline_s:
+            return told
+        clock.sleep(_LOOK_EVERY_S)
+
+
+def told_of(found: Sequence[JoinStatus]) -> Told:
+    """Two lines and more for each join; good when each has said something, and is behind nothing."""
+    good = bool(found) and all(each.at and not each.behind and not each.incomplete for each in found)
+    values = {each.name: {"rows": sum(each.rows), "behind": each.behind} for each in found}
+    return Told(tuple(line for each in found for line in each.lines()), {"joins": values}, good)

@@ -1,0 +1,67 @@
+"""The tasks of the DAG audit_join: what is audited, and what its report means for the run."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from include.audit.history import Kept
+from include.audit.history_rows import rows_of
+from include.errors import SettingsError, Terminal
+from supervision.audit_tasks import begin_run
+
+__all__ = ["check_join_audit", "judge_join_audit"]
+
+
+def check_join_audit(
+    audits: Sequence[str], params: Mapping[str, Any] | None = None, run_id: str | None = None
+) -> dict[str, Any]:
+    """The job's arguments and where its report will be.
+
+    Args:
+        audits: names in the deployment files.
+        params: the DAG's: `audits` (none means all), `sample`.
+        run_id: the run's.
+
+    Raises:
+        SettingsError: an audit is unknown, or there is none.
+    """
+    asked = list((params or {}).get("audits") or audits)
+    if unknown := sorted(set(asked) - set(audits)):
+        raise SettingsError(
+            "no audit of this name is declared",
+            path="params.audits",
+            got=unknown,
+            allowed=sorted(audits),
+            fix="Choose some of them, or none for all.",
+        )
+    if not asked:
+        raise SettingsError(
+            "no audit of a join is declared",
+            path="audits",
+            fix="Declare one with `kind: join` in the deployment files, or pause this DAG.",
+        )
+    report = begin_run("join", run_id).report(run_id or "")
+    names = [part for name in dict.fromkeys(asked) for part in ("--audit", name)]
+    sample = ["--sample", str(int((params or {}).get("sample") or 1))]
+    return {"arguments": [*names, *sample, "--report", str(report)], "report": str(report)}
+
+
+def judge_join_audit(report: str) -> int:
+    """Fails the run when an audit has findings; returns the number of clean ones.
+
+    Raises:
+        Terminal: some audit has findings; it names the first keys of each kind, `fix` is the command that shows more.
+    """
+    content = json.loads(Path(report).read_text(encoding="utf-8"))
+    rows = rows_of("join", Kept("", 0, content))
+    dirty = [row for row in rows if not row.clean]
+    if dirty:
+        raise Terminal(
+            "the audit of joins is not clean: "
+            + ". ".join(f"{row.what}: {row.said} ({'; '.join(row.details)})" for row in dirty),
+            fix=f"Run {' and '.join(f'`lyrebird audit join {row.what.split()[0]}`' for row in dirty)} to see the keys.",
+        )
+    return len(rows)

@@ -1,0 +1,83 @@
+"""What `lyrebird join status` tells, by what a join over a log in memory has committed."""
+
+from __future__ import annotations
+
+import pytest
+
+from include.join.committed import Committed
+from include.join.definition import JoinFile
+from include.join.deployed import DeployedJoin, JoinEntry
+from include.join.status import join_status
+from include.local.demo.joins import told_of
+from include.log import topics
+from include.log.memory import MemoryLog
+from include.log.ports import TopicSpec
+from include.settings.deployment import Deployment
+from include.state.pointer import Pointer
+from tests.unit.join.histories import History
+from tests.unit.join.test_runner import OUT, Process, World, change, set_up
+
+pytestmark = pytest.mark.unit
+
+
+def deployed(inputs: int) -> DeployedJoin:
+    joined = [{"topic": change(i), "join_keys": ["j"]} for i in range(inputs)]
+    file = JoinFile.model_validate({"join": joined, "output": {"namespace": "n", "source": "s"}, "buckets": 3})
+    return DeployedJoin("sales", JoinEntry(application="a", file="joins/a.yaml"), file, Deployment.__new__(Deployment))
+
+
+def test_a_join_that_never_ran_has_said_nothing() -> None:
+    log = MemoryLog()
+    status = join_status(deployed(2), log.reader(), log.admin())
+    assert (status.rows, status.state_bytes, status.at) == ((0, 0), 0, "")
+    assert status.lines()[-1] == "  has said nothing yet: does it run? See `lyrebird status`"
+    assert not told_of([status]).good
+    assert not told_of([]).good
+
+
+def test_rows_and_keys_are_counted_by_the_pointers_of_the_state() -> None:
+    join, log = deployed(2), MemoryLog()
+    name = topics.state(join.topic)
+    log.admin().ensure(TopicSpec(name, 1, topics.policy(name)))
+    writer = log.writer("w")
+    counts = {"rows": 5, "bytes": 70, "input_0": 3, "input_1": 2, "incomplete": 1}
+    pointers = {
+        ("rows", 0): Pointer("a", counts=counts).to_bytes(),
+        ("rows", 2): Pointer("b", counts={"rows": 1, "bytes": 9, "input_1": 1}).to_bytes(),
+        ("whereabouts", 1): Pointer("c", counts={"rows": 50, "bytes": 100}).to_bytes(),
+    }
+    writer.begin()
+    for key, value in (*Committed.of_buckets(pointers), Committed(3).of_join(9, {})):  # type: ignore[arg-type]
+        writer.append(name, key, value, partition=0)
+    writer.commit()
+    status = join_status(join, log.reader(), log.admin())
+    assert (status.rows, status.state_bytes, status.incomplete, status.buckets) == ((3, 3), 179, 1, 3)
+    assert any("1 join keys lack outputs" in line for line in status.lines())
+
+
+def test_a_join_that_has_read_all_is_behind_nothing_and_a_record_later_is_behind_by_one() -> None:
+    world = World(set_up(History(3, plain=False)))
+    world.write()
+    process = Process(world, lambda writer: writer, None)
+    process.to_the_end()
+    join = deployed(len(world.setup.readers))
+    found = join_status(_named(join), world.log.reader(), world.log.admin())
+    assert found.behind == 0
+    assert set(found.positions) == {"shop"}
+    writer = world.log.writer("capture")
+    writer.begin()
+    writer.append(change(0), b"k", b"v", partition=0)
+    writer.commit()
+    assert join_status(_named(join), world.log.reader(), world.log.admin()).behind == 1
+
+
+class _Named(DeployedJoin):
+    """A join of another topic than its file says."""
+
+    @property
+    def topic(self) -> str:
+        return OUT
+
+
+def _named(join: DeployedJoin) -> DeployedJoin:
+    return _Named(join.name, join.entry, join.file, join.places)
