@@ -8,15 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Final, Self, cast
 
 import orjson
 
 from include.errors import Terminal
 from include.join.bucket import BucketKey, Stage
-from include.log.ports import Record
+from include.log import topics
+from include.log.ports import LogReader, Record
+from include.state.opening import StatePlace
+from include.state.pointer import Pointer
 
-__all__ = ["Committed"]
+__all__ = ["Committed", "committed_pointers", "state_place"]
 
 _JOIN: Final = b"join"
 
@@ -75,6 +79,11 @@ class Committed:
         found.base, found.floors = said["base"], said["floors"]
         return found
 
+    def count(self, name: str) -> int:
+        """What the pointers of the second stage's buckets count by this name, together."""
+        found = (Pointer.from_bytes(each) for (stage, _), each in self.pointers.items() if stage == "rows")
+        return sum(each.counts.get(name, 0) for each in found)
+
     def of_join(self, base: int, floors: Mapping[str, int]) -> tuple[bytes, bytes]:
         """The record of the join itself, as (key, value)."""
         said = {
@@ -90,3 +99,16 @@ class Committed:
         """The records of these buckets, as (key, value)."""
         for (stage, bucket), pointer in sorted(pointers.items()):
             yield f"{stage}/{bucket}".encode(), pointer
+
+
+def committed_pointers(reader: LogReader, topic: str) -> Mapping[tuple[str, int], bytes]:
+    """The pointers that are committed now, of the join that writes `topic`."""
+    name = topics.state(topic)
+    begin, end = reader.begin_offsets(name)[0], reader.end_offsets(name)[0]
+    found = Committed.read(reader.read(name, 0, begin, end), None).pointers
+    return {(stage, bucket): pointer for (stage, bucket), pointer in found.items()}
+
+
+def state_place(topic: str, folder: Path) -> StatePlace:
+    """Where the state of the join that writes `topic` is; `folder`: where this host keeps its state."""
+    return StatePlace(str(folder / "state" / topic), f"state/{topic}/")

@@ -26,6 +26,7 @@ class JoinEntry(Strict):
     file: str = Field(pattern=r"^[^/].*\.yaml$", description="its file, relative to the deployment's folder")
     epoch: int = Field(default=1, ge=1, le=MAX_EPOCH, description="raised when the joined topic begins a new lineage")
     partitions: int = Field(default=2, ge=1, description="of the joined topic")
+    lag_alarm_s: float = Field(default=600.0, gt=0, description="who is further behind the sources is told of by mail")
     forgetting: list[str] = Field(
         default_factory=list, description="input topics that may forget rows, as they are not compacted"
     )

@@ -163,8 +163,10 @@ class JoinRunner:
             counts["tombstones" if output.value is None else "puts"] += 1
         for refused in result.refused:
             self._set_aside(refused)
-        for (_, what), count in result.counts.items():
+        for (topic, what), count in result.counts.items():
             counts[what] += count
+            if what == "refused":
+                counts[f"refused {topic}"] += count
         self._limit.passed(sum(n for (_, what), n in result.counts.items() if what == "read") - len(result.refused))
 
     def _tell_of_held(self, result: BucketResult, ranks: Ranks, plan: BatchPlan, counts: Counter[str]) -> None:

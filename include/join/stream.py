@@ -22,7 +22,9 @@ from include.clock import SystemClock
 from include.errors import Transient
 from include.join.bucket import BucketResult
 from include.join.check import CheckedJoin
+from include.join.committed import committed_pointers, state_place
 from include.join.deployed import DeployedJoin, joins_of_application, spread_topics
+from include.join.incidents import JoinIncidents
 from include.join.inputs import NotThereYet
 from include.join.opening import Means, OpenedJoin, opened_join
 from include.join.runner import BatchWork, CarryOut
@@ -39,7 +41,9 @@ from include.metrics.progress import RunFolder
 from include.settings.connections import Kafka, ObjectStore, Registry
 from include.settings.deployment import Deployment
 from include.settings.environment import state_folder
+from include.state.housekeeping import housekeeping
 from include.state.opening import StatePlace
+from include.store.s3 import store_of
 
 __all__ = ["run"]
 
@@ -99,6 +103,7 @@ class _Hosted:
     asked: threading.Event
     part: str = ""
     homes: dict[int, RDD[int]] = field(default_factory=dict)
+    _incomplete: int = 0
 
     def run(self) -> None:
         """Until a stop is asked for."""
@@ -120,11 +125,27 @@ class _Hosted:
             opened = self._opened(lambda: opened_join(self.join, self.application, means, self._carry_out))
             if opened is None:
                 return
-            with closing(opened.publisher):
+            store = store_of(self.deployment.one("store", ObjectStore))
+
+            def pointers() -> Mapping[tuple[str, int], bytes]:
+                # Asked by a thread of its own.
+                with closing(KafkaReader(kafka.bootstrap, options)) as own:
+                    return committed_pointers(own, self.join.topic)
+
+            with closing(opened.publisher), closing(store), housekeeping(store, self._place, pointers, clock):
                 self._stream(opened, kafka)
 
     def _stream(self, opened: OpenedJoin, kafka: Kafka) -> None:
         runner, batch = opened.runner, opened.checked.join.records_per_batch
+        self._incomplete = runner.committed.count("incomplete")
+        incidents = JoinIncidents(
+            self.join.name,
+            self.join.topic,
+            self.application,
+            self.join.entry.lag_alarm_s,
+            self.run_folder,
+            SystemClock(),
+        )
         rows = stream.read_stream(
             self.spark,
             bootstrap=kafka.bootstrap,
@@ -139,7 +160,12 @@ class _Hosted:
         def on_batch(_: DataFrame, plan: BatchPlan) -> Mapping[str, Any]:
             counts = runner.run(plan)
             self._count(counts)
-            return {"read": counts["read"], "held": counts["held"]}
+            if counts["held"]:
+                self._incomplete = runner.committed.count("incomplete")
+            refused = {each: counts[f"refused {each}"] for each in runner.topics}
+            commits = [cut.position.commit_us for cut in plan.cuts.values()]
+            incidents.after_batch(refused, self._incomplete, min(commits, default=None))
+            return {"read": counts["read"], "held": counts["held"], "incidents": incidents.open()}
 
         stream.run(
             rows,
@@ -180,6 +206,10 @@ class _Hosted:
             clock.sleep(_WAIT_S)
         return None
 
+    @property
+    def _place(self) -> StatePlace:
+        return state_place(self.join.topic, state_folder())
+
     def _carry_out(self, checked: CheckedJoin, ids: tuple[int, int]) -> CarryOut:
         """What does a batch's work on Spark's workers."""
         plan = JoinPlan.of(
@@ -188,7 +218,7 @@ class _Hosted:
             self.deployment.one("kafka", Kafka),
             self.deployment.one("registry", Registry),
             self.deployment.one("store", ObjectStore),
-            StatePlace(str(state_folder() / "state" / self.join.topic), f"state/{self.join.topic}/"),
+            self._place,
         )
         located = any(each.located for each in checked.inputs)
         buckets = checked.join.buckets

@@ -108,3 +108,11 @@ class _PartFolder(RunFolder):
             for name in ("rows", "lag_records"):
                 whole[name] = sum(each.get(name, 0) for each in parts)
             super().report(**whole, parts=self.told)
+
+    def keep(self, name: str, value: dict[str, Any]) -> None:
+        """See `RunFolder`; the file is this part's own."""
+        super().keep(f"{self.part}.{name}", value)
+
+    def kept(self, name: str) -> dict[str, Any]:
+        """See `RunFolder`."""
+        return super().kept(f"{self.part}.{name}")

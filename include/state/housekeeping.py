@@ -1,0 +1,70 @@
+"""Removes old objects of a state now and then, beside the work that makes new ones."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Final
+
+from include.clock import Clock
+from include.errors import LyrebirdError
+from include.state.opening import StatePlace
+from include.state.removal import Removed, remove_unnamed
+from include.store.object_store import ObjectStore
+
+__all__ = ["KEPT_S", "housekeeping"]
+
+LOGGER: Final = logging.getLogger("lyrebird.state")
+KEPT_S: Final = 3600.0
+"""What no pointer names is kept so long: longer than any batch takes."""
+_EVERY_S: Final = 600.0
+
+
+@contextmanager
+def housekeeping(
+    store: ObjectStore,
+    place: StatePlace,
+    pointers: Callable[[], Mapping[tuple[str, int], bytes]],
+    clock: Clock,
+    *,
+    every_s: float = _EVERY_S,
+    kept_s: float = KEPT_S,
+    done: Callable[[Removed], None] = lambda _removed: None,
+) -> Iterator[None]:
+    """While the block runs: every `every_s`, from the begin on, remove what no committed pointer names.
+
+    Args:
+        store: has the objects.
+        place: whose objects.
+        pointers: reads the committed pointers, each time anew; called by a thread of its own.
+        clock: tells what is old.
+        every_s: between two looks.
+        kept_s: younger objects stay.
+        done: hears of each look.
+
+    What a look does not get done, as a server is away, the next one does.
+    """
+    ended = threading.Event()
+
+    def look() -> None:
+        while True:
+            try:
+                before_us = clock.now_us() - round(kept_s * 1e6)
+                removed = remove_unnamed(store, place, pointers, before_us=before_us)
+                if removed.objects:
+                    LOGGER.info("removed %d objects of %s, %.1f MB", removed.objects, place.prefix, removed.bytes / 1e6)
+                done(removed)
+            except LyrebirdError as error:
+                LOGGER.warning("old objects of a state stay for now: %s", error)
+            if ended.wait(every_s):
+                return
+
+    thread = threading.Thread(target=look, name="housekeeping", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
