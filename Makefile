@@ -15,7 +15,7 @@ SEED ?= 1
 BYTES := $(addprefix tests/prove/,test_fuzz.py test_plain.py test_cat.py test_capture_crashes.py)
 SERVERS := $(filter-out $(BYTES) tests/prove/test_join% tests/prove/test_lake% tests/prove/test_search%,$(wildcard tests/prove/test_*.py))
 
-.PHONY: help setup demo up down status test test-unit test-dags test-services test-e2e prove-capture prove-bytes prove-servers prove-lake prove-search check format lock bench bench-capture bench-lake bench-search clean
+.PHONY: help setup demo up down status test test-unit test-dags test-services test-e2e prove-capture prove-bytes prove-servers prove-join prove-lake prove-search check format lock bench bench-capture bench-lake bench-search clean
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -70,8 +70,8 @@ prove-bytes: setup ## every byte of every recording broken in three ways, sessio
 prove-servers: setup ## real servers, fetched: random values, kills, snapshots, failovers, outages of all that capture needs
 	LYREBIRD_PROVE=1 $(BIN)/pytest -q $(SERVERS)
 
-prove-join: setup ## joins of 60,000 random histories against SQL
-	LYREBIRD_PROVE=1 $(BIN)/pytest -q -n 2 $(wildcard tests/prove/test_join*.py)
+prove-join: setup ## joins of 60,000 random histories against SQL; a chain of joins while driver, workers and broker are killed (half an hour)
+	LYREBIRD_PROVE=1 $(BIN)/pytest -q -n 2 --dist loadfile $(wildcard tests/prove/test_join*.py)
 
 prove-lake: setup ## the lake: its protocol over 10,000 schedules and more, SequenceFiles both ways with Hadoop's, 324 runs killed and stopped at every step, outages, growth, backfills under Airflow (an hour)
 	LYREBIRD_PROVE=1 $(BIN)/pytest -q $(wildcard tests/prove/test_lake*.py)

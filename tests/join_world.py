@@ -1,0 +1,214 @@
+"""Tables of two servers and a plain topic that two joins read, and what SQL says of them."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from include.clock import SystemClock
+from include.log.control import Control
+from include.log.kafka import KafkaAdmin, KafkaReader, KafkaWriter
+from include.log.ports import TopicSpec
+from include.log.registry import ConfluentRegistry
+from include.record.codec import Decoder, Encoder
+from include.record.schema import Column, TableSchema
+from include.record.version import from_headers
+from include.store.s3 import S3Store
+from tests.captured import Captured
+
+__all__ = ["PATIENCE_S", "JoinWorld"]
+
+PATIENCE_S = 60
+Row = dict[str, Any]
+
+
+def table(name: str, database: str, *columns: str) -> TableSchema:
+    """The first column is the key."""
+    return TableSchema(database, name, tuple(Column(each, "bigint") for each in columns), (columns[0],))
+
+
+class JoinWorld:
+    """Tables of two servers and a plain topic, under one unique name; two joins, one of them of the other's output."""
+
+    def __init__(self, name: str, kafka: str, registry_url: str, s3: Any, folder: Path) -> None:
+        self.name, self.kafka, self.folder, self.draw = name, kafka, folder, random.Random(7)
+        self.admin, self.registry = KafkaAdmin(kafka), ConfluentRegistry(registry_url)
+        self.shop = self._captured("shop", table("reviews", name, "review_id", "business_id", "stars", "noise"))
+        self.ads = self._captured("ads", table("businesses", name, "business_id", "city"))
+        self.writer = KafkaWriter(kafka, f"owners-{name}")
+        self.owners_topic = f"{name}.owners"
+        self.admin.ensure(TopicSpec(self.owners_topic, 2, {"cleanup.policy": "compact"}))
+        self.encode: dict[str, Encoder] = {}
+        for part, fields in (("key", ["owner_id"]), ("value", ["owner_id", "business_id", "phone"])):
+            schema = {"type": "record", "name": part, "fields": [{"name": each, "type": "long"} for each in fields]}
+            self.encode[part] = Encoder(self.registry.register(f"{self.owners_topic}-{part}", schema), schema)
+        self.failures: list[BaseException] = []
+        self.reviews: dict[int, Row] = {}
+        self.businesses: dict[int, Row] = {}
+        self.owners: dict[int, Row] = {}
+        self.bucket = S3Store(s3.endpoint, name, s3.access_key, s3.secret_key)
+        self.bucket.ensure_bucket()
+        self.first, self.second = f"{name}.reviewed", f"{name}.owned"
+        (folder / "joins").mkdir()
+        self._declare(kafka, registry_url, s3)
+
+    def _captured(self, server: str, *tables: TableSchema) -> Captured:
+        writer = KafkaWriter(self.kafka, f"capture-{server}-{self.name}")
+        return Captured(writer, self.admin, self.registry, tables, source=f"{server}{self.name}")
+
+    def _declare(self, kafka: str, registry_url: str, s3: Any) -> None:
+        reviewed = {
+            "join": [
+                {
+                    "topic": self.shop.topic("reviews"),
+                    "join_keys": ["business_id"],
+                    "exclude_fields": ["noise"],
+                },
+                {"topic": self.ads.topic("businesses"), "join_keys": ["business_id"]},
+            ],
+            "output": {"namespace": self.name, "source": "reviewed"},
+            "buckets": 4,
+        }
+        owned = {
+            "join": [
+                {"topic": self.first, "join_keys": ["business_id"]},
+                {"topic": self.owners_topic, "join_keys": ["business_id"], "type": "left"},
+            ],
+            "output": {"namespace": self.name, "source": "owned"},
+            "buckets": 3,
+        }
+        for name, join in (("reviewed", reviewed), ("owned", owned)):
+            (self.folder / "joins" / f"{name}.yaml").write_text(yaml.safe_dump(join))
+        application = f"join_{self.name}"
+        values = {
+            "joins": {
+                name: {"application": application, "file": f"joins/{name}.yaml"} for name in ("reviewed", "owned")
+            },
+            "applications": {application: {"entry": "spark_apps/join.py", "topics": [self.first, self.second]}},
+            "kafka": {"bootstrap": kafka},
+            "registry": {"url": registry_url},
+            "store": {
+                "endpoint": s3.endpoint,
+                "bucket": self.name,
+                "access_key": s3.access_key,
+                "secret_key": s3.secret_key,
+            },
+        }
+        (self.folder / "all.yaml").write_text(yaml.safe_dump(values))
+
+    def change(self, count: int) -> None:
+        """Some transactions on both servers and in the plain topic."""
+        draw = self.draw
+        for _ in range(count):
+            review, business = draw.randrange(40), draw.randrange(12)
+            kind = draw.choice(["review", "review", "review", "business", "owner", "gone"])
+            if kind == "review":
+                row = {"review_id": review, "business_id": business, "stars": draw.randrange(5), "noise": count}
+                self._commit(self.shop, "reviews", self.reviews, review, row)
+            elif kind == "business":
+                row = {"business_id": business, "city": draw.randrange(9)}
+                self._commit(self.ads, "businesses", self.businesses, business, row)
+            elif kind == "owner":
+                owner = draw.randrange(8)
+                self._own(owner, {"owner_id": owner, "business_id": business, "phone": draw.randrange(1000)})
+            elif draw.random() < 0.5:
+                self._commit(self.shop, "reviews", self.reviews, review, None)
+            elif draw.random() < 0.5:
+                self._commit(self.ads, "businesses", self.businesses, business, None)
+            else:
+                self._own(draw.randrange(8), None)
+
+    def truncate(self) -> None:
+        """TRUNCATE of reviews."""
+        self.reviews.clear()
+        self.shop.commit(control=Control("truncate", self.name, "reviews", self.shop.version + 1))
+
+    def _commit(self, capture: Captured, name: str, rows: dict[int, Row], key: int, after: Row | None) -> None:
+        before = rows.pop(key, None)
+        if after is not None:
+            rows[key] = after
+        if before is not None or after is not None:
+            capture.commit(("d" if after is None else "c" if before is None else "u", name, before, after))
+
+    def _own(self, owner: int, row: Row | None) -> None:
+        self.owners.pop(owner, None)
+        if row is not None:
+            self.owners[owner] = row
+        self.writer.begin()
+        value = None if row is None else self.encode["value"](row)
+        self.writer.append(self.owners_topic, self.encode["key"]({"owner_id": owner}), value)
+        self.writer.commit()
+
+    def heartbeat(self) -> None:
+        self.shop.heartbeat()
+        self.ads.heartbeat()
+
+    def expected_first(self) -> dict[tuple[Any, ...], Row]:
+        return {
+            (review["review_id"], business["business_id"]): {
+                "review_id": review["review_id"],
+                "business_id": business["business_id"],
+                "stars": review["stars"],
+                "city": business["city"],
+            }
+            for review in self.reviews.values()
+            for business in self.businesses.values()
+            if review["business_id"] == business["business_id"]
+        }
+
+    def expected_second(self) -> dict[tuple[Any, ...], Row]:
+        found = {}
+        for key, row in self.expected_first().items():
+            mine = [owner for owner in self.owners.values() if owner["business_id"] == row["business_id"]]
+            for owner in mine or [{"owner_id": None, "phone": None}]:
+                found[*key, owner["owner_id"]] = {**row, "owner_id": owner["owner_id"], "phone": owner["phone"]}
+        return found
+
+    def table(self, topic: str) -> dict[tuple[Any, ...], Row]:
+        """What a sink has; each (key, version) is there once and versions of a key grow."""
+        if self.admin.describe(topic) is None:
+            return {}
+        reader, decode = KafkaReader(self.kafka), Decoder(self.registry.schema)
+        newest: dict[bytes, tuple[int, bytes | None]] = {}
+        for partition, end in reader.end_offsets(topic).items():
+            for record in reader.read(topic, partition, 0, end):
+                key, version = record.key or b"", from_headers(record.headers)
+                assert version > newest.get(key, (-1, None))[0], "once, and growing"
+                newest[key] = version, record.value
+        reader.close()
+        return {tuple(decode(key).values()): decode(value) for key, (_, value) in newest.items() if value is not None}
+
+    def wait(self, done: Callable[[], bool], within_s: float = PATIENCE_S) -> None:
+        """Heartbeats until something is so."""
+        clock = SystemClock()
+        until_s = clock.monotonic_s() + within_s
+        while not done():
+            if self.failures:
+                raise self.failures.pop()
+            assert clock.monotonic_s() < until_s, self.told()
+            clock.sleep(0.3)
+            self.heartbeat()
+
+    def told(self) -> str:
+        """What is wrong."""
+        lines = []
+        for topic, expected in ((self.first, self.expected_first()), (self.second, self.expected_second())):
+            made = self.table(topic)
+            wrong = [key for key in made.keys() | expected.keys() if made.get(key) != expected.get(key)]
+            lines += [f"{topic} {key}: {made.get(key)} for {expected.get(key)}" for key in wrong[:5]]
+        progress = self.folder / "run" / "progress.json"
+        return "\n".join([*lines, progress.read_text() if progress.exists() else "no progress"])
+
+    def equal(self) -> bool:
+        return self.table(self.first) == self.expected_first() and self.table(self.second) == self.expected_second()
+
+    def close(self) -> None:
+        """Take it all away."""
+        for topic in self.admin.names():
+            if self.name in topic:
+                self.admin.delete(topic)
+        self.writer.close()
