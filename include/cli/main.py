@@ -29,6 +29,7 @@ COMMANDS: dict[str, Entry] = {
     "lake": Entry("lake", "What stands on object storage: found, shown and proven."),
     "documents": Entry("documents", "The assembler of documents: rebuild, inspect."),
     "join": Entry("join", "Keyed changelogs joined without windows."),
+    "state": Entry("state", "The keyed state of joins: look into it, take it out, put it back."),
     "index": Entry("index", "The search index: create, offsets, documents set aside."),
     "search": Entry("search", "Ask the index: one order, or orders by their fields."),
     "audit": Entry("audit", "Prove that a copy is right, or name what is not."),

@@ -76,7 +76,7 @@ class Committed:
                 now=definition,
                 fix="Write it as it was, or give the changed join another `output.source`: a topic of its own.",
             )
-        found.base, found.floors = said["base"], said["floors"]
+        found.base, found.floors, found.definition = said["base"], said["floors"], said["definition"]
         return found
 
     def count(self, name: str) -> int:

@@ -23,7 +23,7 @@ from include.log.spoken import newest_of
 
 __all__ = ["Means", "OpenedJoin", "opened_join"]
 
-_NO_PART_OF_IT: Final = {"records_per_batch", "max_product_per_change"}
+_NO_PART_OF_IT: Final = {"buckets", "records_per_batch", "max_product_per_change"}
 
 
 @dataclass(frozen=True)

@@ -12,11 +12,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 from pyspark.sql import SparkSession
 
 from include.audit.definition import join_audits
 from include.audit.joins.report import JoinReport
 from include.audit.joins.stream import audit_join
+from include.cli.state import command as state_command
 from include.clock import SystemClock
 from include.join import stream
 from include.join.algorithm.versions import VECTOR_HEADER
@@ -116,6 +118,28 @@ def assert_audits_find_what_was_planted(scene: JoinWorld, spark: SparkSession) -
     assert not report.clean
 
 
+def assert_a_state_goes_into_other_buckets(scene: JoinWorld) -> None:
+    """From 4 to 7, by export and import; an export that is not of the newest state is refused."""
+    environment = {"LYREBIRD_DEPLOYMENT": str(scene.folder), "LYREBIRD_STATE": str(scene.folder / "by-hand")}
+
+    def said(*words: str) -> Any:
+        answer = CliRunner().invoke(state_command, [*words, "--json"], env=environment)
+        assert answer.exit_code == 0, answer.exception
+        return json.loads(answer.stdout)
+
+    before, out = said("inspect", "reviewed"), str(scene.folder / "out")
+    exported = said("export", "reviewed", out)
+    assert exported["rows"] == len(scene.reviews) + len(scene.businesses)
+    imported = said("import", "reviewed", out, "--buckets", "7")
+    assert (imported["rows"], imported["digest"], imported["buckets"]) == (exported["rows"], exported["digest"], 7)
+    after = said("inspect", "reviewed")
+    assert (before["buckets"], after["buckets"], before["base"]) == (4, 7, after["base"])
+    stale = CliRunner().invoke(state_command, ["import", "reviewed", out], env=environment)
+    assert "has gone on since the export" in str(stale.exception)
+    file = scene.folder / "joins" / "reviewed.yaml"
+    file.write_text(file.read_text().replace("buckets: 4", "buckets: 7"))
+
+
 def ends_with(ends: dict[tuple[str, int], int], reader: KafkaReader) -> dict[tuple[str, int], int]:
     """All ends of the topic, with these."""
     (topic,) = {name for name, _ in ends}
@@ -139,6 +163,7 @@ def test_a_chain_of_joins_equals_sql_over_restarts_and_the_loss_of_its_local_sta
     with application(scene, spark, monkeypatch):
         scene.wait(scene.equal)
     shutil.rmtree(scene.folder / "state" / "state")
+    assert_a_state_goes_into_other_buckets(scene)
     scene.change(40)
     with application(scene, spark, monkeypatch):
         scene.wait(scene.equal)

@@ -10,7 +10,17 @@ from typing import Final, NamedTuple, Self
 
 from include.errors import Terminal
 
-__all__ = ["Entry", "Row", "Touch", "incomplete_key", "row_input", "row_key", "row_place", "row_prefix"]
+__all__ = [
+    "Entry",
+    "Row",
+    "Touch",
+    "incomplete_join_key",
+    "incomplete_key",
+    "row_input",
+    "row_key",
+    "row_place",
+    "row_prefix",
+]
 
 _HEAD: Final = struct.Struct(">QI")
 _ROWS: Final = b"r"
@@ -86,6 +96,11 @@ def row_key(join_key: bytes, input: int, key: bytes) -> bytes:
 def incomplete_key(join_key: bytes) -> bytes:
     """The state's key of the mark that outputs of a join key were held."""
     return _INCOMPLETE + join_key
+
+
+def incomplete_join_key(kept: bytes) -> bytes | None:
+    """The join key of such a mark; None for another key of the state."""
+    return kept[1:] if kept[:1] == _INCOMPLETE else None
 
 
 def row_input(kept: bytes) -> int:

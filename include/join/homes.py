@@ -1,0 +1,28 @@
+"""Where a key of a join's state belongs: which of any number of buckets, and what it is counted as."""
+
+from __future__ import annotations
+
+from include.errors import Terminal
+from include.join.algorithm.row import incomplete_join_key, row_place
+from include.join.gathering import bucket_of
+from include.state.transfer import Home
+
+__all__ = ["home_of"]
+
+
+def home_of(buckets: int) -> Home:
+    """For a state of so many buckets."""
+
+    def home(stage: str, key: bytes) -> tuple[int, str]:
+        if stage == "whereabouts":
+            # A mark, the input, then the row's primary key, by which that stage is spread.
+            return bucket_of(key[2:], buckets), ""
+        if stage != "rows":
+            raise Terminal("no join has such a stage", got=stage)
+        held = incomplete_join_key(key)
+        if held is not None:
+            return bucket_of(held, buckets), "incomplete"
+        join_key, number, _ = row_place(key)
+        return bucket_of(join_key, buckets), f"input_{number}"
+
+    return home
