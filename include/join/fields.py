@@ -49,12 +49,14 @@ class FieldPlan:
         values: of each input the fields that it gives to the value, in order: (field, name in the output).
         distinct: of each input, whether its rows under one join key all differ in the key.
         sole: of each input, whether a join key has one row at most, as it holds the primary key.
+        anchored: whether the key has the whole join key, so that each of its values belongs to one.
     """
 
     key: tuple[KeyField, ...]
     values: tuple[tuple[tuple[str, str], ...], ...]
     distinct: tuple[bool, ...]
     sole: tuple[bool, ...]
+    anchored: bool
 
     @property
     def determined(self) -> bool:
@@ -83,6 +85,7 @@ def field_plan(places: Deployment, join: JoinFile, inputs: Sequence[InputFields]
         _values(places, join, inputs),
         tuple(set(fields.key) <= own[i] | joined[i] for i, fields in enumerate(inputs)),
         tuple(set(fields.key) <= joined[i] for i, fields in enumerate(inputs)),
+        joined[0] <= own[0],
     )
 
 

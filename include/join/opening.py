@@ -119,6 +119,7 @@ def opened_join(
         publisher,
         epoch=join.entry.epoch,
         buckets=join.file.buckets,
+        anchored=checked.plan.anchored,
         definition=definition_of(join.file, inputs),
         reader=means.reader,
         carry_out=carry_out(checked, both),

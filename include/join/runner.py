@@ -62,6 +62,7 @@ class JoinRunner:
         publisher: writes the joined topic; `spec` is among its own topics.
         epoch: of the outputs' versions.
         buckets: parts of the state.
+        anchored: an output's key belongs to one join key (`FieldPlan`).
         definition: of the join, as text: who finds a state that another one made ends.
         reader: of control topics, and of what is committed.
         carry_out: see there.
@@ -76,6 +77,7 @@ class JoinRunner:
         *,
         epoch: int,
         buckets: int,
+        anchored: bool = False,
         definition: str = "",
         reader: LogReader,
         carry_out: CarryOut,
@@ -85,6 +87,8 @@ class JoinRunner:
         self._inputs, self._publisher, self._epoch = tuple(inputs), publisher, epoch
         self._new = Committed(buckets, definition)
         self._reader, self._carry_out, self._limit, self._clock = reader, carry_out, limit, clock
+        self._anchored = anchored
+        self._written: dict[bytes, int] = {}
         self._controls = {name: topics.control(source) for name in inputs for source in _source_of(name)}
         self.committed = self._new
 
@@ -136,6 +140,7 @@ class JoinRunner:
         pointers: dict[BucketKey, bytes] = {}
         publisher = self._publisher
         publisher.begin()
+        self._written.clear()
         if ranges or floors:
             for bucket, result in self._carry_out(work):
                 self._write(result, counts)
@@ -158,6 +163,12 @@ class JoinRunner:
         publisher = self._publisher
         counts["stale"] += result.stale
         for output in result.outputs:
+            if not self._anchored:
+                if self._written.get(output.key, -1) > output.version:
+                    # A row left one join key for another, and the new one's bucket told of it first. Compaction keeps
+                    # the last record of a key, so this one must not come behind.
+                    continue
+                self._written[output.key] = output.version
             version = versions.pack(self._epoch, output.version)
             publisher.write(output.key, output.value, version, (vector_to_header(output.vector),))
             counts["tombstones" if output.value is None else "puts"] += 1

@@ -104,7 +104,11 @@ class World:
             self.writer.commit()
 
     def table(self) -> dict[bytes, bytes]:
-        """What a sink has that keeps the newest version of each key; no (key, version) may stand there twice."""
+        """What a sink has that keeps the newest version of each key; no (key, version) may stand there twice.
+
+        Compaction keeps the last record of each key: that must be the newest.
+        """
+        last: dict[bytes, bytes | None] = {}
         newest: dict[bytes, tuple[int, bytes | None]] = {}
         reader = self.log.reader()
         seen = set()
@@ -113,8 +117,10 @@ class World:
                 key, version = record.key or b"", versions.from_headers(record.headers)
                 assert (key, version) not in seen
                 seen.add((key, version))
+                last[key] = record.value
                 if version > newest.get(key, (-1, None))[0]:
                     newest[key] = version, record.value
+        assert {key: value for key, (_, value) in newest.items()} == last
         return dict(shown(self.setup, key, value) for key, (_, value) in newest.items() if value is not None)
 
 
@@ -143,6 +149,7 @@ class Process:
             publisher,
             epoch=1,
             buckets=BUCKETS,
+            anchored=world.setup.plan.anchored,
             reader=reader,
             carry_out=self.carry_out,
             limit=DeadLetterLimit(),
@@ -194,7 +201,8 @@ def world_of(seed: int, *, grouped: bool) -> World:
 
 @pytest.mark.parametrize("grouped", [False, True])
 def test_the_joined_topic_equals_sql_in_batches_of_any_size(grouped: bool) -> None:
-    for seed in range(60):
+    # In 453 and 1376 a row leaves one join key for another, and its old bucket tells of it last.
+    for seed in [*range(60), 453, 1376]:
         world = world_of(seed, grouped=grouped)
         world.write()
         Process(world, lambda writer: writer, random.Random(seed).choice([None, 1, 3, 10])).to_the_end()
