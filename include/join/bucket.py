@@ -93,7 +93,7 @@ def apply_work(work: Work, floors: Sequence[Floor], state: BucketState, shape: S
     for each in floors:
         touches += touches_of_floor(state, each.input, each.floor, each.rank)
     applied = apply(touches, state, shape)
-    grown = {f"input_{number}": by for number, by in enumerate(applied.grown) if by}
+    grown = {f"input_{number}": by for number, by in applied.grown.items() if by}
     if applied.incomplete:
         grown["incomplete"] = applied.incomplete
     pointer = state.commit(applied.rows, more=grown) if applied.rows else None

@@ -155,8 +155,8 @@ class _Memory:
     def get(self, keys: Sequence[bytes]) -> list[bytes | None]:
         return [self._values.get(key) for key in keys]
 
-    def scan(self, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
-        for at in range(bisect_left(self._keys, prefix), len(self._keys)):
+    def scan(self, prefix: bytes, start: bytes = b"") -> Iterator[tuple[bytes, bytes]]:
+        for at in range(bisect_left(self._keys, max(prefix, start)), len(self._keys)):
             if not self._keys[at].startswith(prefix):
                 return
             yield self._keys[at], self._values[self._keys[at]]

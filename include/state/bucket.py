@@ -80,9 +80,9 @@ class Bucket:
         self._read.update(zip(keys, found, strict=True))
         return found
 
-    def scan(self, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
-        """All keys that begin so, with their values, in order; what the bucket keeps of itself is left out."""
-        found = self._engine.scan(prefix)
+    def scan(self, prefix: bytes, start: bytes = b"") -> Iterator[tuple[bytes, bytes]]:
+        """All keys that begin so, from `start` on, with their values; what the bucket keeps of itself is left out."""
+        found = self._engine.scan(prefix, start)
         return found if prefix else ((key, value) for key, value in found if not key.startswith(_OWN))
 
     def commit(

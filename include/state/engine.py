@@ -24,8 +24,8 @@ class Engine(Protocol):
     def get(self, keys: Sequence[bytes]) -> list[bytes | None]:
         """The values of these keys, in their order."""
 
-    def scan(self, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
-        """All keys that begin so, in order, with their values, as they were at the call."""
+    def scan(self, prefix: bytes, start: bytes = b"") -> Iterator[tuple[bytes, bytes]]:
+        """All keys that begin so, from `start` on, in order, with their values, as they were at the call."""
 
     def write(self, rows: Iterable[tuple[bytes, bytes | None]]) -> None:
         """Put and (None) delete, all or nothing, and kept when this returns, whatever ends the process."""

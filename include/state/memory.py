@@ -42,10 +42,10 @@ class MemoryEngine:
         """See `Engine`."""
         return [self._rows.get(key) for key in keys]
 
-    def scan(self, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
+    def scan(self, prefix: bytes, start: bytes = b"") -> Iterator[tuple[bytes, bytes]]:
         """See `Engine`."""
         found = []
-        for key in self._keys[bisect.bisect_left(self._keys, prefix) :]:
+        for key in self._keys[bisect.bisect_left(self._keys, max(prefix, start)) :]:
             if not key.startswith(prefix):
                 break
             found.append((key, self._rows[key]))

@@ -55,13 +55,13 @@ class RocksEngine:
             found: Any = self._db.get(list(keys))
         return list(found)
 
-    def scan(self, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
+    def scan(self, prefix: bytes, start: bytes = b"") -> Iterator[tuple[bytes, bytes]]:
         """See `Engine`."""
         iterator, self._iterator = self._iterator, None
         with _Errors(self._folder):
             if iterator is None:
                 iterator = self._db.iter()
-            iterator.seek(prefix)
+            iterator.seek(max(prefix, start))
         return self._scanned(iterator, prefix)
 
     def _scanned(self, iterator: Any, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:

@@ -41,6 +41,7 @@ def test_rows_come_back_in_the_order_of_their_bytes(opener: Opener) -> None:
     assert list(store.scan(b"r")) == [(b"r\x00", b"0"), (b"r\x00\x00", b""), (b"r\xff\xff", b"2")]
     assert list(store.scan(b"")) == sorted(rows.items())
     assert list(store.scan(b"x")) == []
+    assert list(store.scan(b"r", b"r\x00\x00")) == [(b"r\x00\x00", b""), (b"r\xff\xff", b"2")]
     assert store.get([]) == []
 
 

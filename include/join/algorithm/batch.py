@@ -6,7 +6,7 @@ records into batches give other outputs on the way and the same table in the end
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Final
@@ -55,7 +55,7 @@ class Applied:
         held: see `Held`.
         stale: touches that a newer version of their row had overtaken.
         products: of each input, the most outputs that one of its records changed.
-        grown: of each input, by how many rows the state has more.
+        grown: slot → by how many rows the state has more of it.
         incomplete: join keys that lack outputs from now on, as some were held, and did not before.
     """
 
@@ -64,7 +64,7 @@ class Applied:
     held: list[Held]
     stale: int
     products: list[int]
-    grown: list[int]
+    grown: dict[int, int]
     incomplete: int = 0
 
 
@@ -77,11 +77,11 @@ def apply(touches: Iterable[Touch], state: Rows, shape: Shape) -> Applied:
     ordered = sorted(touches)
     keys = list(dict.fromkeys(row_key(touch.join_key, touch.input, touch.key) for touch in ordered))
     stood = dict(zip(keys, state.get(keys), strict=True))
-    inputs = len(shape.optional)
-    applied = Applied({}, [], [], 0, [0] * inputs, [0] * inputs)
+    places = shape.places
+    applied = Applied({}, [], [], 0, [0] * len(places), {})
     newest: dict[bytes, Output] = {}
     for join_key, of_key in groupby(ordered, key=lambda touch: touch.join_key):
-        for output in _JoinKey(join_key, list(of_key), stood, state, shape).follow(applied):
+        for output in _JoinKey(join_key, list(of_key), stood, state, shape, places).follow(applied):
             other = newest.get(output.key)
             if other is None or other.version < output.version:
                 newest[output.key] = output
@@ -90,7 +90,8 @@ def apply(touches: Iterable[Touch], state: Rows, shape: Shape) -> Applied:
     applied.rows = {key: value for key, value in applied.rows.items() if value != stood[key]}
     for key, value in applied.rows.items():
         if (value is None) is not (stood[key] is None):
-            applied.grown[row_input(key)] += 1 if value is not None else -1
+            slot = row_input(key)
+            applied.grown[slot] = applied.grown.get(slot, 0) + (1 if value is not None else -1)
     applied.rows |= marks
     applied.outputs = [newest[key] for key in sorted(newest)]
     return applied
@@ -116,19 +117,21 @@ class _JoinKey:
         stood: dict[bytes, bytes | None],
         state: Rows,
         shape: Shape,
+        places: Mapping[int, int],
     ) -> None:
-        self._touches, self._shape = touches, shape
-        kept: list[dict[bytes, Row | None]] = [{} for _ in shape.optional]
+        self._touches, self._shape, self._places = touches, shape, places
+        kept: dict[int, dict[bytes, Row | None]] = {slot: {} for slot in places}
         for touch in touches:
             value = stood[row_key(join_key, touch.input, touch.key)]
-            kept[touch.input][touch.key] = None if value is None else Row.from_bytes(value)
-        self._sides = [Side(i, join_key, state, shape.projection, rows) for i, rows in enumerate(kept)]
+            kept.setdefault(touch.input, {})[touch.key] = None if value is None else Row.from_bytes(value)
+        self._kept = kept
+        self._sides = [Side(i, slot, join_key, state, shape.projection, kept[slot]) for slot, i in places.items()]
         self._changes: dict[bytes, _Change] = {}
 
     def follow(self, applied: Applied) -> list[Output]:
         """Take the touches in; the outputs that changed."""
         for touch in self._touches:
-            row = self._sides[touch.input].row(touch.key)
+            row = self._kept[touch.input][touch.key]
             if row is None and (touch.row is None or touch.again):
                 continue
             if row is not None and not touch.again and _overtaken(touch, row):
@@ -144,15 +147,19 @@ class _JoinKey:
     def _take(self, touch: Touch, applied: Applied) -> None:
         kept = None if touch.row is None else touch.row.to_bytes()
         applied.rows[row_key(touch.join_key, touch.input, touch.key)] = kept
-        changed = delta(touch, self._sides, self._shape)
+        place = self._places.get(touch.input)
+        if place is None:
+            self._kept[touch.input][touch.key] = touch.row
+            return
+        changed = delta(touch, place, self._sides, self._shape)
         if changed.size > self._shape.max_product:
             applied.held.append(Held(touch.join_key, touch.input, touch.key, touch.rank, changed.size))
             return
-        applied.products[touch.input] = max(applied.products[touch.input], changed.size)
+        applied.products[place] = max(applied.products[place], changed.size)
         for before, after in changed.combinations():
-            self._note(touch, before, after)
+            self._note(touch, place, before, after)
 
-    def _note(self, touch: Touch, before: Combination | None, after: Combination | None) -> None:
+    def _note(self, touch: Touch, place: int, before: Combination | None, after: Combination | None) -> None:
         entries = after or before
         if entries is None:
             raise AssertionError("an exchange has a before or an after")
@@ -160,7 +167,7 @@ class _JoinKey:
         vector = [entry.version for entry in entries]
         stands = None
         if after is None:
-            vector[touch.input] = touch.version
+            vector[place] = touch.version
         else:
             stands = self._value(after)
         change = self._changes.get(key)

@@ -8,7 +8,7 @@ from typing import Protocol
 from include.join.algorithm.row import Entry, Row, row_prefix
 from include.join.algorithm.shape import Projection
 
-__all__ = ["Rows", "Side"]
+__all__ = ["Rows", "Side", "shown_of"]
 
 _Groups = dict[tuple[bytes, ...], dict[bytes, Entry]]
 """Group → primary key → entry."""
@@ -20,29 +20,33 @@ class Rows(Protocol):
     def get(self, keys: Sequence[bytes]) -> Sequence[bytes | None]:
         """The values of these keys, in their order."""
 
-    def scan(self, prefix: bytes) -> Iterable[tuple[bytes, bytes]]:
-        """All keys that begin so, with their values, in the keys' order."""
+    def scan(self, prefix: bytes, start: bytes = b"") -> Iterable[tuple[bytes, bytes]]:
+        """All keys that begin so, from `start` on, with their values, in the keys' order."""
 
 
 class Side:
     """The rows of one input under one join key.
 
-    `kept`: rows that were looked up before, None where there is none. The others are read once somebody asks for all
-    of them, so a record of an input with many rows under the join key does not read its neighbours for nothing.
+    `input` is its position, `slot` the number by which the state knows it. `kept`: rows that were looked up before,
+    None where there is none. The others are read once somebody asks for all of them, so a record of an input with many
+    rows under the join key does not read its neighbours for nothing.
     """
 
     def __init__(
-        self, input: int, join_key: bytes, state: Rows, projection: Projection, kept: dict[bytes, Row | None]
+        self,
+        input: int,
+        slot: int,
+        join_key: bytes,
+        state: Rows,
+        projection: Projection,
+        kept: dict[bytes, Row | None],
     ) -> None:
-        self._input, self._join_key, self._state, self._projection = input, join_key, state, projection
+        self._input, self._state, self._projection = input, state, projection
+        self._prefix = row_prefix(join_key, slot)
         self._kept = kept
         self._entries: dict[bytes, Entry | None] = {}
         self._groups: _Groups | None = None
         self._shown: dict[tuple[bytes, ...], Entry] = {}
-
-    def row(self, key: bytes) -> Row | None:
-        """The row with this primary key, which must be among `kept`."""
-        return self._kept[key]
 
     def entry(self, key: bytes) -> Entry | None:
         """What the row with this primary key, one of `kept`, brings; None when it is not there or filtered."""
@@ -65,9 +69,8 @@ class Side:
     def shown(self) -> dict[tuple[bytes, ...], Entry]:
         """Group → the entry that stands for it in outputs."""
         if self._groups is None:
-            prefix = row_prefix(self._join_key, self._input)
-            for kept, value in self._state.scan(prefix):
-                key = kept[len(prefix) :]
+            for kept, value in self._state.scan(self._prefix):
+                key = kept[len(self._prefix) :]
                 if key not in self._kept:
                     self._kept[key] = Row.from_bytes(value)
             self._groups = {}
@@ -92,6 +95,16 @@ class Side:
             del groups[entry.group], self._shown[entry.group]
         elif self._shown[entry.group].key == entry.key:
             self._shown[entry.group] = max(group.values(), key=_rank)
+
+
+def shown_of(entries: Iterable[Entry]) -> list[Entry]:
+    """Of each group the entry that stands for it."""
+    shown: dict[tuple[bytes, ...], Entry] = {}
+    for entry in entries:
+        other = shown.get(entry.group)
+        if other is None or _rank(other) < _rank(entry):
+            shown[entry.group] = entry
+    return list(shown.values())
 
 
 def _rank(entry: Entry) -> tuple[int, bytes]:

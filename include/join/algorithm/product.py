@@ -60,24 +60,23 @@ class Delta:
                 yield before, after
 
 
-def delta(touch: Touch, sides: Sequence[Side], shape: Shape) -> Delta:
-    """Puts the row of `touch` into its side; what that changes in the outputs."""
-    side = sides[touch.input]
-    exchanges = _exchanges(touch, side, shape)
+def delta(touch: Touch, input: int, sides: Sequence[Side], shape: Shape) -> Delta:
+    """Puts the row of `touch` into the side of its input; what that changes in the outputs."""
+    exchanges = _exchanges(touch, input, sides[input], shape)
     if not exchanges:
-        return Delta(touch.input, (), ())
+        return Delta(input, (), ())
     others: dict[int, Sequence[Entry]] = {}
-    for other in shape.probe_order(touch.input):
+    for other in shape.probe_order(input):
         entries = list(sides[other].shown().values())
         if not entries and not shape.optional[other]:
-            return Delta(touch.input, (), ())
+            return Delta(input, (), ())
         others[other] = entries or [shape.projection.absent(other)]
-    return Delta(touch.input, exchanges, [others[other] for other in sorted(others)])
+    return Delta(input, exchanges, [others[other] for other in sorted(others)])
 
 
-def _exchanges(touch: Touch, side: Side, shape: Shape) -> list[Exchange]:
-    optional = shape.optional[touch.input]
-    if shape.distinct[touch.input] and not optional:
+def _exchanges(touch: Touch, input: int, side: Side, shape: Shape) -> list[Exchange]:
+    optional = shape.optional[input]
+    if shape.distinct[input] and not optional:
         # Its group is its own: no neighbour has to be read to know what is shown of it.
         before = side.entry(touch.key)
         side.put(touch.key, touch.row)
@@ -91,7 +90,7 @@ def _exchanges(touch: Touch, side: Side, shape: Shape) -> list[Exchange]:
         side.put(touch.key, touch.row)
         changed = [(stood[group], shown.get(group)) for group in groups]
         if optional and was_empty is not (not shown):
-            absent = shape.projection.absent(touch.input)
+            absent = shape.projection.absent(input)
             # What stands for none goes before rows come, and comes after they went: its key may be theirs.
             changed = [(absent, None), *changed] if was_empty else [*changed, (None, absent)]
     return [

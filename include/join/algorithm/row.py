@@ -53,7 +53,7 @@ class Touch(NamedTuple):
         join_key: the join key's values, encoded.
         rank: the record's place among all records of all inputs; a record that moves a row touches two join keys at
             one rank.
-        input: position of the input in the configuration.
+        input: slot of the input (`Shape.slots`).
         key: the row's primary key, encoded.
         version: the record's.
         row: the row that stands under the join key from now on; None: it is gone from there.
@@ -84,7 +84,7 @@ class Entry(NamedTuple):
 
 
 def row_prefix(join_key: bytes, input: int) -> bytes:
-    """What the state's keys of all rows of one input and join key begin with, and no others."""
+    """What the state's keys of all rows of one slot and join key begin with, and no others."""
     return _ROWS + _LENGTH.pack(len(join_key)) + join_key + bytes((input,))
 
 
@@ -104,13 +104,13 @@ def incomplete_join_key(kept: bytes) -> bytes | None:
 
 
 def row_input(kept: bytes) -> int:
-    """The input of a key of the state that `row_key` made."""
+    """The slot of a key of the state that `row_key` made."""
     (length,) = _LENGTH.unpack_from(kept, 1)
     return kept[5 + int(length)]
 
 
 def row_place(kept: bytes) -> tuple[bytes, int, bytes]:
-    """(join key, input, primary key) of a key of the state."""
+    """(join key, slot, primary key) of a key of the state."""
     if kept[:1] != _ROWS or len(kept) < 6:
         raise Terminal("the state holds a key that is no row's", key=kept.hex(), fix="See `lyrebird state verify`.")
     end = 5 + _LENGTH.unpack_from(kept, 1)[0]

@@ -54,6 +54,8 @@ class Shape:
         key_fields: its fields, in order: input, and place in `Entry.group`. The join key is the first input's.
         value: what stands around an output's value.
         max_product: most outputs that one record may change.
+        slots: of each input, the number by which touches and the state know it; without, its position. Rows of other
+            slots are kept, and no output shows them.
     """
 
     optional: tuple[bool, ...]
@@ -64,16 +66,30 @@ class Shape:
     key_fields: tuple[tuple[int, int], ...]
     value: Frame
     max_product: int = 100_000
+    slots: tuple[int, ...] = ()
 
     @classmethod
-    def of(cls, join: JoinFile, plan: FieldPlan, projection: Projection, key: Frame, value: Frame) -> Self:
+    def of(
+        cls,
+        join: JoinFile,
+        plan: FieldPlan,
+        projection: Projection,
+        key: Frame,
+        value: Frame,
+        slots: tuple[int, ...] = (),
+    ) -> Self:
         """The shape of a join by its file and the plan of its fields."""
         places: list[tuple[int, int]] = []
         for each in plan.key:
             places.append((each.input, sum(other == each.input for other, _ in places)))
         optional = tuple(each.type == "left" for each in join.join)
         most = join.max_product_per_change
-        return cls(optional, plan.distinct, plan.sole, projection, key, tuple(places), value, most)
+        return cls(optional, plan.distinct, plan.sole, projection, key, tuple(places), value, most, slots)
+
+    @property
+    def places(self) -> dict[int, int]:
+        """Slot → position of the input."""
+        return {slot: place for place, slot in enumerate(self.slots or range(len(self.optional)))}
 
     @property
     def alone(self) -> bool:

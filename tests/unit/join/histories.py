@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 import orjson
 
-from include.join.algorithm.batch import Output, apply
+from include.join.algorithm.batch import Applied, Output, apply
 from include.join.algorithm.floors import touches_of_floor
 from include.join.algorithm.moves import encoded_join_key, touches_of_change
 from include.join.algorithm.row import Entry, Row, Touch
@@ -42,8 +42,8 @@ class State(dict[bytes, bytes]):
     def get(self, keys: Sequence[bytes]) -> list[bytes | None]:  # type: ignore[override]
         return [super(State, self).get(key) for key in keys]
 
-    def scan(self, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
-        return ((key, self[key]) for key in sorted(self) if key.startswith(prefix))
+    def scan(self, prefix: bytes, start: bytes = b"") -> Iterator[tuple[bytes, bytes]]:
+        return ((key, self[key]) for key in sorted(self) if key.startswith(prefix) and key >= start)
 
     def take(self, rows: dict[bytes, bytes | None]) -> None:
         for key, value in rows.items():
@@ -228,12 +228,16 @@ class Run:
             assert locate(mine, state, complete=complete) == located
             state.take(located.rows)
             self._spread(located.touches, touches)
-        for state, due in zip(self.states, touches, strict=True):
-            applied = apply(due, state, self.shape)
+        for bucket, (state, due) in enumerate(zip(self.states, touches, strict=True)):
+            made = self._applied(bucket, due)
             self.history.draw.shuffle(due)
-            assert apply(due, state, self.shape) == applied
-            state.take(applied.rows)
-            self.outputs += applied.outputs
+            assert self._applied(bucket, due) == made
+            for applied in made:
+                state.take(applied.rows)
+                self.outputs += applied.outputs
+
+    def _applied(self, bucket: int, touches: list[Touch]) -> list[Applied]:
+        return [apply(touches, self.states[bucket], self.shape)]
 
     def to_the_end(self) -> None:
         """Batches of random sizes, until all is read."""
