@@ -7,15 +7,16 @@ it; a join without such inputs has none. `rows`, spread by join keys, has the ro
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
-from include.join.algorithm.batch import Held, Output, apply
+from include.join.algorithm.batch import Held, Output, apply, merged
 from include.join.algorithm.floors import touches_of_floor
 from include.join.algorithm.multimap import Rows
+from include.join.algorithm.rework import BEGIN, apply_partly, rework
 from include.join.algorithm.shape import Shape
-from include.join.algorithm.whereabouts import locate
+from include.join.algorithm.whereabouts import forgotten, locate
 from include.join.gathering import LocatedResult, Refused, Work, bucket_of
 
 __all__ = [
@@ -24,6 +25,8 @@ __all__ = [
     "BucketState",
     "Floor",
     "Stage",
+    "Step",
+    "Succession",
     "apply_work",
     "locate_work",
 ]
@@ -56,7 +59,7 @@ class Floor:
 class BucketResult:
     """What a bucket's work made; `pointer` None: its state has not changed.
 
-    `located`: what was made of the first stage's buckets on the way.
+    `located`: what was made of the first stage's buckets on the way. `place`: where a step ended.
     """
 
     pointer: bytes | None
@@ -67,15 +70,55 @@ class BucketResult:
     stale: int
     products: list[int]
     located: Mapping[int, LocatedResult]
+    place: bytes | None = None
 
 
-def locate_work(bucket: int, work: Work, state: BucketState, *, complete: bool, buckets: int) -> dict[int, Work]:
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A step of a takeover, or a repair.
+
+    Args:
+        rank: of its own.
+        most: rows of a bucket after which it ends.
+        whole: all outputs are written.
+        keys: of outputs that are written.
+    """
+
+    rank: int
+    most: int
+    whole: bool = False
+    keys: frozenset[bytes] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Succession:
+    """The join that takes the place, and up to where the bucket's outputs are its own.
+
+    `begin`: where a step begins.
+    """
+
+    shape: Shape
+    place: bytes
+    begin: bytes = BEGIN
+
+
+def locate_work(
+    bucket: int,
+    work: Work,
+    state: BucketState,
+    *,
+    complete: bool,
+    buckets: int,
+    only: Collection[int] | None = None,
+) -> dict[int, Work]:
     """Make touches of a bucket's sightings; gives the work of the second stage, by bucket.
 
-    `complete`: as in `whereabouts.locate`. What the bucket's work has beside sightings goes on to the same bucket, and
-    with it what was made here.
+    `complete`: as in `whereabouts.locate`. `only`: the slots whose rows are remembered from now on. What the bucket's
+    work has beside sightings goes on to the same bucket, and with it what was made here.
     """
     located = locate(work.sightings, state, complete=complete)
+    if only is not None:
+        located.rows |= forgotten(state, only)
     onward = {bucket: Work(work.touches, [], work.refused, work.counts)}
     for touch in located.touches:
         onward.setdefault(bucket_of(touch.join_key, buckets), Work()).touches.append(touch)
@@ -84,15 +127,27 @@ def locate_work(bucket: int, work: Work, state: BucketState, *, complete: bool, 
     return onward
 
 
-def apply_work(work: Work, floors: Sequence[Floor], state: BucketState, shape: Shape) -> BucketResult:
-    """Apply a batch's work to a bucket.
+def apply_work(
+    work: Work,
+    floors: Sequence[Floor],
+    state: BucketState,
+    shape: Shape,
+    succession: Succession | None = None,
+    step: Step | None = None,
+) -> BucketResult:
+    """Apply a batch's work to a bucket; or (`step`) go on with a succession there, without other work.
 
     Again with the same arguments, on the state as it was, it gives the same but for the pointer.
     """
+    if step is not None:
+        return _stepped(state, shape, succession or Succession(shape, BEGIN), step, work)
     touches = [*work.touches]
     for each in floors:
         touches += touches_of_floor(state, each.input, each.floor, each.rank)
-    applied = apply(touches, state, shape)
+    if succession is None:
+        applied = apply(touches, state, shape)
+    else:
+        applied = merged(*apply_partly(touches, state, shape, succession.shape, succession.place))
     grown = {f"input_{number}": by for number, by in applied.grown.items() if by}
     if applied.incomplete:
         grown["incomplete"] = applied.incomplete
@@ -106,4 +161,25 @@ def apply_work(work: Work, floors: Sequence[Floor], state: BucketState, shape: S
         applied.stale,
         applied.products,
         work.located,
+    )
+
+
+def _stepped(state: BucketState, shape: Shape, succession: Succession, step: Step, work: Work) -> BucketResult:
+    old = succession.shape if step.whole else shape
+    made = rework(
+        state,
+        old,
+        succession.shape,
+        step.rank,
+        place=succession.begin,
+        most=step.most,
+        written=lambda key: step.whole or key in step.keys,
+    )
+    grown = {f"input_{slot}": by for slot, by in made.grown.items()}
+    if made.incomplete:
+        grown["incomplete"] = made.incomplete
+    pointer = state.commit(made.rows, more=grown) if made.rows else None
+    nothing = [0] * len(shape.optional)
+    return BucketResult(
+        pointer, made.outputs, made.held, work.refused, work.counts, 0, nothing, work.located, made.place
     )

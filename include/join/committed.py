@@ -15,12 +15,13 @@ import orjson
 
 from include.errors import Terminal
 from include.join.bucket import BucketKey, Stage
+from include.join.takeover import Takeover
 from include.log import topics
 from include.log.ports import LogReader, Record
 from include.state.opening import StatePlace
 from include.state.pointer import Pointer
 
-__all__ = ["Committed", "committed_pointers", "state_place"]
+__all__ = ["Committed", "committed_pointers", "read_committed", "state_place"]
 
 _JOIN: Final = b"join"
 
@@ -31,7 +32,9 @@ class Committed:
 
     Args:
         buckets: parts of the state, for ever.
-        definition: of the join that made the state, as text; '' where nobody compares it.
+        definition: of the join whose outputs are out, as text; '' before the first batch.
+        slots: of its inputs.
+        takeover: of another join, while it goes on.
         base: rank at which the next batch begins.
         floors: topic → version below which no row of it lives.
         pointers: bucket → the version that it stands at; buckets that have never been written are missing.
@@ -39,19 +42,21 @@ class Committed:
 
     buckets: int
     definition: str = ""
+    slots: tuple[int, ...] = ()
+    takeover: Takeover | None = None
     base: int = 0
     floors: dict[str, int] = field(default_factory=dict)
     pointers: dict[BucketKey, bytes] = field(default_factory=dict)
 
     @classmethod
-    def read(cls, records: Iterable[Record], buckets: int | None, definition: str = "") -> Self:
+    def read(cls, records: Iterable[Record], buckets: int | None) -> Self:
         """The newest of each key; `buckets` is what the first start fixes, None: as many as it has.
 
         Raises:
-            Terminal: the state has another number of buckets, or is another join's.
+            Terminal: the state has another number of buckets.
         """
         newest = {record.key: record.value for record in records}
-        found = cls(buckets or 0, definition)
+        found = cls(buckets or 0)
         for key, value in newest.items():
             if key is not None and value is not None and key != _JOIN:
                 stage, _, bucket = key.decode().partition("/")
@@ -69,14 +74,9 @@ class Committed:
                 file=buckets,
                 fix="Write the number that it has, or export the state and import it into as many.",
             )
-        if definition and said["definition"] != definition:
-            raise Terminal(
-                "the join's file is not the one that its state was made by",
-                was=said["definition"],
-                now=definition,
-                fix="Write it as it was, or give the changed join another `output.source`: a topic of its own.",
-            )
-        found.base, found.floors, found.definition = said["base"], said["floors"], said["definition"]
+        found.base, found.floors = said["base"], said["floors"]
+        found.definition, found.slots = said["definition"], tuple(said["slots"])
+        found.takeover = None if said["takeover"] is None else Takeover.from_json(said["takeover"])
         return found
 
     def count(self, name: str) -> int:
@@ -84,13 +84,15 @@ class Committed:
         found = (Pointer.from_bytes(each) for (stage, _), each in self.pointers.items() if stage == "rows")
         return sum(each.counts.get(name, 0) for each in found)
 
-    def of_join(self, base: int, floors: Mapping[str, int]) -> tuple[bytes, bytes]:
+    def of_join(self) -> tuple[bytes, bytes]:
         """The record of the join itself, as (key, value)."""
         said = {
             "buckets": self.buckets,
             "definition": self.definition,
-            "base": base,
-            "floors": dict(sorted(floors.items())),
+            "slots": self.slots,
+            "takeover": None if self.takeover is None else self.takeover.to_json(),
+            "base": self.base,
+            "floors": dict(sorted(self.floors.items())),
         }
         return _JOIN, orjson.dumps(said)
 
@@ -101,12 +103,20 @@ class Committed:
             yield f"{stage}/{bucket}".encode(), pointer
 
 
+def read_committed(reader: LogReader, topic: str) -> Committed | None:
+    """What the join that writes `topic` has committed; None when it never has."""
+    name = topics.state(topic)
+    begins = reader.begin_offsets(name)
+    if not begins:
+        return None
+    found = Committed.read(reader.read(name, 0, begins[0], reader.end_offsets(name)[0]), None)
+    return found if found.definition else None
+
+
 def committed_pointers(reader: LogReader, topic: str) -> Mapping[tuple[str, int], bytes]:
     """The pointers that are committed now, of the join that writes `topic`."""
-    name = topics.state(topic)
-    begin, end = reader.begin_offsets(name)[0], reader.end_offsets(name)[0]
-    found = Committed.read(reader.read(name, 0, begin, end), None).pointers
-    return {(stage, bucket): pointer for (stage, bucket), pointer in found.items()}
+    found = read_committed(reader, topic)
+    return {} if found is None else {(stage, bucket): each for (stage, bucket), each in found.pointers.items()}
 
 
 def state_place(topic: str, folder: Path) -> StatePlace:

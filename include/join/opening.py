@@ -4,26 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, Final
-
-import orjson
 
 from include.clock import Clock
-from include.errors import Terminal
+from include.errors import SettingsError, Terminal
 from include.join.check import CheckedJoin, checked_join
+from include.join.committed import read_committed
 from include.join.definition import JoinFile
 from include.join.deployed import DeployedJoin
 from include.join.inputs import NotThereYet
-from include.join.runner import CarryOut, JoinRunner
+from include.join.runner import JoinRunner
+from include.join.takeover import Edition, definition_of, joined_by
+from include.join.work import Equip
 from include.log import topics
 from include.log.dead_letter import DeadLetterLimit
-from include.log.ports import LogReader, LogWriter, SchemaRegistry, TopicAdmin
+from include.log.ports import Compatibility, LogReader, LogWriter, SchemaRegistry, TopicAdmin
 from include.log.publisher import Finish, Publisher
 from include.log.spoken import newest_of
 
 __all__ = ["Means", "OpenedJoin", "opened_join"]
-
-_NO_PART_OF_IT: Final = {"buckets", "records_per_batch", "max_product_per_change"}
 
 
 @dataclass(frozen=True)
@@ -44,8 +42,7 @@ class OpenedJoin:
     """A join whose publisher is open.
 
     Args:
-        checked: the join, as it was found.
-        ids: registry ids of the output's key and value schema.
+        checked: the join, as its file has it.
         publisher: to be closed.
         runner: carries its batches out.
         cut_at: resolved topics that batches end at; none where no input has one.
@@ -53,7 +50,6 @@ class OpenedJoin:
     """
 
     checked: CheckedJoin
-    ids: tuple[int, int]
     publisher: Publisher
     runner: JoinRunner
     cut_at: tuple[str, ...]
@@ -67,46 +63,34 @@ class OpenedJoin:
         return {topic: each for topic, each in known.items() if topic in self.runner.topics}
 
 
-def opened_join(
-    join: DeployedJoin,
-    application: str,
-    means: Means,
-    carry_out: Callable[[CheckedJoin, tuple[int, int]], CarryOut],
-) -> OpenedJoin:
+def opened_join(join: DeployedJoin, application: str, means: Means, equip: Equip) -> OpenedJoin:
     """Look everything up, register the output's schemas and open the publisher.
+
+    Where the file is not the one that made the state, the new join begins to take the old one's place.
 
     Args:
         join: what is declared.
         application: that hosts it.
         means: see there.
-        carry_out: makes what does the work of a batch.
+        equip: makes what does the work of a batch.
 
     Raises:
         NotThereYet: an input, its schema or its first resolved record is missing: ask again later.
         SettingsError: the file does not fit what is there.
-        Terminal: the state is another join's, or deletes may have gone by unread.
+        Terminal: the state has other buckets, or the last change of the file is not through yet.
         Transient: a server does not answer.
     """
-    checked = checked_join(
-        join.places,
-        join.file,
-        means.registry,
-        means.admin,
-        forgetting=join.entry.forgetting,
-        spread=means.spread,
-    )
-    inputs = [each.topic for each in checked.inputs]
+    checked = _checked(join, join.file, means)
+    definition = definition_of(join.file, [each.topic for each in checked.inputs])
+    known = [_edition(join, each, means) for each in _earlier(join, definition, means)]
+    wanted = _registered(join, definition, checked, means, changed=bool(known))
+    inputs = list(dict.fromkeys(topic for each in (wanted, *known) for topic in each.topics))
     cut_at, sources = _resolved(inputs, means)
-    ids = tuple(
-        means.registry.register(f"{join.topic}-{what}", schema)
-        for what, schema in (("key", checked.output.key), ("value", checked.output.value))
-    )
-    both = ids[0], ids[1]
     publisher = Publisher(
         join.topic,
         application,
         sources,
-        JoinRunner.topics_of(inputs),
+        JoinRunner.topics_of(join.topic, inputs),
         own=(JoinRunner.spec(join.topic),),
         open_writer=means.open_writer,
         finish=means.finish,
@@ -115,14 +99,13 @@ def opened_join(
         clock=means.clock,
     )
     runner = JoinRunner(
-        inputs,
+        wanted,
+        known,
         publisher,
         epoch=join.entry.epoch,
         buckets=join.file.buckets,
-        anchored=checked.plan.anchored,
-        definition=definition_of(join.file, inputs),
         reader=means.reader,
-        carry_out=carry_out(checked, both),
+        equip=equip,
         limit=DeadLetterLimit(),
         clock=means.clock,
     )
@@ -134,24 +117,60 @@ def opened_join(
             start.setdefault(topic, {})[partition] = offset
         why = publisher.why_incomplete() if start else ""
         if why:
-            raise Terminal(
-                "the join's outputs may lack deletes",
-                why=why,
-                topic=join.topic,
-                fix="Give it another `output.source`: it begins anew, with a topic and a state of its own.",
-            )
+            runner.rebuild(why)
     except BaseException:
         publisher.close()
         raise
-    return OpenedJoin(checked, both, publisher, runner, cut_at, start)
+    return OpenedJoin(checked, publisher, runner, cut_at, start)
 
 
-def definition_of(join: JoinFile, inputs: Iterable[str]) -> str:
-    """What of a join's file decides of its state and its outputs, as text: equal texts, equal joins."""
-    said: dict[str, Any] = join.model_dump(mode="json", exclude_defaults=True, exclude=_NO_PART_OF_IT)
-    said["output"].pop("doc", None)
-    said["inputs"] = list(inputs)
-    return orjson.dumps(said, option=orjson.OPT_SORT_KEYS).decode()
+def _checked(join: DeployedJoin, file: JoinFile, means: Means) -> CheckedJoin:
+    return checked_join(
+        join.places, file, means.registry, means.admin, forgetting=join.entry.forgetting, spread=means.spread
+    )
+
+
+def _earlier(join: DeployedJoin, definition: str, means: Means) -> list[str]:
+    """The definition that made the state, where it is another."""
+    committed = read_committed(means.reader, join.topic) if topics.state(join.topic) in means.admin.names() else None
+    if committed is None:
+        return []
+    if committed.takeover is not None and committed.takeover.definition != definition:
+        raise Terminal(
+            "the file was changed again before the join had become what it said before",
+            join=join.name,
+            becomes=committed.takeover.definition,
+            fix="Write it as it was, wait until `lyrebird join status` tells of no change, and change it then.",
+        )
+    return [committed.definition] if committed.definition != definition else []
+
+
+def _edition(join: DeployedJoin, definition: str, means: Means) -> Edition:
+    """An earlier one."""
+    file = joined_by(definition, join.file)
+    try:
+        return _registered(join, definition, _checked(join, file, means), means, changed=True)
+    except NotThereYet:
+        raise
+    except SettingsError as error:
+        raise Terminal(
+            "what the join was before its file changed cannot be looked up any more",
+            join=join.name,
+            was=definition,
+            why=str(error),
+            fix="Bring that back, or give the changed join another `output.source`: a topic of its own.",
+        ) from error
+
+
+def _registered(join: DeployedJoin, definition: str, checked: CheckedJoin, means: Means, *, changed: bool) -> Edition:
+    subjects = {"key": checked.output.key, "value": checked.output.value}
+    # Another `pkey` makes keys that have nothing to do with the old ones, which go.
+    levels: dict[str, Compatibility] = {"key": "NONE" if changed else "BACKWARD", "value": "BACKWARD"}
+    key, value = (
+        means.registry.register(f"{join.topic}-{what}", schema, compatibility=levels[what])
+        for what, schema in subjects.items()
+    )
+    return Edition(definition, checked, tuple(range(len(checked.inputs))), (key, value))
 
 
 def _resolved(inputs: Iterable[str], means: Means) -> tuple[tuple[str, ...], tuple[str, ...]]:

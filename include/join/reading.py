@@ -30,7 +30,7 @@ class InputReader:
     """Reads the records of one input. What is neither `located` nor a change has the join key in its key.
 
     Args:
-        number: position of the input.
+        number: slot of the input.
         rows: what cuts its rows.
         change: values are change envelopes.
         located: the first stage finds where rows stood.

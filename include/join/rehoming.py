@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 from include.errors import Terminal
 from include.join.bucket import BucketKey
-from include.join.committed import Committed
+from include.join.committed import Committed, read_committed
 from include.join.deployed import DeployedJoin
 from include.log import topics
 from include.log.ports import LogReader, LogWriter
@@ -17,11 +17,9 @@ __all__ = ["committed_of", "replace_state"]
 
 def committed_of(join: DeployedJoin, reader: LogReader) -> Committed:
     """What the join has committed; raises `Terminal` when it never has."""
-    name = topics.state(join.topic)
-    begins = reader.begin_offsets(name)
-    committed = Committed.read(reader.read(name, 0, begins[0], reader.end_offsets(name)[0]), None) if begins else None
+    committed = read_committed(reader, join.topic)
     if committed is None or not committed.pointers:
-        raise Terminal("the join has no state yet", join=join.name, topic=name, fix="Has it ever run?")
+        raise Terminal("the join has no state yet", join=join.name, topic=join.topic, fix="Has it ever run?")
     return committed
 
 
@@ -45,6 +43,12 @@ def replace_state(
     try:
         # Read behind the fence: what is committed now stays as it is.
         before = committed_of(join, reader)
+        if before.takeover is not None:
+            raise Terminal(
+                "the join is becoming another one, bucket by bucket",
+                join=join.name,
+                fix="Let it run until `lyrebird join status` tells of no change.",
+            )
         now = {(stage, bucket): Pointer.from_bytes(each).uid for (stage, bucket), each in before.pointers.items()}
         if now != versions:
             raise Terminal(
@@ -59,7 +63,7 @@ def replace_state(
         for key, _ in Committed.of_buckets({each: b"" for each in before.pointers if each not in pointers}):
             writer.append(name, key, None, partition=0)
         before.buckets = buckets
-        key, value = before.of_join(before.base, before.floors)
+        key, value = before.of_join()
         writer.append(name, key, value, partition=0)
         writer.commit()
     finally:

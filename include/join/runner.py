@@ -7,100 +7,97 @@ was not committed is done again from the versions that the committed pointers na
 
 from __future__ import annotations
 
+import logging
+import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Final
 
 from include.clock import Clock
-from include.errors import InvalidRecord
+from include.errors import InvalidRecord, Terminal
 from include.join.algorithm.ranks import Ranks
-from include.join.algorithm.versions import vector_to_header
-from include.join.bucket import BucketKey, BucketResult, Floor
+from include.join.bucket import Floor, Step
 from include.join.committed import Committed
 from include.join.gathering import Refused
+from include.join.requests import Asked, JoinRequests
+from include.join.takeover import Edition, Takeover, taken_over
+from include.join.transactions import JoinTransactions
+from include.join.work import BatchWork, Equip
 from include.log import topics
-from include.log.control import Control
-from include.log.dead_letter import DeadLetter, DeadLetterLimit
+from include.log.control import Control, floors_of
+from include.log.dead_letter import DeadLetterLimit
 from include.log.plan import BatchPlan, Cut, CutKey, Partition
-from include.log.ports import LogReader, Record, TopicSpec
+from include.log.ports import Headers, LogReader, Record, TopicSpec
 from include.log.publisher import Publisher
-from include.record import version as versions
+from include.log.requests import Answer, AnswerState, Request
 
-__all__ = ["BatchWork", "CarryOut", "JoinRunner"]
+__all__ = ["JoinRunner"]
 
-
-@dataclass(frozen=True)
-class BatchWork:
-    """What tasks are told of a batch.
-
-    Args:
-        ranges: (topic, partition) → offsets start <= offset < end of an input.
-        bases: what is added to an offset of such a partition to get the record's rank.
-        lives: topic → version below which no row of it lives, of earlier batches and this one.
-        floors: the control records of this batch: all buckets have to apply them.
-        pointers: bucket → the version of its state to start from.
-        complete: after this batch no older record of any row is to come.
-    """
-
-    ranges: Mapping[Partition, tuple[int, int]]
-    bases: Mapping[Partition, int]
-    lives: Mapping[str, int]
-    floors: tuple[Floor, ...]
-    pointers: Mapping[BucketKey, bytes]
-    complete: bool
-
-
-CarryOut = Callable[[BatchWork], Iterable[tuple[int, BucketResult]]]
-"""Does a batch's work: (bucket, result) of each bucket of the second stage that had some."""
+LOGGER: Final = logging.getLogger("lyrebird.join")
 
 
 class JoinRunner:
     """Carries batches of one join out; `open` before the first one, and again after `Transient`.
 
     Args:
-        inputs: the topics that are joined, in order.
+        wanted: the join as its file has it.
+        known: that one, and the one that made the state, should it be another.
         publisher: writes the joined topic; `spec` is among its own topics.
         epoch: of the outputs' versions.
         buckets: parts of the state.
-        anchored: an output's key belongs to one join key (`FieldPlan`).
-        definition: of the join, as text: who finds a state that another one made ends.
         reader: of control topics, and of what is committed.
-        carry_out: see there.
+        equip: see there.
         limit: how many records may be set aside.
         clock: when records were set aside.
+        step_rows: rows of a bucket after which a step of a takeover ends.
     """
 
     def __init__(
         self,
-        inputs: Sequence[str],
+        wanted: Edition,
+        known: Iterable[Edition],
         publisher: Publisher,
         *,
         epoch: int,
         buckets: int,
-        anchored: bool = False,
-        definition: str = "",
         reader: LogReader,
-        carry_out: CarryOut,
+        equip: Equip,
         limit: DeadLetterLimit,
         clock: Clock,
+        step_rows: int = 5_000,
     ) -> None:
-        self._inputs, self._publisher, self._epoch = tuple(inputs), publisher, epoch
-        self._new = Committed(buckets, definition)
-        self._reader, self._carry_out, self._limit, self._clock = reader, carry_out, limit, clock
-        self._anchored = anchored
-        self._written: dict[bytes, int] = {}
-        self._controls = {name: topics.control(source) for name in inputs for source in _source_of(name)}
-        self.committed = self._new
+        self._wanted, self._known = wanted, {each.definition: each for each in (wanted, *known)}
+        self._publisher, self._buckets = publisher, buckets
+        self._reader, self._equip, self._clock = reader, equip, clock
+        self._transactions = JoinTransactions(publisher, epoch, limit, clock)
+        self._step_rows = step_rows
+        self._requests = JoinRequests()
+        self._take_up(Committed(buckets, wanted.definition, wanted.slots))
+
+    @property
+    def committed(self) -> Committed:
+        """As of the last transaction."""
+        return self._transactions.committed
 
     @property
     def topics(self) -> list[str]:
         """All that a batch reads; see `topics_of`."""
-        return self.topics_of(self._inputs)
+        return self.topics_of(self._publisher.topic, self._all_inputs)
+
+    @property
+    def _all_inputs(self) -> list[str]:
+        return [*dict.fromkeys(topic for each in self._editions for topic in each.topics)]
+
+    @property
+    def _editions(self) -> list[Edition]:
+        return [self._edition] if self._later is None else [self._edition, self._later]
 
     @staticmethod
-    def topics_of(inputs: Sequence[str]) -> list[str]:
+    def topics_of(topic: str, inputs: Sequence[str]) -> list[str]:
         """All that a batch reads, in the order of ranks: control topics before the rows that they speak of."""
-        return [*dict.fromkeys(topics.control(source) for name in inputs for source in _source_of(name)), *inputs]
+        controls = dict.fromkeys(topics.control(source) for name in inputs for source in _source_of(name))
+        return [*controls, *inputs, topics.requests(topic)]
 
     @staticmethod
     def spec(topic: str) -> TopicSpec:
@@ -111,17 +108,57 @@ class JoinRunner:
     def open(self) -> None:
         """Open the publisher, and read what is committed."""
         self._publisher.open()
+        self._requests = JoinRequests(self._publisher.answers)
         name = topics.state(self._publisher.topic)
         begin, end = self._reader.begin_offsets(name)[0], self._reader.end_offsets(name)[0]
         records = self._reader.read(name, 0, begin, end)
-        self.committed = Committed.read(records, self._new.buckets, self._new.definition)
+        committed = Committed.read(records, self._buckets)
+        if not committed.definition:
+            committed = replace(committed, definition=self._wanted.definition, slots=self._wanted.slots)
+        self._take_up(committed)
+        if committed.takeover is None and committed.definition != self._wanted.definition:
+            self._begin(taken_over(self._edition, self._wanted.definition, self._wanted.checked))
+
+    def _take_up(self, committed: Committed) -> None:
+        """Work by what is committed from now on."""
+        self._transactions.committed, takeover = committed, committed.takeover
+        self._edition = replace(self._known[committed.definition], slots=committed.slots)
+        self._later = None
+        if takeover is not None:
+            self._later = replace(self._known[takeover.definition], slots=takeover.slots)
+        self._carry_out = self._equip(self._edition, self._later)
+        self._transactions.anchored = all(each.checked.plan.anchored for each in self._editions)
+
+    def rebuild(self, why: str, request: str = "") -> None:
+        """Begin to read all inputs anew, as outputs or state may be wrong; the join goes on meanwhile.
+
+        Raises:
+            Terminal: another takeover is not through yet.
+        """
+        if self.committed.takeover is not None:
+            raise Terminal(
+                "the join has to be read anew, and the last change of its file is not through yet",
+                why=why,
+                topic=self._publisher.topic,
+                fix="Give it another `output.source`: it begins anew, with a topic and a state of its own.",
+            )
+        LOGGER.warning("%s is made of its inputs anew: %s", self._publisher.topic, why)
+        edition = self._edition
+        self._begin(taken_over(edition, edition.definition, edition.checked, whole=True, request=request))
 
     def run(self, plan: BatchPlan) -> Counter[str]:
-        """Carry a batch out, exactly once, also when it is run again; what it wrote, nothing when it had been done."""
+        """Carry a batch out, exactly once, also when it is run again; what it wrote, nothing when it had been done.
+
+        Beside it a takeover goes on: a part of what is read anew, and once that is all, a step.
+        """
         counts: Counter[str] = Counter()
         moved = any(end > plan.start.get(at, 0) for at, end in plan.ends.items())
         if moved and not self._publisher.covers(plan):
             counts = self._once(plan)
+        if self.committed.takeover is None and (asked := self._requests.next()) is not None:
+            self._serve(asked, counts)
+        if self.committed.takeover is not None:
+            self._go_on(self.committed.takeover, counts, complete=bool(plan.cuts))
         if plan.cuts:
             self._publisher.resolve(_by_source(plan.cuts), plan.topic_ids, self._uncovered(plan.cuts))
         return counts
@@ -132,76 +169,157 @@ class JoinRunner:
         ranges = {
             at: (plan.start.get(at, 0), end)
             for at, end in plan.ends.items()
-            if at[0] in self._inputs and end > plan.start.get(at, 0)
+            if at[0] in self._edition.topics and end > plan.start.get(at, 0)
         }
-        bases = {at: ranks.slice_base(at, plan.start) for at in ranges}
-        work = BatchWork(ranges, bases, lives, floors, self.committed.pointers, complete=bool(plan.cuts))
+        takeover = self.committed.takeover
+        work = BatchWork(
+            ranges,
+            {at: ranks.slice_base(at, plan.start) for at in ranges},
+            lives,
+            floors,
+            self.committed.pointers,
+            complete=bool(plan.cuts) and takeover is None,
+            shown={} if takeover is None else takeover.shown(self._buckets),
+        )
         counts: Counter[str] = Counter()
-        pointers: dict[BucketKey, bytes] = {}
-        publisher = self._publisher
-        publisher.begin()
-        self._written.clear()
-        if ranges or floors:
-            for bucket, result in self._carry_out(work):
-                self._write(result, counts)
-                self._tell_of_held(result, ranks, plan, counts)
-                if result.pointer is not None:
-                    pointers["rows", bucket] = result.pointer
-                for first, located in result.located.items():
-                    counts["stale"] += located.stale
-                    if located.pointer is not None:
-                        pointers["whereabouts", first] = located.pointer
-        state = topics.state(publisher.topic)
-        for key, value in (*Committed.of_buckets(pointers), self.committed.of_join(ranks.next, lives)):
-            publisher.append(state, key, value, partition=0)
-        publisher.commit(plan.ends, part=not plan.cuts)
-        self.committed.pointers.update(pointers)
-        self.committed.base, self.committed.floors = ranks.next, lives
+        after = replace(self.committed, base=ranks.next, floors=lives)
+        answers = self._asked(plan)
+        # Another transaction may follow before anything is resolved: this one has to say what it was.
+        part = not plan.cuts or takeover is not None or bool(self._requests.open)
+        self._transactions.run(
+            self._carry_out,
+            work if ranges or floors else None,
+            after,
+            counts,
+            ranks,
+            plan.start,
+            plan.ends,
+            answers,
+            part=part,
+        )
         return counts
 
-    def _write(self, result: BucketResult, counts: Counter[str]) -> None:
-        publisher = self._publisher
-        counts["stale"] += result.stale
-        for output in result.outputs:
-            if not self._anchored:
-                if self._written.get(output.key, -1) > output.version:
-                    # A row left one join key for another, and the new one's bucket told of it first. Compaction keeps
-                    # the last record of a key, so this one must not come behind.
+    def _asked(self, plan: BatchPlan) -> list[tuple[Answer, Headers]]:
+        """Take in what came; the answers to it."""
+        topic, answers = topics.requests(self._publisher.topic), []
+        for at, end in sorted(plan.ends.items()):
+            for record in self._reader.read(*at, plan.start.get(at, 0), end) if at[0] == topic else ():
+                try:
+                    request = Request.parse(record.value or b"")
+                except InvalidRecord as error:
+                    self._transactions.set_aside(Refused(record, f"{type(error).__name__}: {error}"))
                     continue
-                self._written[output.key] = output.version
-            version = versions.pack(self._epoch, output.version)
-            publisher.write(output.key, output.value, version, (vector_to_header(output.vector),))
-            counts["tombstones" if output.value is None else "puts"] += 1
-        for refused in result.refused:
-            self._set_aside(refused)
-        for (topic, what), count in result.counts.items():
-            counts[what] += count
-            if what == "refused":
-                counts[f"refused {topic}"] += count
-        self._limit.passed(sum(n for (_, what), n in result.counts.items() if what == "read") - len(result.refused))
+                refused = self._requests.accept(request)
+                if refused is not None:
+                    state: AnswerState = "refused" if refused else "accepted"
+                    answer = Answer(request.id, state, self._clock.now_us(), note=refused)
+                    answers.append((answer, self._requests.headers(Asked(request))))
+        return answers
 
-    def _tell_of_held(self, result: BucketResult, ranks: Ranks, plan: BatchPlan, counts: Counter[str]) -> None:
-        """Name records whose outputs did not go out, with the number of these, where dead letters are looked for.
+    def _done(self, asked: Asked) -> tuple[Answer, Headers]:
+        self._requests.record(asked, 0, finished=True)
+        return Answer(asked.request.id, "done", self._clock.now_us()), self._requests.headers(asked)
 
-        They are in the state and are no reason to stop: no limit counts them.
-        """
-        counts["held"] += len(result.held)
-        for held in result.held:
-            (topic, partition), offset = ranks.place_of(held.rank, plan.start)
-            reason = f"incomplete: the record changes {held.outputs:,} outputs, more than max_product_per_change"
-            record = Record(topic, partition, offset, held.key, None, (), 0)
-            self._publisher.set_aside(DeadLetter(record, self._publisher.application, reason, self._clock.now_us()))
+    def _serve(self, asked: Asked, counts: Counter[str]) -> None:
+        """Begin with a request; what names keys is done at once, whatever the state's size."""
+        request, edition = asked.request, self._edition
+        if request.kind == "rebuild":
+            self.rebuild(f"{request.by} asked for it", request.id)
+        elif not request.keys:
+            self._begin(Takeover(edition.definition, edition.slots, (), again=True, second=True, request=request.id))
+        else:
+            ranks = Ranks({}, self.committed.base + 1)
+            work = BatchWork(
+                {},
+                {},
+                self.committed.floors,
+                (),
+                self.committed.pointers,
+                complete=False,
+                step=Step(self.committed.base, sys.maxsize, keys=asked.keys),
+            )
+            after = replace(self.committed, base=ranks.next)
+            self._transactions.run(self._carry_out, work, after, counts, ranks, {}, {}, [self._done(asked)])
 
-    def _set_aside(self, refused: Refused) -> None:
-        letter = DeadLetter(refused.record, self._publisher.application, refused.reason, self._clock.now_us())
-        self._limit.set_aside(letter)
-        self._publisher.set_aside(letter)
+    def _begin(self, takeover: Takeover) -> None:
+        """Nothing is written: the first transaction commits it, and until then it begins in the same way again."""
+        begins = {topic: self._reader.begin_offsets(topic) for topic in takeover.anew}
+        cursors = {(topic, partition): begin for topic, of in begins.items() for partition, begin in of.items()}
+        floors = dict(self.committed.floors)
+        for source in {source for topic in takeover.anew for source in _source_of(topic)}:
+            control = topics.control(source)
+            first, ends = self._reader.begin_offsets(control), self._reader.end_offsets(control)
+            told = floors_of(
+                source, (r for p, end in ends.items() for r in self._reader.read(control, p, first[p], end))
+            )
+            floors |= {
+                topic: max(floor, floors.get(topic, 0)) for topic, floor in told.items() if topic in takeover.anew
+            }
+        self._take_up(replace(self.committed, takeover=replace(takeover, cursors=cursors), floors=floors))
+
+    def _go_on(self, takeover: Takeover, counts: Counter[str], *, complete: bool) -> None:
+        ranges, all_read = takeover.behind(self._publisher.committed, self._edition.checked.join.records_per_batch)
+        if ranges:
+            self._read_anew(takeover, ranges, counts, complete=complete and all_read)
+        if not all_read or self.committed.takeover is None:
+            return
+        takeover = self.committed.takeover
+        if not takeover.through(self._buckets):
+            self._step(takeover, counts)
+        else:
+            self._end(takeover, counts)
+
+    def _read_anew(
+        self,
+        takeover: Takeover,
+        ranges: Mapping[Partition, tuple[int, int]],
+        counts: Counter[str],
+        *,
+        complete: bool,
+    ) -> None:
+        start, ends = ({at: each[i] for at, each in ranges.items()} for i in (0, 1))
+        ranks = Ranks.of(takeover.anew, start, ends, self.committed.base)
+        work = BatchWork(
+            ranges,
+            {at: ranks.slice_base(at, start) for at in ranges},
+            self.committed.floors,
+            (),
+            self.committed.pointers,
+            complete=complete,
+            shown=takeover.shown(self._buckets),
+            anew=True,
+        )
+        after = replace(self.committed, base=ranks.next, takeover=takeover.read(ranges))
+        self._transactions.run(self._carry_out, work, after, counts, ranks, start, {})
+
+    def _step(self, takeover: Takeover, counts: Counter[str]) -> None:
+        ranks = Ranks({}, self.committed.base + 1)
+        work = replace(
+            self._idle(takeover),
+            step=Step(self.committed.base, self._step_rows, takeover.second),
+            begins=dict(takeover.places),
+        )
+        self._transactions.run(self._carry_out, work, replace(self.committed, base=ranks.next), counts, ranks, {}, {})
+
+    def _end(self, takeover: Takeover, counts: Counter[str]) -> None:
+        """From now on there is the new join alone."""
+        work = replace(self._idle(takeover), only=takeover.slots)
+        after = replace(self.committed, definition=takeover.definition, slots=takeover.slots, takeover=None)
+        answers = [] if not takeover.request else [self._done(self._requests.open[takeover.request])]
+        self._transactions.run(self._carry_out, work, after, counts, Ranks({}, after.base), {}, {}, answers)
+        self._take_up(self.committed)
+
+    def _idle(self, takeover: Takeover) -> BatchWork:
+        committed = self.committed
+        shown = takeover.shown(self._buckets)
+        return BatchWork({}, {}, committed.floors, (), committed.pointers, complete=False, shown=shown)
 
     def _floors(self, plan: BatchPlan, ranks: Ranks) -> tuple[tuple[Floor, ...], dict[str, int]]:
         """The control records of this batch about inputs, and the floors that hold after them."""
         floors: list[Floor] = []
         lives = dict(self.committed.floors)
-        for topic in dict.fromkeys(self._controls.values()):
+        controls = {topics.control(source) for name in self._all_inputs for source in _source_of(name)}
+        for topic in sorted(controls):
             for at, end in sorted(plan.ends.items()):
                 if at not in ranks.first or at[0] != topic:
                     continue
@@ -213,19 +331,24 @@ class JoinRunner:
         return tuple(floors), lives
 
     def _concerned(self, record: Record, topic: str) -> Iterable[tuple[int, str, int]]:
-        """(input, its topic, floor) of a control record that removes rows of an input."""
+        """(slot, topic, floor) of a control record that removes rows of an input."""
         try:
             control = Control.parse(record.value) if record.value is not None else None
         except InvalidRecord as error:
-            self._set_aside(Refused(record, f"{type(error).__name__}: {error}"))
+            self._transactions.set_aside(Refused(record, f"{type(error).__name__}: {error}"))
             return
         if control is None or not control.floor:
             return
-        for number, name in enumerate(self._inputs):
-            if self._controls.get(name) == topic:
-                (source,) = _source_of(name)
-                if name == topics.change(source, control.database, control.table):
-                    yield number, name, control.floor
+        for slot, name in self._slots():
+            for source in _source_of(name):
+                if topics.control(source) == topic and name == topics.change(source, control.database, control.table):
+                    yield slot, name, control.floor
+
+    def _slots(self) -> Iterable[tuple[int, str]]:
+        """Each slot that has rows of a topic, of both joins."""
+        return {
+            slot: name for each in self._editions for slot, name in zip(each.slots, each.topics, strict=True)
+        }.items()
 
     def _uncovered(self, cuts: Mapping[CutKey, Cut]) -> dict[str, list[str]]:
         """Of each source the tables whose changes outputs may lack: of derived inputs all that these name."""
@@ -235,14 +358,22 @@ class JoinRunner:
             mine = found.setdefault(source, set())
             for table in cut.uncovered:
                 database, _, name = table.partition(".")
-                if not own or topics.change(source, database, name) in self._inputs:
+                if not own or topics.change(source, database, name) in self._all_inputs:
                     mine.add(table)
+            # Of the join that is to come.
+            takeover = self.committed.takeover
+            mine |= {table for topic in (takeover.anew if takeover else ()) for table in _table_of(topic, source)}
         return {source: sorted(tables) for source, tables in found.items()}
 
 
 def _source_of(topic: str) -> tuple[str, ...]:
     name = topics.TopicName.parse(topic)
     return (name.source,) if name.kind == "change" and name.source is not None else ()
+
+
+def _table_of(topic: str, source: str) -> tuple[str, ...]:
+    *_, database, table = topic.split(".")
+    return (f"{database}.{table}",) if source in _source_of(topic) else ()
 
 
 def _by_source(cuts: Mapping[CutKey, Cut]) -> dict[str, Cut]:

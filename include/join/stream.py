@@ -21,14 +21,14 @@ from pyspark.sql import DataFrame, SparkSession
 from include.clock import SystemClock
 from include.errors import Transient
 from include.join.bucket import BucketResult
-from include.join.check import CheckedJoin
 from include.join.committed import committed_pointers, state_place
 from include.join.deployed import DeployedJoin, joins_of_application, spread_topics
 from include.join.incidents import JoinIncidents
 from include.join.inputs import NotThereYet
 from include.join.opening import Means, OpenedJoin, opened_join
-from include.join.runner import BatchWork, CarryOut
+from include.join.takeover import Edition
 from include.join.task import JoinPlan, apply_frames, gather, locate_frames
+from include.join.work import BatchWork, CarryOut
 from include.log import stream
 from include.log.kafka import KafkaAdmin, KafkaReader, KafkaWriter
 from include.log.plan import BatchPlan
@@ -122,7 +122,7 @@ class _Hosted:
                 clock,
                 spread_topics(self.deployment),
             )
-            opened = self._opened(lambda: opened_join(self.join, self.application, means, self._carry_out))
+            opened = self._opened(lambda: opened_join(self.join, self.application, means, self._equip))
             if opened is None:
                 return
             store = store_of(self.deployment.one("store", ObjectStore))
@@ -210,24 +210,24 @@ class _Hosted:
     def _place(self) -> StatePlace:
         return state_place(self.join.topic, state_folder())
 
-    def _carry_out(self, checked: CheckedJoin, ids: tuple[int, int]) -> CarryOut:
+    def _equip(self, edition: Edition, later: Edition | None) -> CarryOut:
         """What does a batch's work on Spark's workers."""
         plan = JoinPlan.of(
-            checked,
-            ids,
+            edition,
+            later,
             self.deployment.one("kafka", Kafka),
             self.deployment.one("registry", Registry),
             self.deployment.one("store", ObjectStore),
             self._place,
         )
-        located = any(each.located for each in checked.inputs)
-        buckets = checked.join.buckets
+        located = any(each.located for some in (edition, later) if some for each in some.checked.inputs)
+        buckets = edition.checked.join.buckets
 
         def carry_out(work: BatchWork) -> Iterator[tuple[int, BucketResult]]:
             slices = [Slice(*at, start, end) for at, (start, end) in sorted(work.ranges.items())]
             cores = self.spark.sparkContext.defaultParallelism
             shares = cut_evenly(slices, tasks_for(slices, cores))
-            if work.floors:
+            if work.wakes_all:
                 shares.append([])
             tasks = 1 if len(shares) == 1 else min(cores, buckets)
             return stream.exchange(

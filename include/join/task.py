@@ -8,17 +8,19 @@ from __future__ import annotations
 import functools
 import json
 import pickle
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
-from typing import Any, Self
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol, Self
 
+from include.join.algorithm.rework import BEGIN
+from include.join.algorithm.shape import Shape
 from include.join.avro_rows import AvroJoin
-from include.join.bucket import BucketResult, Stage, apply_work, locate_work
-from include.join.check import CheckedJoin
+from include.join.bucket import BucketResult, Stage, Succession, apply_work, locate_work
 from include.join.gathering import Gathering, Work
 from include.join.reading import InputReader
-from include.join.runner import BatchWork
+from include.join.takeover import Edition
+from include.join.work import BatchWork
 from include.log.kafka import record_of
 from include.log.registry import ConfluentRegistry
 from include.log.slices import Slice, cached_consumer
@@ -28,7 +30,7 @@ from include.state.bucket import Bucket
 from include.state.opening import StatePlace, open_bucket
 from include.store.s3 import store_of
 
-__all__ = ["JoinPlan", "apply_frames", "gather", "locate_frames"]
+__all__ = ["JoinPlan", "Schemas", "apply_frames", "equipped", "gather", "locate_frames"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,22 +38,20 @@ class JoinPlan:
     """What every task of a join needs; hashable, as workers keep what they make of it.
 
     Args:
-        join: the checked join, pickled.
-        ids: registry ids of the output's key and value schema.
+        editions: the join, and the one that takes its place if any, pickled.
         connections: of log, registry and object store, as JSON.
         state: where its buckets are.
     """
 
-    join: bytes = field(repr=False)
-    ids: tuple[int, int]
+    editions: bytes = field(repr=False)
     connections: str = field(repr=False)
     state: StatePlace
 
     @classmethod
     def of(
         cls,
-        join: CheckedJoin,
-        ids: tuple[int, int],
+        edition: Edition,
+        later: Edition | None,
         kafka: Kafka,
         registry: Registry,
         store: ObjectStore,
@@ -60,13 +60,13 @@ class JoinPlan:
         """The plan of a join that can run."""
         named = {"kafka": kafka, "registry": registry, "store": store}
         said = {name: each.model_dump(exclude_unset=True, mode="json") for name, each in named.items()}
-        return cls(pickle.dumps(join), ids, json.dumps(said, sort_keys=True), state)
+        return cls(pickle.dumps((edition, later)), json.dumps(said, sort_keys=True), state)
 
 
 def gather(plan: JoinPlan, work: BatchWork, slices: Sequence[Slice]) -> Mapping[int, bytes]:
     """Bucket → what it has to do for the records of these slices; an empty share wakes all buckets up."""
     tools = _tools(plan)
-    gathering = Gathering(tools.readers, work.bases, work.lives, tools.buckets)
+    gathering = Gathering(tools.anew if work.anew else tools.readers, work.bases, work.lives, tools.buckets)
     if not slices:
         return dict.fromkeys(range(tools.buckets), Work().pack())
     with cached_consumer(tools.kafka.bootstrap, tools.kafka.options) as consumer:
@@ -80,9 +80,10 @@ def gather(plan: JoinPlan, work: BatchWork, slices: Sequence[Slice]) -> Mapping[
 def locate_frames(plan: JoinPlan, work: BatchWork, bucket: int, frames: list[bytes]) -> Mapping[int, bytes]:
     """The first stage's work of a bucket: what the second stage has to do, by bucket."""
     mine = Work.unpack(frames)
-    if mine.sightings:
+    if mine.sightings or work.only is not None:
         with _open(plan, work, "whereabouts", bucket) as state:
-            onward = locate_work(bucket, mine, state, complete=work.complete, buckets=_tools(plan).buckets)
+            buckets = _tools(plan).buckets
+            onward = locate_work(bucket, mine, state, complete=work.complete, buckets=buckets, only=work.only)
     else:
         onward = {bucket: mine}
     return {to: each.pack() for to, each in onward.items()}
@@ -91,10 +92,14 @@ def locate_frames(plan: JoinPlan, work: BatchWork, bucket: int, frames: list[byt
 def apply_frames(plan: JoinPlan, work: BatchWork, bucket: int, frames: list[bytes]) -> BucketResult:
     """The join's work of a bucket."""
     mine, tools = Work.unpack(frames), _tools(plan)
-    if not mine.touches and not work.floors:
+    if not mine.touches and not work.floors and work.step is None:
         return BucketResult(None, [], [], mine.refused, mine.counts, 0, [0] * len(tools.readers), mine.located)
+    succession = None
+    if tools.later is not None:
+        at = work.shown.get(bucket, BEGIN), work.begins.get(bucket, BEGIN)
+        succession = Succession(tools.later, *at)
     with _open(plan, work, "rows", bucket) as state:
-        result = apply_work(mine, work.floors, state, tools.shape)
+        result = apply_work(mine, work.floors, state, tools.shape, succession, work.step)
     keep_imports()
     return result
 
@@ -111,17 +116,36 @@ class _Tools:
         self.kafka = Kafka.model_validate(said["kafka"])
         self.store = store_of(ObjectStore.model_validate(said["store"]))
         registry = ConfluentRegistry(Registry.model_validate(said["registry"]))
-        checked: CheckedJoin = pickle.loads(plan.join)  # noqa: S301 - the driver of this application made it
-        self.buckets = checked.join.buckets
-        schemas = [each.schema for each in checked.inputs]
-        rows = AvroJoin.of(checked.join, checked.plan, schemas, checked.output, registry.schema)
-        self.shape = rows.shape(checked.join, checked.plan, plan.ids)
-        self.readers = {
-            each.topic: InputReader(
-                number, rows.rows[number], each.schema.change, each.located, self.shape.alone and number == 0, {}
-            )
-            for number, each in enumerate(checked.inputs)
-        }
+        edition, later = pickle.loads(plan.editions)  # noqa: S301 - the driver of this application made it
+        self.buckets: int = edition.checked.join.buckets
+        self.shape, self.readers = equipped(edition, registry, edition.slots)
+        self.later: Shape | None = None
+        self.anew: dict[str, InputReader] = {}
+        if later is not None:
+            anew = [slot for slot in later.slots if slot not in edition.slots]
+            self.later, self.anew = equipped(later, registry, anew)
+
+
+class Schemas(Protocol):
+    """What of a registry rows are read by."""
+
+    def schema(self, schema_id: int) -> Mapping[str, Any]:
+        """A schema by its id."""
+
+
+def equipped(edition: Edition, registry: Schemas, slots: Collection[int]) -> tuple[Shape, dict[str, InputReader]]:
+    """An edition's shape, and what reads its inputs of these slots, by topic."""
+    checked = edition.checked
+    schemas = [each.schema for each in checked.inputs]
+    rows = AvroJoin.of(checked.join, checked.plan, schemas, checked.output, registry.schema)
+    shape = replace(rows.shape(checked.join, checked.plan, edition.ids), slots=edition.slots)
+    return shape, {
+        each.topic: InputReader(
+            slot, rows.rows[place], each.schema.change, each.located, shape.alone and place == 0, {}
+        )
+        for place, (slot, each) in enumerate(zip(edition.slots, checked.inputs, strict=True))
+        if slot in slots
+    }
 
 
 @functools.lru_cache(maxsize=16)

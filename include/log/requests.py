@@ -12,14 +12,14 @@ import orjson
 
 from include.errors import InvalidRecord
 
-__all__ = ["Answer", "Request", "RequestKind"]
+__all__ = ["Answer", "AnswerState", "Request", "RequestKind"]
 
 RequestKind = Literal["snapshot", "reread", "resume_table", "rebuild", "repair"]
 """snapshot: read tables anew; reread: tables whole, in the place of what the log has of them, or some of their keys;
 resume_table: take up a table that was set aside; rebuild: write every key of an output topic anew; repair: some keys
 of it."""
 
-State = Literal["accepted", "running", "done", "refused"]
+AnswerState = Literal["accepted", "running", "done", "refused"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ class Answer:
     """How far a request is; `done` and `total` count rows or keys, `total` None while it is unknown."""
 
     id: str
-    state: State
+    state: AnswerState
     at_us: int
     done: int = 0
     total: int | None = None

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import groupby, zip_longest
 from typing import Final
 
 from include.join.algorithm import versions
@@ -18,7 +18,7 @@ from include.join.algorithm.row import Row, Touch, incomplete_key, row_input, ro
 from include.join.algorithm.shape import Shape
 from include.join.algorithm.versions import Vector
 
-__all__ = ["Applied", "Held", "Output", "apply"]
+__all__ = ["Applied", "Held", "Output", "apply", "merged"]
 
 _ANYTHING: Final = object()
 """What stood before, where a record is written whether it differs or not."""
@@ -95,6 +95,23 @@ def apply(touches: Iterable[Touch], state: Rows, shape: Shape) -> Applied:
     applied.rows |= marks
     applied.outputs = [newest[key] for key in sorted(newest)]
     return applied
+
+
+def merged(one: Applied, other: Applied) -> Applied:
+    """What two shares make that have no join key in common."""
+    newest = {output.key: output for output in one.outputs}
+    for output in other.outputs:
+        if output.key not in newest or newest[output.key].version < output.version:
+            newest[output.key] = output
+    return Applied(
+        one.rows | other.rows,
+        [newest[key] for key in sorted(newest)],
+        one.held + other.held,
+        one.stale + other.stale,
+        [max(both) for both in zip_longest(one.products, other.products, fillvalue=0)],
+        {slot: one.grown.get(slot, 0) + other.grown.get(slot, 0) for slot in one.grown | other.grown},
+        one.incomplete + other.incomplete,
+    )
 
 
 @dataclass(slots=True)

@@ -9,7 +9,7 @@ first, and here both meet. So a row that is gone is remembered until all partiti
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Final
@@ -18,7 +18,7 @@ from include.join.algorithm.moves import touches_of_change
 from include.join.algorithm.multimap import Rows
 from include.join.algorithm.row import Row, Touch
 
-__all__ = ["Located", "Sighting", "locate"]
+__all__ = ["Located", "Sighting", "forgotten", "locate"]
 
 _VERSION: Final = struct.Struct(">Q")
 _ROW: Final = b"k"
@@ -67,6 +67,11 @@ def locate(sightings: Iterable[Sighting], state: Rows, *, complete: bool) -> Loc
         for mark in [mark for mark, value in located.rows.items() if mark.startswith(_GONE) and value is not None]:
             located.rows[mark] = located.rows[_ROW + mark[len(_GONE) :]] = None
     return located
+
+
+def forgotten(state: Rows, slots: Collection[int]) -> dict[bytes, None]:
+    """What is removed of the state where only rows of these slots are remembered."""
+    return {key: None for mark in (_ROW, _GONE) for key, _ in state.scan(mark) if key[len(mark)] not in slots}
 
 
 def _follow(state_key: bytes, sightings: Iterable[Sighting], kept: bytes | None, located: Located) -> None:

@@ -81,27 +81,29 @@ class Setup:
     newest: list[InputSchema]
 
 
-def set_up(history: History) -> Setup:
+def set_up(history: History, join_key: str = "j", width: int | None = None) -> Setup:
+    """The join of a history's tables by `j`, or by `g`; of the first `width` of them."""
     changed = [not located for located in history.located]
     schemas: dict[int, Any] = {}
     inputs, newest = [], []
+    used = history.inputs[:width]
     for i in history.inputs:
         schemas[10 + i], schemas[20 + i] = key_schema(i), envelope_schema(i) if changed[i] else row_schema(i)
+        if i not in used:
+            continue
         newest.append(InputSchema.of(schemas[10 + i], schemas[20 + i], topic=f"t{i}"))
-        given = {"topic": f"t{i}", "join_keys": ["j"], "include_fields": [f"v{i}"]}
+        given = {"topic": f"t{i}", "join_keys": ["j" if join_key == "j" else f"g{i}"], "include_fields": [f"v{i}"]}
         given["type"] = "left" if history.optional[i] else "inner"
         given["where"] = {f"v{i}": [0, 1]} if history.where[i] else {}
         inputs.append(given)
-    pkey = ["j", *(f"id{i}" if history.distinct[i] else f"g{i}" for i in history.inputs)] if history.grouped else None
+    pkey = ["j", *(f"id{i}" if history.distinct[i] else f"g{i}" for i in used)] if history.grouped else None
     join = JoinFile.model_validate({"join": inputs, "output": {"namespace": "n", "source": "s", "pkey": pkey}})
     plan = field_plan(Deployment.__new__(Deployment), join, [each.fields for each in newest])
-    assert plan.distinct == history.distinct
+    assert plan.distinct == history.distinct[:width]
     output = output_schemas(join, plan, newest)
     projection = AvroJoin.of(join, plan, newest, output, schemas.__getitem__)
     shape = projection.shape(join, plan, (1, 2))
-    readers = [
-        InputReader(i, projection.rows[i], changed[i], not changed[i], history.alone(i), {}) for i in history.inputs
-    ]
+    readers = [InputReader(i, projection.rows[i], changed[i], not changed[i], shape.alone and i == 0, {}) for i in used]
     return Setup(history, shape, output, readers, schemas, join, plan, newest)
 
 

@@ -15,7 +15,8 @@ from include.log.ports import TopicSpec
 from include.settings.deployment import Deployment
 from include.state.pointer import Pointer
 from tests.unit.join.histories import History
-from tests.unit.join.test_runner import OUT, Process, World, change, set_up
+from tests.unit.join.runner_world import OUT, Process, World, change
+from tests.unit.join.test_avro_rows import set_up
 
 pytestmark = pytest.mark.unit
 
@@ -47,7 +48,7 @@ def test_rows_and_keys_are_counted_by_the_pointers_of_the_state() -> None:
         ("whereabouts", 1): Pointer("c", counts={"rows": 50, "bytes": 100}).to_bytes(),
     }
     writer.begin()
-    for key, value in (*Committed.of_buckets(pointers), Committed(3).of_join(9, {})):  # type: ignore[arg-type]
+    for key, value in (*Committed.of_buckets(pointers), Committed(3, base=9).of_join()):  # type: ignore[arg-type]
         writer.append(name, key, value, partition=0)
     writer.commit()
     status = join_status(join, log.reader(), log.admin())
