@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import sys
+import uuid
 
 import click
 import orjson
 
+from include.audit.joins.report import JoinReport
+from include.clock import SystemClock
 from include.errors import LyrebirdError, SettingsError
+from include.log.asking import ask
+from include.log.requests import Request
+from include.settings.connections import Kafka
 
 __all__ = ["command"]
 
@@ -17,17 +23,17 @@ CANNOT_AUDIT = 2
 @click.command(name="join")
 @click.argument("name")
 @click.option("--sample", default="1/1", show_default=True, metavar="1/N", help="Compare one of N outputs.")
+@click.option("--repair", is_flag=True, help="Ask the join to write what is wrong again.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object with the findings, nothing else.")
-def command(name: str, sample: str, as_json: bool) -> None:
+def command(name: str, sample: str, repair: bool, as_json: bool) -> None:
     """Compare the topic of join NAME, or of the audit of that name, with what SQL makes of its inputs.
 
-    Changes nothing, and may run under load: both sides are cut at the input offsets that the join spoke for last. Names
-    outputs that the topic lacks (missing), holds without reason (extra), holds of older rows (stale) or as no rows make
-    them (altered). Exit code: 0 clean, 1 findings, 2 it cannot be said.
+    Changes nothing without --repair, and may run under load: both sides are cut at the input offsets that the join
+    spoke for last. Names outputs that the topic lacks (missing), holds without reason (extra), holds of older rows
+    (stale) or as no rows make them (altered). Exit code: 0 clean, 1 findings, 2 it cannot be said.
     """
     from include.audit.definition import join_audits
     from include.audit.joins.stream import audit_join
-    from include.clock import SystemClock
     from include.log.stream import session
     from include.settings.deployment import Deployment
 
@@ -43,8 +49,19 @@ def command(name: str, sample: str, as_json: bool) -> None:
     except LyrebirdError as error:
         click.echo(f"error: {error}", err=True)
         sys.exit(CANNOT_AUDIT)
+    if repair and not report.clean:
+        _ask(deployment.one("kafka", Kafka), report)
     click.echo(orjson.dumps(report.to_json()).decode() if as_json else "\n".join(report.lines()))
     sys.exit(0 if report.clean else 1)
+
+
+def _ask(kafka: Kafka, report: JoinReport) -> None:
+    """The keys that are wrong, and where some are missing all outputs: nobody knows their keys but the state."""
+    for keys in ([report.named] if report.named else []) + ([()] if report.whole else []):
+        request = Request(uuid.uuid4().hex, "repair", "audit", SystemClock().now_us(), keys=keys)
+        ask(kafka, report.topic, request)
+        what = f"{len(keys):,} keys" if keys else "all outputs"
+        click.echo(f"asked for a repair of {what}: request {request.id}", err=True)
 
 
 def _share(text: str) -> int:

@@ -10,12 +10,9 @@ import orjson
 from include.cli.documents_options import Asked, chosen, json_option, read_requests, topic_option
 from include.clock import SystemClock
 from include.errors import Terminal, Transient
-from include.log import topics
-from include.log.kafka import KafkaAdmin, KafkaWriter
-from include.log.ports import TopicSpec
+from include.log.asking import ask
 from include.log.requests import Request
 from include.settings.connections import Kafka
-from include.settings.deployment import Deployment
 
 __all__ = ["command"]
 
@@ -38,7 +35,8 @@ def command(topic: str | None, keys: tuple[str, ...], request_id: str | None, wa
     deployment, topic, definition = chosen(topic)
     clock = SystemClock()
     id_ = request_id or uuid.uuid4().hex
-    _ask(deployment, topic, Request(id_, "repair" if keys else "rebuild", "lyrebird", clock.now_us(), (), keys))
+    request = Request(id_, "repair" if keys else "rebuild", "lyrebird", clock.now_us(), keys=keys)
+    ask(deployment.one("kafka", Kafka), topic, request)
 
     def look() -> Asked:
         return next(each for each in read_requests(deployment, topic, definition, clock) if each.id == id_)
@@ -62,17 +60,3 @@ def command(topic: str | None, keys: tuple[str, ...], request_id: str | None, wa
             waited_s=wait_s,
             fix=f"See `lyrebird documents status --topic {topic}`; does `{definition.application}` run?",
         )
-
-
-def _ask(deployment: Deployment, topic: str, request: Request) -> None:
-    kafka = deployment.one("kafka", Kafka)
-    admin = KafkaAdmin(kafka.bootstrap, kafka.options)
-    for name in (topics.requests(topic), topics.answers(topic)):
-        admin.ensure(TopicSpec(name, 1, topics.policy(name)))
-    writer = KafkaWriter(kafka.bootstrap, f"request.{request.id}", kafka.options)
-    try:
-        writer.begin()
-        writer.append(topics.requests(topic), request.key(), request.value())
-        writer.commit()
-    finally:
-        writer.close()

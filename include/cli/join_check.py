@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +18,17 @@ __all__ = ["command"]
 def command(file: Path, as_json: bool) -> None:
     """Check the join of FILE against its topics, and show what it would write. Changes nothing.
 
-    What cannot run is refused with file, line and what to write instead.
+    What cannot run is refused with file, line and what to write instead. Of a join that runs already, it says what the
+    file changes: the next start of its application begins with that.
     """
     from include.cli.table import table
     from include.join.check import checked_join
+    from include.join.committed import read_committed
     from include.join.definition import read_join
     from include.join.deployed import declared_joins, spread_topics
-    from include.log.kafka import KafkaAdmin
+    from include.join.takeover import changes_of
+    from include.log import topics
+    from include.log.kafka import KafkaAdmin, KafkaReader
     from include.log.registry import ConfluentRegistry
     from include.settings.connections import Kafka, Registry
     from include.settings.deployment import Deployment
@@ -32,14 +37,24 @@ def command(file: Path, as_json: bool) -> None:
     kafka = deployment.one("kafka", Kafka)
     places, join = read_join(file)
     entries = [each.entry for each in declared_joins(deployment).values() if each.topic == join.output.topic]
-    found = checked_join(
+    registry = ConfluentRegistry(deployment.one("registry", Registry))
+    admin = KafkaAdmin(kafka.bootstrap, kafka.options)
+    look = functools.partial(
+        checked_join,
         places,
-        join,
-        ConfluentRegistry(deployment.one("registry", Registry)),
-        KafkaAdmin(kafka.bootstrap, kafka.options),
+        registry=registry,
+        admin=admin,
         forgetting=[topic for entry in entries for topic in entry.forgetting],
         spread=spread_topics(deployment),
     )
+    found = look(join)
+    reader = KafkaReader(kafka.bootstrap, kafka.options)
+    try:
+        there = topics.state(join.output.topic) in admin.names()
+        committed = read_committed(reader, join.output.topic) if there else None
+    finally:
+        reader.close()
+    changes = [] if committed is None else changes_of(committed.definition, committed.slots, found, look)
     if as_json:
         told = {
             "topic": join.output.topic,
@@ -48,6 +63,7 @@ def command(file: Path, as_json: bool) -> None:
             "key": found.output.key,
             "value": found.output.value,
             "notes": found.notes,
+            "changes": changes,
         }
         click.echo(orjson.dumps(told).decode())
         return
@@ -59,6 +75,8 @@ def command(file: Path, as_json: bool) -> None:
     click.echo(table(("of", "field", "type"), rows))
     for note in found.notes:
         click.echo(f"note: {note}")
+    for change in changes:
+        click.echo(f"change: {change}")
 
 
 def _type(kind: Any) -> str:

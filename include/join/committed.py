@@ -79,6 +79,11 @@ class Committed:
         found.takeover = None if said["takeover"] is None else Takeover.from_json(said["takeover"])
         return found
 
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """The topics that are joined; nothing before the first batch."""
+        return tuple(orjson.loads(self.definition)["inputs"]) if self.definition else ()
+
     def count(self, name: str) -> int:
         """What the pointers of the second stage's buckets count by this name, together."""
         found = (Pointer.from_bytes(each) for (stage, _), each in self.pointers.items() if stage == "rows")

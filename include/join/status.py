@@ -8,11 +8,13 @@ from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 from include.clock import iso
-from include.join.committed import Committed
+from include.join.algorithm.rework import DONE
+from include.join.committed import Committed, read_committed
 from include.join.deployed import DeployedJoin
+from include.join.requests import JoinRequests
 from include.log import topics
 from include.log.ports import LogReader, TopicAdmin
-from include.log.spoken import newest_of
+from include.log.spoken import all_of, newest_of
 from include.state.pointer import Pointer
 
 __all__ = ["JoinStatus", "join_status"]
@@ -36,6 +38,8 @@ class JoinStatus:
         positions: source → what the topic is complete to, as GTIDs.
         at: when it said so; '' when it never did.
         uncovered: tables whose changes the topic may lack.
+        changing: how far it has become another join, or was made anew; '' when that is over.
+        asked: requests that are not done.
     """
 
     name: str
@@ -49,6 +53,8 @@ class JoinStatus:
     positions: dict[str, str]
     at: str
     uncovered: tuple[str, ...]
+    changing: str = ""
+    asked: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """Plain values."""
@@ -70,22 +76,26 @@ class JoinStatus:
             )
         if self.uncovered:
             out.append(f"  not covered: {', '.join(self.uncovered)}")
+        if self.changing:
+            out.append(f"  changes: {self.changing}")
+        out += [f"  asked for, and not done: request {each}" for each in self.asked]
         return out
 
 
 def join_status(join: DeployedJoin, reader: LogReader, admin: TopicAdmin) -> JoinStatus:
     """What a declared join has committed."""
     names = set(admin.names())
-    committed, counts = Committed(join.file.buckets), Counter[str]()
-    state, resolved = topics.state(join.topic), topics.resolved(join.topic)
-    if state in names:
-        begin, end = reader.begin_offsets(state)[0], reader.end_offsets(state)[0]
-        committed = Committed.read(reader.read(state, 0, begin, end), None)
+    counts, resolved = Counter[str](), topics.resolved(join.topic)
+    committed = read_committed(reader, join.topic) if topics.state(join.topic) in names else None
+    committed = committed or Committed(join.file.buckets)
     for (stage, _), pointer in committed.pointers.items():
         said = Pointer.from_bytes(pointer).counts
         # The first stage's rows are no rows of inputs.
         counts.update({name: count for name, count in said.items() if stage == "rows" or name == "bytes"})
-    inputs = tuple(each.label for each in join.file.join)
+    # While it becomes another join: the inputs of the one whose outputs are out.
+    inputs = committed.inputs or tuple(each.label for each in join.file.join)
+    slots = committed.slots or tuple(range(len(inputs)))
+    asked = JoinRequests(all_of(reader, topics.answers(join.topic)) if topics.answers(join.topic) in names else ())
     positions: dict[str, str] = {}
     uncovered: set[str] = set()
     at_us = behind = 0
@@ -102,7 +112,7 @@ def join_status(join: DeployedJoin, reader: LogReader, admin: TopicAdmin) -> Joi
         join.name,
         join.topic,
         inputs,
-        tuple(counts[f"input_{number}"] for number in range(len(inputs))),
+        tuple(counts[f"input_{slot}"] for slot in slots),
         counts["bytes"],
         len(committed.pointers),
         counts["incomplete"],
@@ -110,7 +120,21 @@ def join_status(join: DeployedJoin, reader: LogReader, admin: TopicAdmin) -> Joi
         dict(sorted(positions.items())),
         iso(at_us) if at_us else "",
         tuple(sorted(uncovered)),
+        _changing(committed, reader, names),
+        tuple(sorted(asked.open)),
     )
+
+
+def _changing(committed: Committed, reader: LogReader, names: Collection[str]) -> str:
+    takeover = committed.takeover
+    if takeover is None:
+        return ""
+    ends = {(t, p): end for t in takeover.anew if t in names for p, end in reader.end_offsets(t).items()}
+    left = sum(end - takeover.cursors.get(at, 0) for at, end in ends.items())
+    gone = sum(place == DONE for place in takeover.places.values())
+    round_ = " of the second round" if takeover.second else ""
+    read = f"{left:,} of {sum(ends.values()):,} records still to read anew, " if ends else ""
+    return f"{read}{gone} of {committed.buckets} buckets{round_} gone through"
 
 
 def _behind(committed: Mapping[str, int], reader: LogReader, names: Collection[str]) -> int:

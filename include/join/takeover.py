@@ -7,7 +7,7 @@ are read from their topics' beginnings until they are where the others are. Then
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Self
 
@@ -18,7 +18,7 @@ from include.join.check import CheckedJoin
 from include.join.definition import JoinFile
 from include.log.plan import Partition
 
-__all__ = ["Edition", "Takeover", "definition_of", "joined_by", "kept_slots", "taken_over", "told_of"]
+__all__ = ["Edition", "Takeover", "changes_of", "definition_of", "joined_by", "kept_slots", "taken_over"]
 
 _NO_PART_OF_IT: Final = {"buckets", "records_per_batch", "max_product_per_change"}
 
@@ -186,8 +186,20 @@ def taken_over(
     return Takeover(definition, slots, anew, whole or bool({*anew} & {*now.topics}), request=request)
 
 
-def told_of(now: Edition, later: CheckedJoin) -> list[str]:
-    """What a changed file brings about, in sentences."""
+def changes_of(
+    definition: str, slots: tuple[int, ...], later: CheckedJoin, look: Callable[[JoinFile], CheckedJoin]
+) -> list[str]:
+    """What a file brings about for a join that runs by another one, in sentences; nothing where it is the same.
+
+    Args:
+        definition: of the one that made the state.
+        slots: of its inputs.
+        later: the file.
+        look: checks a file.
+    """
+    if definition == definition_of(later.join, [each.topic for each in later.inputs]):
+        return []
+    now = Edition(definition, look(joined_by(definition, later.join)), slots, (0, 0))
     kept = kept_slots(now, later)
     anew = [each.topic for each, slot in zip(later.inputs, kept, strict=True) if slot is None]
     gone = [topic for topic in now.topics if topic not in {each.topic for each in later.inputs}]

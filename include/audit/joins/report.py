@@ -28,6 +28,8 @@ class JoinReport:
         uncovered: tables whose changes are not judged.
         unreadable: records of inputs that nobody can read, which the join set aside.
         sample: one of so many outputs was compared.
+        named: keys of records that are wrong, in hexadecimal digits, for a repair.
+        whole: a repair has to write all outputs again, as some are missing or too many are wrong.
     """
 
     audit: str
@@ -42,6 +44,8 @@ class JoinReport:
     unreadable: int = 0
     sample: int = 1
     kinds: tuple[str, ...] = field(default=KINDS)
+    named: tuple[str, ...] = ()
+    whole: bool = False
 
     @property
     def findings(self) -> int:
@@ -56,12 +60,12 @@ class JoinReport:
     @property
     def next_command(self) -> str:
         """What to run now; empty when clean."""
-        return "" if self.clean else f"lyrebird join status {self.audit}"
+        return "" if self.clean else f"lyrebird audit join {self.audit} --repair"
 
     def to_json(self) -> dict[str, Any]:
         """Plain values."""
         said = asdict(self)
-        del said["kinds"]
+        del said["kinds"], said["named"]
         return {**said, "clean": self.clean, "findings": self.findings, "next_command": self.next_command}
 
     def lines(self) -> list[str]:

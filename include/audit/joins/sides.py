@@ -40,9 +40,13 @@ class InputRow(NamedTuple):
 
 
 class OutputRow(NamedTuple):
-    """A record of the joined topic; `vector`: the versions of the rows that it was made of, as its header has them."""
+    """A record of the joined topic; `vector`: the versions of the rows that it was made of, as its header has them.
+
+    `raw`: its key, in hexadecimal digits.
+    """
 
     key: str
+    raw: str
     version: int
     live: bool
     vector: str
@@ -123,7 +127,8 @@ class OutputSide:
         value: Mapping[str, Any] = {} if record.value is None else self._decoder(record.value)
         shown = [] if record.value is None else [_texts(names, value) for names in self._values]
         grouped = "".join(_texts(names, key) for names in self._keys)
-        return OutputRow(grouped, from_headers(record.headers), record.value is not None, vector, "".join(shown))
+        raw = record.key.hex()
+        return OutputRow(grouped, raw, from_headers(record.headers), record.value is not None, vector, "".join(shown))
 
 
 def _texts(names: Sequence[str], values: Mapping[str, Any]) -> str:

@@ -15,8 +15,11 @@ from include.audit.joins.report import KINDS, JoinReport
 from include.audit.joins.sides import InputSide, OutputSide
 from include.audit.joins.sql import expected_sql
 from include.clock import Clock, iso
+from include.errors import SettingsError, Transient
 from include.join.check import CheckedJoin, checked_join
+from include.join.committed import read_committed
 from include.join.deployed import DeployedJoin, spread_topics
+from include.join.takeover import definition_of
 from include.log import stream, topics
 from include.log.control import floors_of
 from include.log.kafka import KafkaAdmin, KafkaReader, record_of
@@ -33,10 +36,12 @@ __all__ = ["audit_join"]
 _INPUT: Final = (
     "key binary, version long, partition int, offset long, live boolean, join_key string, grouped string, shown string"
 )
-_OUTPUT: Final = "key string, version long, live boolean, vector string, shown string"
+_OUTPUT: Final = "key string, raw string, version long, live boolean, vector string, shown string"
 _ROWS: Final = 5_000
 _RECORDS_A_TASK: Final = 200_000
 _SHOWN: Final = 20
+_REPAIRED: Final = 10_000
+"""Keys that one request names; where more are wrong, all outputs are written again."""
 
 
 def audit_join(
@@ -67,6 +72,7 @@ def audit_join(
             forgetting=join.entry.forgetting,
             spread=spread_topics(deployment),
         )
+        _require_settled(join, checked, reader)
         cut = join_cut(reader, join.topic)
         floors = _floors(checked, cut, reader)
     finally:
@@ -83,7 +89,7 @@ def audit_join(
     records = _read(spark, kafka, cut.output, join.topic, functools.partial(_outputs, plan), _OUTPUT)
     held = (
         records.groupBy("key")
-        .agg(functions.max_by(functions.struct("live", "vector", "shown"), "version").alias("newest"))
+        .agg(functions.max_by(functions.struct("raw", "live", "vector", "shown"), "version").alias("newest"))
         .select("key", "newest.*")
         .where("live")
     )
@@ -112,13 +118,14 @@ def _judged(
         "CASE WHEN h.shown IS NULL THEN 'missing' WHEN e.shown IS NULL THEN 'extra' "
         "WHEN e.vector <> h.vector THEN 'stale' ELSE 'altered' END"
     )
-    wrong = both.where("NOT (e.shown <=> h.shown)").select("key", kind.alias("kind")).cache()
+    wrong = both.where("NOT (e.shown <=> h.shown)").select("key", "h.raw", kind.alias("kind")).cache()
     found = {row["kind"]: row["count"] for row in wrong.groupBy("kind").count().collect()}
     keys = {
         each: tuple(row["key"] for row in wrong.where(functions.col("kind") == each).orderBy("key").take(_SHOWN))
         for each in KINDS
         if each in found
     }
+    named = tuple(row["raw"] for row in wrong.where("raw IS NOT NULL").orderBy("raw").take(_REPAIRED + 1))
     wrong.unpersist()
     return JoinReport(
         name,
@@ -132,7 +139,27 @@ def _judged(
         cut.uncovered,
         unreadable,
         sample,
+        named=named[:_REPAIRED],
+        whole="missing" in found or len(named) > _REPAIRED,
     )
+
+
+def _require_settled(join: DeployedJoin, checked: CheckedJoin, reader: KafkaReader) -> None:
+    committed = read_committed(reader, join.topic)
+    if committed is None:
+        return
+    if committed.takeover is not None:
+        raise Transient(
+            f"{join.name} is made anew or becomes another join at the moment: `lyrebird join status` tells how far",
+            system="join",
+            attempt=1,
+        )
+    if committed.definition != definition_of(checked.join, [each.topic for each in checked.inputs]):
+        raise SettingsError(
+            "the join's file has changed since its application started",
+            join=join.name,
+            fix=f"Restart {join.entry.application}: the join becomes what its file says.",
+        )
 
 
 def _newest(rows: DataFrame, floor: int) -> DataFrame:

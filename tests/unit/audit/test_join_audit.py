@@ -36,7 +36,7 @@ def test_a_report_names_what_is_wrong_and_the_next_command() -> None:
     assert lines[0] == "audit sales: 2 missing, 30 stale"
     assert "missing: missing1" in lines
     assert "stale: … and 10 more" in lines
-    assert lines[-1] == "next: lyrebird join status sales"
+    assert lines[-1] == "next: lyrebird audit join sales --repair"
     clean = report()
     assert clean.clean
     assert clean.lines()[0] == "audit sales: clean"

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from include.join.algorithm.rework import DONE
 from include.join.committed import Committed
 from include.join.definition import JoinFile
 from include.join.deployed import DeployedJoin, JoinEntry
 from include.join.status import join_status
+from include.join.takeover import Takeover, definition_of
 from include.local.demo.joins import told_of
 from include.log import topics
 from include.log.memory import MemoryLog
@@ -47,12 +49,15 @@ def test_rows_and_keys_are_counted_by_the_pointers_of_the_state() -> None:
         ("rows", 2): Pointer("b", counts={"rows": 1, "bytes": 9, "input_1": 1}).to_bytes(),
         ("whereabouts", 1): Pointer("c", counts={"rows": 50, "bytes": 100}).to_bytes(),
     }
+    definition = definition_of(join.file, ["one", "two"])
+    takeover = Takeover("another", (0, 2), (), again=False, places={0: DONE, 1: b"r"})
     writer.begin()
-    for key, value in (*Committed.of_buckets(pointers), Committed(3, base=9).of_join()):  # type: ignore[arg-type]
+    for key, value in (*Committed.of_buckets(pointers), Committed(3, definition, (0, 1), takeover, base=9).of_join()):  # type: ignore[arg-type]
         writer.append(name, key, value, partition=0)
     writer.commit()
     status = join_status(join, log.reader(), log.admin())
     assert (status.rows, status.state_bytes, status.incomplete, status.buckets) == ((3, 3), 179, 1, 3)
+    assert status.changing == "1 of 3 buckets gone through"
     assert any("1 join keys lack outputs" in line for line in status.lines())
 
 
