@@ -43,9 +43,10 @@ class JoinWorld:
         self.owners_topic = f"{name}.owners"
         self.admin.ensure(TopicSpec(self.owners_topic, 2, {"cleanup.policy": "compact"}))
         self.encode: dict[str, Encoder] = {}
-        for part, fields in (("key", ["owner_id"]), ("value", ["owner_id", "business_id", "phone"])):
-            schema = {"type": "record", "name": part, "fields": [{"name": each, "type": "long"} for each in fields]}
-            self.encode[part] = Encoder(self.registry.register(f"{self.owners_topic}-{part}", schema), schema)
+        self._describe(self.owners_topic, key=["owner_id"], value=["owner_id", "business_id", "phone"])
+        self.badges_topic, self.badges = f"{name}.badges", {business: business % 3 for business in range(0, 12, 2)}
+        self._award()
+        self.noisy = self.badged = False
         self.failures: list[BaseException] = []
         self.reviews: dict[int, Row] = {}
         self.businesses: dict[int, Row] = {}
@@ -55,6 +56,23 @@ class JoinWorld:
         self.first, self.second = f"{name}.reviewed", f"{name}.owned"
         (folder / "joins").mkdir()
         self._declare(kafka, registry_url, s3)
+
+    def _describe(self, topic: str, **fields: list[str]) -> None:
+        for part, names in fields.items():
+            schema = {"type": "record", "name": part, "fields": [{"name": each, "type": "long"} for each in names]}
+            self.encode[f"{topic}-{part}"] = Encoder(self.registry.register(f"{topic}-{part}", schema), schema)
+
+    def _award(self) -> None:
+        """A plain topic that no join reads at first."""
+        topic = self.badges_topic
+        self.admin.ensure(TopicSpec(topic, 2, {"cleanup.policy": "compact"}))
+        self._describe(topic, key=["business_id"], value=["business_id", "badge"])
+        self.writer.begin()
+        for business, badge in self.badges.items():
+            key = self.encode[f"{topic}-key"]({"business_id": business})
+            value = self.encode[f"{topic}-value"]({"business_id": business, "badge": badge})
+            self.writer.append(topic, key, value)
+        self.writer.commit()
 
     def _captured(self, server: str, *tables: TableSchema) -> Captured:
         writer = KafkaWriter(self.kafka, f"capture-{server}-{self.name}")
@@ -75,7 +93,11 @@ class JoinWorld:
         }
         owned = {
             "join": [
-                {"topic": self.first, "join_keys": ["business_id"]},
+                {
+                    "topic": self.first,
+                    "join_keys": ["business_id"],
+                    "include_fields": ["review_id", "business_id", "stars", "city"],
+                },
                 {"topic": self.owners_topic, "join_keys": ["business_id"], "type": "left"},
             ],
             "output": {"namespace": self.name, "source": "owned"},
@@ -99,6 +121,23 @@ class JoinWorld:
             },
         }
         (self.folder / "all.yaml").write_text(yaml.safe_dump(values))
+
+    def show_noise(self) -> None:
+        """The first join's file changes: another projection and a filter."""
+        self.noisy = True
+        file = self.folder / "joins" / "reviewed.yaml"
+        join = yaml.safe_load(file.read_text())
+        del join["join"][0]["exclude_fields"]
+        join["join"][0]["where"] = {"stars": [0, 1, 2]}
+        file.write_text(yaml.safe_dump(join))
+
+    def show_badges(self) -> None:
+        """The second join's file changes: one more input."""
+        self.badged = True
+        file = self.folder / "joins" / "owned.yaml"
+        join = yaml.safe_load(file.read_text())
+        join["join"].append({"topic": self.badges_topic, "join_keys": ["business_id"], "type": "left"})
+        file.write_text(yaml.safe_dump(join))
 
     def change(self, count: int) -> None:
         """Some transactions on both servers and in the plain topic."""
@@ -139,8 +178,9 @@ class JoinWorld:
         if row is not None:
             self.owners[owner] = row
         self.writer.begin()
-        value = None if row is None else self.encode["value"](row)
-        self.writer.append(self.owners_topic, self.encode["key"]({"owner_id": owner}), value)
+        topic = self.owners_topic
+        value = None if row is None else self.encode[f"{topic}-value"](row)
+        self.writer.append(topic, self.encode[f"{topic}-key"]({"owner_id": owner}), value)
         self.writer.commit()
 
     def heartbeat(self) -> None:
@@ -154,18 +194,22 @@ class JoinWorld:
                 "business_id": business["business_id"],
                 "stars": review["stars"],
                 "city": business["city"],
+                **({"noise": review["noise"]} if self.noisy else {}),
             }
             for review in self.reviews.values()
             for business in self.businesses.values()
-            if review["business_id"] == business["business_id"]
+            if review["business_id"] == business["business_id"] and (review["stars"] < 3 or not self.noisy)
         }
 
     def expected_second(self) -> dict[tuple[Any, ...], Row]:
         found = {}
         for key, row in self.expected_first().items():
             mine = [owner for owner in self.owners.values() if owner["business_id"] == row["business_id"]]
+            shown = {name: value for name, value in row.items() if name != "noise"}
+            if self.badged:
+                shown["badge"] = self.badges.get(row["business_id"])
             for owner in mine or [{"owner_id": None, "phone": None}]:
-                found[*key, owner["owner_id"]] = {**row, "owner_id": owner["owner_id"], "phone": owner["phone"]}
+                found[*key, owner["owner_id"]] = {**shown, "owner_id": owner["owner_id"], "phone": owner["phone"]}
         return found
 
     def table(self, topic: str) -> dict[tuple[Any, ...], Row]:
@@ -181,6 +225,13 @@ class JoinWorld:
                 newest[key] = version, record.value
         reader.close()
         return {tuple(decode(key).values()): decode(value) for key, (_, value) in newest.items() if value is not None}
+
+    def written(self, topic: str) -> int:
+        """Records of a topic."""
+        reader = KafkaReader(self.kafka)
+        count = sum(1 for p, end in reader.end_offsets(topic).items() for _ in reader.read(topic, p, 0, end))
+        reader.close()
+        return count
 
     def wait(self, done: Callable[[], bool], within_s: float = PATIENCE_S) -> None:
         """Heartbeats until something is so."""

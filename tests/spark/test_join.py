@@ -18,6 +18,7 @@ from pyspark.sql import SparkSession
 from include.audit.definition import join_audits
 from include.audit.joins.report import JoinReport
 from include.audit.joins.stream import audit_join
+from include.cli.join import command as join_command
 from include.cli.state import command as state_command
 from include.clock import SystemClock
 from include.join import stream
@@ -144,6 +145,46 @@ def ends_with(ends: dict[tuple[str, int], int], reader: KafkaReader) -> dict[tup
     """All ends of the topic, with these."""
     (topic,) = {name for name, _ in ends}
     return {(topic, p): end for p, end in reader.end_offsets(topic).items()} | ends
+
+
+@pytest.mark.timeout(400)  # three starts of two queries, each of them seconds of CPU
+def test_files_that_change_and_a_rebuild_take_effect_beside_the_running_joins(
+    scene: JoinWorld, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    environment = {"LYREBIRD_DEPLOYMENT": str(scene.folder)}
+
+    def said(*words: str) -> Any:
+        answer = CliRunner().invoke(join_command, [*words, "--json"], env=environment)
+        assert answer.exit_code == 0, answer.exception
+        return json.loads(answer.stdout)
+
+    def settled() -> bool:
+        return scene.equal() and not any(each["changing"] or each["asked"] for each in said("status")["joins"])
+
+    scene.change(60)
+    with application(scene, spark, monkeypatch):
+        scene.wait(settled)
+    assert said("check", str(scene.folder / "joins" / "reviewed.yaml"))["changes"] == []
+    scene.show_noise()
+    scene.show_badges()
+    changes = said("check", str(scene.folder / "joins" / "owned.yaml"))["changes"]
+    assert changes[0] == f"{scene.badges_topic} is read from its beginning"
+    scene.change(20)
+    with application(scene, spark, monkeypatch):
+        scene.change(20)
+        scene.wait(settled)
+        written = scene.written(scene.second)
+        assert said("rebuild", "owned")["state"] in ("asked", "accepted")
+        scene.change(20)
+        scene.wait(lambda: not said("status", "owned")["joins"][0]["asked"])
+        scene.wait(settled)
+        assert scene.written(scene.second) >= written + len(scene.expected_second())
+    deployment = Deployment.load(scene.folder)
+    joins = join_audits(deployment, ["reviewed", "owned"])
+    for name, join in joins.items():
+        report = audit_join(spark, deployment, name, join, clock=SystemClock())
+        assert report.clean, report.lines()
+        assert report.held > 3
 
 
 @pytest.mark.timeout(400)  # three starts of two queries, each of them seconds of CPU

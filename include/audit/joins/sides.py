@@ -132,7 +132,8 @@ class OutputSide:
 
 
 def _texts(names: Sequence[str], values: Mapping[str, Any]) -> str:
-    return text_of({name: values[name] for name in names})
+    # A record of before a field was there: it is null to who reads it by the newest schema.
+    return text_of({name: values.get(name) for name in names})
 
 
 def _plain(value: Any) -> Any:

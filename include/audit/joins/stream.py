@@ -88,9 +88,10 @@ def audit_join(
     expected = spark.sql(expected_sql([each.type == "left" for each in checked.join.join], absent))
     records = _read(spark, kafka, cut.output, join.topic, functools.partial(_outputs, plan), _OUTPUT)
     held = (
-        records.groupBy("key")
-        .agg(functions.max_by(functions.struct("raw", "live", "vector", "shown"), "version").alias("newest"))
-        .select("key", "newest.*")
+        # Not by what the key says: an older `pkey` may have said the same of other rows.
+        records.groupBy("raw")
+        .agg(functions.max_by(functions.struct("key", "live", "vector", "shown"), "version").alias("newest"))
+        .select("raw", "newest.*")
         .where("live")
     )
     if sample > 1:
