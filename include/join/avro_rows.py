@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Final, Self
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final, Self
 
 import fastavro
 from fastavro.schema import expand_schema
@@ -19,9 +19,14 @@ from include.join.algorithm.row import Entry, Row
 from include.join.algorithm.shape import Frame, Shape
 from include.join.definition import JoinFile
 from include.join.fields import FieldPlan
+from include.join.native import WHY_NOT, compiled
 from include.join.pieces import AS_IS, Piece, piece_of
 from include.join.schema import InputSchema, OutputSchemas, bare
 from include.record.fields import Fields, Images
+from include.record.native.program import steps_of
+
+if TYPE_CHECKING:
+    from include.join.native._join import Projector
 
 __all__ = ["AvroJoin", "AvroRows"]
 
@@ -78,6 +83,10 @@ class AvroRows:
         """What the row brings; None when `where` leaves it out. Raises `InvalidRecord` for bytes that are no row."""
         found = self._plan_of(row.schema_id, key)
         return found.entry(key, row)
+
+    def projector(self, key: bytes, kept: bytes) -> Projector | None:
+        """What reads rows of this kind, under keys of this kind, in C; None for the Python way."""
+        return self._plan_of(Row.from_bytes(kept).schema_id, key).projector
 
     def join_key(self, key: bytes, schema_id: int, body: bytes) -> bytes | None:
         """The values of the join key, one behind the other; None when one of them is null."""
@@ -194,6 +203,32 @@ class _Plan:
         self._rows, self._keys = rows, keys
         self._runs = _runs(shown)
         self._grouped, self._joined, self._where = grouped, joined, where
+        self.projector = self._compiled()
+        """The same in C; None where a part of it is beyond that."""
+
+    def _compiled(self) -> Projector | None:
+        rows, keys = steps_of(self._rows.schema), steps_of(self._keys.schema)
+        if WHY_NOT or rows is None or keys is None:
+            return None
+        from include.join.native._join import Cut, Projector
+
+        def cut(source: _Source) -> Cut:
+            constant = source.piece(b"") if source.place < 0 else None
+            heads = [branch if isinstance(branch, bytes) else None for branch in source.piece.branches]
+            return Cut(source.of_key, source.place, source.place + 1, source.piece.union, heads, constant)
+
+        try:
+            shown = [
+                Cut(False, first, last, False, None, None) if changed is None else cut(changed)
+                for first, last, changed in self._runs
+            ]
+            where = [(cut(source), wanted) for source, wanted in self._where]
+            # Decimals are brought to one length before they are compared.
+            joined = None if any(self._joined.decimals) else [cut(source) for source in self._joined.sources]
+            return Projector(rows, keys, shown, [cut(source) for source in self._grouped], where, joined)
+        except InvalidRecord:
+            # A field that no such row has, and the output's key needs.
+            return None
 
     def entry(self, key: bytes, row: Row) -> Entry | None:
         body = row.body
@@ -215,6 +250,11 @@ class _Plan:
         return tuple(_cut(source, body, borders, key, of_key) for source in self._grouped)
 
     def join_key(self, key: bytes, body: bytes) -> bytes | None:
+        if self.projector is not None:
+            found = self.projector.join_key(key, body)
+            if found is not NotImplemented:
+                values: bytes | None = found
+                return values
         return self._joined.values(body, self._rows.borders(body), key, self._keys.borders(key, _HEAD))
 
 
@@ -266,10 +306,11 @@ class AvroJoin:
         """The rows of a join; arguments as those of `AvroRows`."""
         return cls(tuple(AvroRows(i, join, plan, each, output, schema_of) for i, each in enumerate(newest)))
 
-    def shape(self, join: JoinFile, plan: FieldPlan, ids: tuple[int, int]) -> Shape:
+    def shape(self, join: JoinFile, plan: FieldPlan, ids: tuple[int, int], slots: tuple[int, ...] = ()) -> Shape:
         """The join as the algorithm sees it; `ids`: those of the output's key and value schema."""
         key, value = (Frame(prefix=b"\x00" + schema_id.to_bytes(4, "big")) for schema_id in ids)
-        return Shape.of(join, plan, self, key, value)
+        made = Shape.of(join, plan, self, key, value, slots)
+        return replace(made, compiled=compiled(made, lambda place, key, kept: self.rows[place].projector(key, kept)))
 
 
 def _types(fields: Fields) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import fastavro
@@ -16,8 +17,28 @@ from include.errors import InvalidRecord
 
 __all__ = ["AS_IS", "Piece", "piece_of", "same_bytes"]
 
-Piece = Callable[[bytes], bytes]
-"""A field's bytes as a record of the output has them; raises `InvalidRecord` for a value that has no place there."""
+
+@dataclass(frozen=True)
+class Piece:
+    """A field's bytes as a record of the output has them; raises `InvalidRecord` for one that has no place there.
+
+    Args:
+        branches: of each branch of the writer's type what stands before its bytes, or what converts them.
+        union: the field begins with the number of its branch.
+    """
+
+    branches: tuple[bytes | Callable[[bytes], bytes], ...]
+    union: bool = False
+
+    def __call__(self, data: bytes) -> bytes:
+        """From the writer's bytes."""
+        branch = self.branches[data[0] >> 1 if self.union else 0]
+        data = data[1:] if self.union else data
+        return branch + data if isinstance(branch, bytes) else branch(data)
+
+
+AS_IS = Piece((b"",))
+"""The piece that changes nothing, so that neighbours of its kind are copied at once."""
 
 _NULL = "null"
 
@@ -30,7 +51,7 @@ def piece_of(written: Any, shown: Any) -> Piece:
     from_union, to_union = isinstance(written, list), isinstance(shown, list)
     sources = written if from_union else [written]
     targets = shown if to_union else [shown]
-    branches: list[Callable[[bytes], bytes]] = []
+    branches: list[bytes | Callable[[bytes], bytes]] = []
     identical = from_union == to_union
     for number, source in enumerate(sources):
         target = next((at for at, each in enumerate(targets) if same_bytes(source, each)), None)
@@ -39,30 +60,13 @@ def piece_of(written: Any, shown: Any) -> Piece:
             identical = False
         else:
             identical = identical and (not to_union or target == number)
-            branches.append(_behind(bytes((2 * target,)) if to_union else b""))
-    if identical:
-        return AS_IS
-    if not from_union:
-        return branches[0]
-
-    def chosen(data: bytes) -> bytes:
-        return branches[data[0] >> 1](data[1:])
-
-    return chosen
+            branches.append(bytes((2 * target,)) if to_union else b"")
+    return AS_IS if identical else Piece(tuple(branches), from_union)
 
 
 def same_bytes(one: Any, other: Any) -> bool:
     """Whether each value has the same bytes in both types."""
     return bool(_form(one) == _form(other))
-
-
-def AS_IS(data: bytes) -> bytes:  # noqa: N802 - one of a kind, compared by identity
-    """The piece that changes nothing, so that neighbours of its kind are copied at once."""
-    return data
-
-
-def _behind(head: bytes) -> Piece:
-    return (lambda data: head + data) if head else AS_IS
 
 
 def _form(kind: Any) -> Any:
@@ -90,7 +94,7 @@ def _frozen(form: Any) -> Any:
     return tuple(_frozen(each) for each in form) if isinstance(form, list) else form
 
 
-def _converted(source: Any, shown: Any) -> Piece:
+def _converted(source: Any, shown: Any) -> Callable[[bytes], bytes]:
     """By Avro's resolution, for types that need more than a copy: rare, so slow will do."""
     if source == _NULL:
 

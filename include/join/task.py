@@ -10,7 +10,7 @@ import json
 import pickle
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Protocol, Self
 
 from include.join.algorithm.rework import BEGIN
@@ -100,6 +100,8 @@ def apply_frames(plan: JoinPlan, work: BatchWork, bucket: int, frames: list[byte
         succession = Succession(tools.later, *at)
     with _open(plan, work, "rows", bucket) as state:
         result = apply_work(mine, work.floors, state, tools.shape, succession, work.step)
+    # As plain tuples on the way to the driver.
+    result.outputs[:] = map(tuple, result.outputs)  # type: ignore[arg-type]
     keep_imports()
     return result
 
@@ -138,7 +140,7 @@ def equipped(edition: Edition, registry: Schemas, slots: Collection[int]) -> tup
     checked = edition.checked
     schemas = [each.schema for each in checked.inputs]
     rows = AvroJoin.of(checked.join, checked.plan, schemas, checked.output, registry.schema)
-    shape = replace(rows.shape(checked.join, checked.plan, edition.ids), slots=edition.slots)
+    shape = rows.shape(checked.join, checked.plan, edition.ids, edition.slots)
     return shape, {
         each.topic: InputReader(
             slot, rows.rows[place], each.schema.change, each.located, shape.alone and place == 0, {}

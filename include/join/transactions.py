@@ -104,18 +104,17 @@ class JoinTransactions:
     def _write(self, result: BucketResult, counts: Counter[str]) -> None:
         publisher = self._publisher
         counts["stale"] += result.stale
-        for output in result.outputs:
+        for key, value, number, vector in result.outputs:
             if not self.anchored:
-                if self._written.get(output.key, -1) > output.version:
+                if self._written.get(key, -1) > number:
                     # A row left one join key for another, and the new one's bucket told of it first. Compaction keeps
                     # the last record of a key, so this one must not come behind.
                     continue
-                self._written[output.key] = output.version
+                self._written[key] = number
             if result.place is not None:
-                self._told.add(output.key)
-            version = versions.pack(self._epoch, output.version)
-            publisher.write(output.key, output.value, version, (vector_to_header(output.vector),))
-            counts["tombstones" if output.value is None else "puts"] += 1
+                self._told.add(key)
+            publisher.write(key, value, versions.pack(self._epoch, number), (vector_to_header(vector),))
+            counts["tombstones" if value is None else "puts"] += 1
         for refused in result.refused:
             self.set_aside(refused)
         for (topic, what), count in result.counts.items():

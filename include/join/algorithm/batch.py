@@ -6,10 +6,10 @@ records into batches give other outputs on the way and the same table in the end
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby, zip_longest
-from typing import Final
+from typing import Final, NamedTuple
 
 from include.join.algorithm import versions
 from include.join.algorithm.multimap import Rows, Side
@@ -18,14 +18,13 @@ from include.join.algorithm.row import Row, Touch, incomplete_key, row_input, ro
 from include.join.algorithm.shape import Shape
 from include.join.algorithm.versions import Vector
 
-__all__ = ["Applied", "Held", "Output", "apply", "merged"]
+__all__ = ["Applied", "Held", "Output", "apply", "finished", "merged"]
 
 _ANYTHING: Final = object()
 """What stood before, where a record is written whether it differs or not."""
 
 
-@dataclass(frozen=True, slots=True)
-class Output:
+class Output(NamedTuple):
     """A record of the joined topic; `value` None is a tombstone. `version` is its number, without the epoch."""
 
     key: bytes
@@ -34,8 +33,7 @@ class Output:
     vector: Vector
 
 
-@dataclass(frozen=True, slots=True)
-class Held:
+class Held(NamedTuple):
     """A record that would have changed more outputs than allowed: its row is in the state, its outputs are not out."""
 
     join_key: bytes
@@ -74,27 +72,46 @@ def apply(touches: Iterable[Touch], state: Rows, shape: Shape) -> Applied:
     Nothing is written: the caller commits `rows` and `outputs` together. A touch that is older than the row it finds
     does nothing: partitions of an input are read one after another, and a row may have moved between them.
     """
-    ordered = sorted(touches)
+    if shape.compiled is not None:
+        made_so: Applied = shape.compiled(touches, state)
+        return made_so
+    ordered = sorted(map(Touch.of, touches))
     keys = list(dict.fromkeys(row_key(touch.join_key, touch.input, touch.key) for touch in ordered))
     stood = dict(zip(keys, state.get(keys), strict=True))
     places = shape.places
-    applied = Applied({}, [], [], 0, [0] * len(places), {})
+    made = _Made({}, [], 0, [0] * len(places))
     newest: dict[bytes, Output] = {}
     for join_key, of_key in groupby(ordered, key=lambda touch: touch.join_key):
-        for output in _JoinKey(join_key, list(of_key), stood, state, shape, places).follow(applied):
+        for output in _JoinKey(join_key, list(of_key), stood, state, shape, places).follow(made):
             other = newest.get(output.key)
             if other is None or other.version < output.version:
                 newest[output.key] = output
-    marks = {incomplete_key(held.join_key): b"" for held in applied.held}
-    applied.incomplete = sum(mark is None for mark in state.get(sorted(marks)))
-    applied.rows = {key: value for key, value in applied.rows.items() if value != stood[key]}
-    for key, value in applied.rows.items():
+    return finished(made.rows, newest, made.held, made.stale, made.products, stood, state.get)
+
+
+def finished(
+    rows: dict[bytes, bytes | None],
+    newest: Mapping[bytes, tuple[bytes, bytes | None, int, Vector]],
+    held: Sequence[tuple[bytes, int, bytes, int, int]],
+    stale: int,
+    products: list[int],
+    stood: Mapping[bytes, bytes | None],
+    get: Callable[[Sequence[bytes]], Sequence[bytes | None]],
+) -> Applied:
+    """What is left to do when all touches were taken in: rows that changed, marks of join keys that lack outputs.
+
+    `newest` are outputs by key; `stood`: what the state had of the rows; `get`: of the state.
+    """
+    marks: dict[bytes, bytes | None] = {incomplete_key(join_key): b"" for join_key, *_ in held}
+    incomplete = sum(mark is None for mark in get(sorted(marks))) if marks else 0
+    rows = {key: value for key, value in rows.items() if value != stood[key]}
+    grown: dict[int, int] = {}
+    for key, value in rows.items():
         if (value is None) is not (stood[key] is None):
             slot = row_input(key)
-            applied.grown[slot] = applied.grown.get(slot, 0) + (1 if value is not None else -1)
-    applied.rows |= marks
-    applied.outputs = [newest[key] for key in sorted(newest)]
-    return applied
+            grown[slot] = grown.get(slot, 0) + (1 if value is not None else -1)
+    outputs = [Output(*newest[key]) for key in sorted(newest)]
+    return Applied(rows | marks, outputs, [Held(*each) for each in held], stale, products, grown, incomplete)
 
 
 def merged(one: Applied, other: Applied) -> Applied:
@@ -112,6 +129,14 @@ def merged(one: Applied, other: Applied) -> Applied:
         {slot: one.grown.get(slot, 0) + other.grown.get(slot, 0) for slot in one.grown | other.grown},
         one.incomplete + other.incomplete,
     )
+
+
+@dataclass(slots=True)
+class _Made:
+    rows: dict[bytes, bytes | None]
+    held: list[Held]
+    stale: int
+    products: list[int]
 
 
 @dataclass(slots=True)
@@ -145,34 +170,34 @@ class _JoinKey:
         self._sides = [Side(i, slot, join_key, state, shape.projection, kept[slot]) for slot, i in places.items()]
         self._changes: dict[bytes, _Change] = {}
 
-    def follow(self, applied: Applied) -> list[Output]:
+    def follow(self, made: _Made) -> list[Output]:
         """Take the touches in; the outputs that changed."""
         for touch in self._touches:
             row = self._kept[touch.input][touch.key]
             if row is None and (touch.row is None or touch.again):
                 continue
             if row is not None and not touch.again and _overtaken(touch, row):
-                applied.stale += 1
+                made.stale += 1
             else:
-                self._take(touch, applied)
+                self._take(touch, made)
         return [
             Output(key, change.stands, _number(change), change.vector)
             for key, change in self._changes.items()
             if change.stood != change.stands
         ]
 
-    def _take(self, touch: Touch, applied: Applied) -> None:
+    def _take(self, touch: Touch, made: _Made) -> None:
         kept = None if touch.row is None else touch.row.to_bytes()
-        applied.rows[row_key(touch.join_key, touch.input, touch.key)] = kept
+        made.rows[row_key(touch.join_key, touch.input, touch.key)] = kept
         place = self._places.get(touch.input)
         if place is None:
             self._kept[touch.input][touch.key] = touch.row
             return
         changed = delta(touch, place, self._sides, self._shape)
         if changed.size > self._shape.max_product:
-            applied.held.append(Held(touch.join_key, touch.input, touch.key, touch.rank, changed.size))
+            made.held.append(Held(touch.join_key, touch.input, touch.key, touch.rank, changed.size))
             return
-        applied.products[place] = max(applied.products[place], changed.size)
+        made.products[place] = max(made.products[place], changed.size)
         for before, after in changed.combinations():
             self._note(touch, place, before, after)
 

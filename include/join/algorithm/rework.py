@@ -67,7 +67,7 @@ def apply_partly(
     ahead: list[Touch] = []
     behind: list[Touch] = []
     of_new = new.places
-    for touch in touches:
+    for touch in map(Touch.of, touches):
         if not reached(touch.join_key, place):
             ahead.append(touch)
         elif touch.input in of_new:

@@ -68,6 +68,11 @@ class Touch(NamedTuple):
     row: Row | None
     again: bool = False
 
+    @classmethod
+    def of(cls, told: Touch) -> Touch:
+        """One that came as plain tuples."""
+        return cls(*told[:5], None if told[5] is None else Row(*told[5]), told[6])
+
 
 class Entry(NamedTuple):
     """What one row brings to outputs.

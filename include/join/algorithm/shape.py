@@ -5,11 +5,11 @@ It is the same for rows in Avro and in JSON: an output's key and value are made 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Protocol, Self
+from typing import Any, Protocol, Self
 
-from include.join.algorithm.row import Entry, Row
+from include.join.algorithm.row import Entry, Row, Touch
 from include.join.definition import JoinFile
 from include.join.fields import FieldPlan
 
@@ -56,6 +56,7 @@ class Shape:
         max_product: most outputs that one record may change.
         slots: of each input, the number by which touches and the state know it; without, its position. Rows of other
             slots are kept, and no output shows them.
+        compiled: does what `batch.apply` does for this shape; None: nobody does.
     """
 
     optional: tuple[bool, ...]
@@ -67,6 +68,7 @@ class Shape:
     value: Frame
     max_product: int = 100_000
     slots: tuple[int, ...] = ()
+    compiled: Callable[[Iterable[Touch], Any], Any] | None = None
 
     @classmethod
     def of(

@@ -1,6 +1,6 @@
 """Builds what is compiled, beside its source or all in one folder: `python include/source/native/build.py [FOLDER]`.
 
-That is row decoders, event loop, the reader of records, and the index's writer of JSON.
+That is row decoders, event loop, the reader of records, the index's writer of JSON, and joins' work on a bucket.
 
 Needs nothing but the standard library and Cython. Never an error: where they cannot be built, the Python ones do the
 same work more slowly, and one line says so.
@@ -27,6 +27,7 @@ SOURCES: Final = (
     _OWN / "_decoder.pyx",
     _OWN / "_events.pyx",
     _INCLUDE / "index" / "native" / "_avro_json.pyx",
+    _INCLUDE / "join" / "native" / "_join.pyx",
 )
 _FLAGS: Final = ("-O3", "-fwrapv", "-fPIC", "-fvisibility=hidden", "-DNDEBUG", "-w")
 
@@ -44,7 +45,7 @@ def build(folder: Path | None = None) -> str:
         if why_not:
             target.unlink(missing_ok=True)
     if not why_not:
-        return f"compiled row decoders, event loop, record reader and JSON writer: {folder or _INCLUDE}"
+        return f"compiled row decoders, event loop, record reader, JSON writer and joins: {folder or _INCLUDE}"
     return f"note: the slower pure Python row decoders and JSON writer will be used: {why_not}; then `make setup`."
 
 

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import io
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import fastavro
 import pytest
 
+from include.join.algorithm.batch import Applied, apply
 from include.join.algorithm.row import Touch
 from include.join.algorithm.shape import Shape
 from include.join.algorithm.whereabouts import Sighting
 from include.join.avro_rows import AvroJoin
 from include.join.definition import JoinFile
 from include.join.fields import FieldPlan, field_plan
+from include.join.native import WHY_NOT
 from include.join.reading import InputReader
 from include.join.schema import InputSchema, OutputSchemas, output_schemas
 from include.settings.deployment import Deployment
@@ -114,6 +116,12 @@ class AvroRun(Run):
         super().__init__(setup.history, shape=setup.shape)
         self._setup = setup
 
+    def _applied(self, bucket: int, touches: list[Touch]) -> list[Applied]:
+        """What the compiled way makes, which is what the Python way makes."""
+        made = super()._applied(bucket, touches)
+        assert made == [apply(touches, self.states[bucket], replace(self.shape, compiled=None))]
+        return made
+
     def _take(self, i: int, record: Record, touches: list[list[Touch]], sightings: list[list[Sighting]]) -> None:
         rank = self._rank(record)
         if record.version < self.floor[i]:
@@ -156,6 +164,11 @@ def shown(setup: Setup, key: bytes, value: bytes) -> tuple[bytes, bytes]:
             parts.append("-" if names[f"g{i}"] is None else f"{names['j']}/{names[f'g{i}']}")
     cells = ["-" if values[f"v{i}"] is None else str(values[f"v{i}"]) for i in history.inputs]
     return f"<{','.join(parts)}>".encode(), f"({','.join(cells)})".encode()
+
+
+def test_the_work_of_a_bucket_is_done_in_c_where_setup_could_compile_it() -> None:
+    compiled = set_up(History(1)).shape.compiled
+    assert (compiled is None) is bool(WHY_NOT)
 
 
 @pytest.mark.parametrize("grouped", [False, True])

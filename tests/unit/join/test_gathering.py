@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from include.join.algorithm.row import Touch
 from include.join.gathering import Gathering, Work, bucket_of
 from include.log.ports import Headers, Record
 from include.record import version as versions
@@ -49,7 +50,7 @@ def test_a_record_s_work_goes_to_the_bucket_of_its_join_key_under_its_rank() -> 
     gathered = gathering(setup)
     gathered.take(record(setup, 5, 2))
     ((bucket, frame),) = gathered.work().items()
-    (touch,) = Work.unpack([frame]).touches
+    (touch,) = map(Touch.of, Work.unpack([frame]).touches)
     assert bucket == bucket_of(touch.join_key, BUCKETS)
     assert (touch.rank, touch.input, touch.version) == (105, 0, 7)
 

@@ -22,7 +22,7 @@ def wrong(histories: int, *, grouped: bool = False, version: Callable[[Run, Outp
         history = History(seed, grouped=grouped)
         run = Run(history)
         run.to_the_end()
-        outputs = [replace(output, version=version(run, output)) for output in run.outputs] if version else run.outputs
+        outputs = [output._replace(version=version(run, output)) for output in run.outputs] if version else run.outputs
         history.draw.shuffle(outputs)
         if table_of(outputs) != expected(history):
             found.append(seed)

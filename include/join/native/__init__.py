@@ -1,0 +1,56 @@
+"""The compiled way of a bucket's work, where `make setup` could build it and `LYREBIRD_NATIVE` is not `0`.
+
+Equal to `algorithm.batch.apply`, byte by byte; rows that it cannot read go to the Python way, which says what is wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, Final
+
+from include.join.algorithm.batch import Applied, finished
+from include.join.algorithm.multimap import Rows
+from include.join.algorithm.row import Row, Touch
+from include.join.algorithm.shape import Shape
+from include.record.native import why_not
+
+if TYPE_CHECKING:
+    from include.join.native._join import Projector
+
+__all__ = ["WHY_NOT", "compiled"]
+
+WHY_NOT: Final = why_not("include.join.native._join", form=1)
+"""Why it is not there; empty when it is."""
+
+
+def compiled(
+    shape: Shape, projector: Callable[[int, bytes, bytes], Projector | None]
+) -> Callable[[Iterable[Touch], Rows], Applied] | None:
+    """`apply` for this shape, whose outputs are parts behind one prefix; None for the Python way.
+
+    `projector`: of an input, a key and a row as the state has it, what reads such rows; None for the Python way.
+    """
+    if WHY_NOT:
+        return None
+    from include.join.native._join import Program, apply
+
+    inputs = range(len(shape.optional))
+    program = Program(
+        shape.slots or tuple(inputs),
+        shape.optional,
+        shape.distinct,
+        tuple(tuple(shape.probe_order(each)) for each in inputs),
+        shape.key_fields,
+        shape.key.prefix,
+        shape.value.prefix,
+        shape.max_product,
+        projector,
+        lambda place, key, kept: shape.projection.entry(place, key, Row.from_bytes(kept)),
+        shape.projection.absent,
+        finished,
+    )
+
+    def compiled_apply(touches: Iterable[Touch], state: Rows) -> Any:
+        return apply(touches, state.get, state.scan, program)
+
+    return compiled_apply

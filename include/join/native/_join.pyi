@@ -1,0 +1,68 @@
+"""The compiled way of `join.algorithm.batch.apply`, over rows in Avro."""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Final
+
+from include.record.native.program import Step
+
+FORM: Final[int]
+
+class Cut:
+    """Fields from `place` up to `until` of a row, or of its key, as they are or with a head for each branch."""
+
+    def __init__(
+        self,
+        of_key: bool,
+        place: int,
+        until: int,
+        union: bool,
+        heads: list[bytes | None] | None,
+        constant: bytes | None,
+    ) -> None:
+        """`heads`: None for a branch that the Python way converts. `constant`: instead of any field."""
+
+class Projector:
+    """What rows of one schema, under keys of one schema, bring to outputs."""
+
+    def __init__(
+        self,
+        rows: list[Step],
+        keys: list[Step],
+        shown: list[Cut],
+        grouped: list[Cut],
+        where: list[tuple[Cut, frozenset[bytes]]],
+        joined: list[Cut] | None,
+    ) -> None: ...
+    def join_key(self, key: bytes, body: bytes) -> Any:
+        """`AvroRows.join_key`; `NotImplemented` for the Python way."""
+
+class Program:
+    """A join's shape.
+
+    `probes`: of each input the others, in the order in which they are looked at. `projector(place, key, kept)`: what
+    reads such rows, None for the Python way, which is `entry_of(place, key, kept)`. `make` takes what was made.
+    """
+
+    def __init__(
+        self,
+        slots: tuple[int, ...],
+        optional: tuple[bool, ...],
+        distinct: tuple[bool, ...],
+        probes: tuple[tuple[int, ...], ...],
+        key_fields: tuple[tuple[int, int], ...],
+        key_prefix: bytes,
+        value_prefix: bytes,
+        most: int,
+        projector: Callable[[int, bytes, bytes], Projector | None],
+        entry_of: Callable[[int, bytes, bytes], Any],
+        absent: Callable[[int], Any],
+        make: Callable[..., Any],
+    ) -> None: ...
+
+def apply(
+    touches: Iterable[Any],
+    get: Callable[[Sequence[bytes]], Sequence[bytes | None]],
+    scan: Callable[[bytes], Iterable[tuple[bytes, bytes]]],
+    program: Program,
+) -> Any:
+    """What `make` makes of it."""

@@ -1,0 +1,176 @@
+# Touches of a bucket: `join.algorithm.batch.apply`. Names are those of the Python way.
+
+import itertools
+
+cdef object ANYTHING = object()
+
+
+cdef inline bytes prefix_of(bytes join_key, slot):
+    return b"r" + len(join_key).to_bytes(4, "big") + join_key + bytes((slot,))
+
+
+cdef class Work:
+    cdef Program program
+    cdef dict rows, newest, stood, changes, kept
+    cdef list held, products, sides
+    cdef object scan
+    cdef Py_ssize_t stale
+
+    cdef follow(self, bytes join_key, list touches, Py_ssize_t begin, Py_ssize_t end, list keys):
+        # The touches of one join key, in the order of their ranks.
+        cdef Program program = self.program
+        cdef Side side
+        cdef Py_ssize_t i
+        cdef dict kept
+        self.kept, self.changes, self.sides = {}, {}, []
+        for i, slot in enumerate(program.slots):
+            side = Side.__new__(Side)
+            side.program, side.place, side.scan = program, i, self.scan
+            side.prefix, side.kept, side.entries = prefix_of(join_key, slot), {}, {}
+            self.kept[slot] = side.kept
+            self.sides.append(side)
+        for i in range(begin, end):
+            touch = touches[i]
+            kept = self.kept.setdefault(touch[2], {})
+            kept[touch[3]] = self.stood[keys[i]]
+        for i in range(begin, end):
+            self.take(touches[i], keys[i])
+        for key, change in self.changes.items():
+            stood, stands, rank, vector = change
+            if stood is not stands and stood != stands:
+                number = 2 * rank + (stands is not None)
+                other = self.newest.get(key)
+                if other is None or other[2] < number:
+                    self.newest[key] = (key, stands, number, tuple(vector))
+
+    cdef take(self, touch, bytes row_key):
+        cdef Program program = self.program
+        slot, key, version, row, again = touch[2], touch[3], touch[4], touch[5], touch[6]
+        cdef dict of_slot = self.kept[slot]
+        stands = of_slot[key]
+        cdef bytes kept = None
+        cdef Py_ssize_t place, size
+        cdef uint64_t stood
+        if stands is None and (row is None or again):
+            return
+        if stands is not None and not again:
+            stood = version_of(stands)
+            if stood > version if row is None else stood >= version:
+                self.stale += 1
+                return
+        if row is not None:
+            kept = (<object> row[0]).to_bytes(8, "big") + (<object> row[1]).to_bytes(4, "big") + row[2]
+        self.rows[row_key] = kept
+        found = program.places.get(slot)
+        if found is None:
+            of_slot[key] = kept
+            return
+        place = found
+        exchanges = self.exchanges(place, key, kept, again)
+        if not exchanges:
+            return
+        others = [None] * len(program.slots)
+        size = len(exchanges)
+        for other in program.probes[place]:
+            entries = list((<Side> self.sides[other]).all().values())
+            if not entries:
+                if not program.optional[other]:
+                    return
+                entries = [program.absent[other]]
+            others[other] = entries
+            size *= len(entries)
+        if size > program.most:
+            self.held.append((touch[0], slot, key, touch[1], size))
+            return
+        if size > self.products[place]:
+            self.products[place] = size
+        for before, after in exchanges:
+            others[place] = [after if after is not None else before]
+            for around in itertools.product(*others):
+                self.note(touch, place, around, before, after)
+
+    cdef list exchanges(self, Py_ssize_t place, bytes key, bytes kept, again):
+        cdef Program program = self.program
+        cdef Side side = self.sides[place]
+        cdef bint optional = program.optional[place], was_empty
+        cdef Entry before, after, one, other
+        cdef list changed = []
+        cdef dict shown, stood
+        before = side.entry(key)
+        after = None if kept is None else program.entry(place, key, kept)
+        if program.distinct[place] and not optional:
+            side.put(key, kept, after)
+            changed.append((before, after))
+        else:
+            shown = side.all()
+            was_empty = not shown
+            stood = {}
+            for one in (before, after):
+                if one is not None and one.group not in stood:
+                    stood[one.group] = shown.get(one.group)
+            side.put(key, kept, after)
+            changed = [(was, shown.get(group)) for group, was in stood.items()]
+            if optional and was_empty is not (not shown):
+                absent = program.absent[place]
+                if was_empty:
+                    changed.insert(0, (absent, None))
+                else:
+                    changed.append((None, absent))
+        found = []
+        for one, other in changed:
+            if one is None and other is None:
+                continue
+            if again or one is None or other is None or one.part != other.part:
+                found.append((one, other))
+        return found
+
+    cdef note(self, touch, Py_ssize_t place, tuple around, Entry before, Entry after):
+        # `around`: an entry of each input, at the place of the touched one that after the change, or else before.
+        cdef Program program = self.program
+        cdef Entry each
+        cdef bytes stands = None, key
+        cdef list parts = [program.key_prefix]
+        for i, at in program.key_fields:
+            parts.append((<Entry> around[i]).group[at])
+        key = b"".join(parts)
+        vector = [(<Entry> each).version for each in around]
+        if after is None:
+            vector[place] = touch[4]
+        else:
+            stands = self.value(around)
+        change = self.changes.get(key)
+        if change is None:
+            if touch[6]:
+                stood = ANYTHING
+            elif before is None:
+                stood = None
+            elif after is None:
+                stood = self.value(around)
+            else:
+                stood = self.value(around[:place] + (before,) + around[place + 1:])
+            self.changes[key] = [stood, stands, touch[1], vector]
+        else:
+            change[1], change[2], change[3] = stands, touch[1], vector
+
+    cdef bytes value(self, tuple around):
+        cdef list parts = [self.program.value_prefix]
+        for each in around:
+            parts.append((<Entry> each).part)
+        return b"".join(parts)
+
+
+def apply(touches, get, scan, Program program not None):
+    cdef list ordered = sorted(touches), keys = []
+    cdef Work work = Work.__new__(Work)
+    cdef Py_ssize_t i = 0, begin, count = len(ordered)
+    for touch in ordered:
+        keys.append(prefix_of(touch[0], touch[2]) + touch[3])
+    asked = list(dict.fromkeys(keys))
+    work.program, work.scan, work.rows, work.newest, work.held = program, scan, {}, {}, []
+    work.stood, work.products = dict(zip(asked, get(asked))), [0] * len(program.slots)
+    while i < count:
+        begin, join_key = i, ordered[i][0]
+        while i < count and ordered[i][0] == join_key:
+            i += 1
+        work.follow(join_key, ordered, begin, i, keys)
+    return program.make(work.rows, work.newest, work.held, work.stale, work.products, work.stood, get)
