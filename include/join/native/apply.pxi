@@ -5,8 +5,8 @@ import itertools
 cdef object ANYTHING = object()
 
 
-cdef inline bytes prefix_of(bytes join_key, slot):
-    return b"r" + len(join_key).to_bytes(4, "big") + join_key + bytes((slot,))
+cdef inline bytes prefix_of(bytes join_key):
+    return b"r" + (<object> PyBytes_GET_SIZE(join_key)).to_bytes(4, "big") + join_key
 
 
 cdef class Work:
@@ -16,17 +16,19 @@ cdef class Work:
     cdef object scan
     cdef Py_ssize_t stale
 
-    cdef follow(self, bytes join_key, list touches, Py_ssize_t begin, Py_ssize_t end, list keys):
+    cdef follow(self, bytes prefix, list touches, Py_ssize_t begin, Py_ssize_t end, list keys):
         # The touches of one join key, in the order of their ranks.
         cdef Program program = self.program
         cdef Side side
+        cdef Rows rows = Rows.__new__(Rows)
         cdef Py_ssize_t i
         cdef dict kept
+        rows.prefix, rows.scan = prefix, self.scan
         self.kept, self.changes, self.sides = {}, {}, []
         for i, slot in enumerate(program.slots):
             side = Side.__new__(Side)
-            side.program, side.place, side.scan = program, i, self.scan
-            side.prefix, side.kept, side.entries = prefix_of(join_key, slot), {}, {}
+            side.program, side.rows, side.place, side.slot = program, rows, i, slot
+            side.kept, side.entries = {}, {}
             self.kept[slot] = side.kept
             self.sides.append(side)
         for i in range(begin, end):
@@ -160,11 +162,17 @@ cdef class Work:
 
 
 def apply(touches, get, scan, Program program not None):
-    cdef list ordered = sorted(touches), keys = []
+    cdef list ordered = sorted(touches), keys = [], prefixes = []
     cdef Work work = Work.__new__(Work)
-    cdef Py_ssize_t i = 0, begin, count = len(ordered)
+    cdef Py_ssize_t i = 0, begin, number = 0, count = len(ordered)
+    cdef bytes prefix
+    join_key = None
     for touch in ordered:
-        keys.append(prefix_of(touch[0], touch[2]) + touch[3])
+        if touch[0] != join_key:
+            join_key = touch[0]
+            prefix = prefix_of(join_key)
+            prefixes.append(prefix)
+        keys.append(prefix + SLOTS[touch[2]] + touch[3])
     asked = list(dict.fromkeys(keys))
     work.program, work.scan, work.rows, work.newest, work.held = program, scan, {}, {}, []
     work.stood, work.products = dict(zip(asked, get(asked))), [0] * len(program.slots)
@@ -172,5 +180,6 @@ def apply(touches, get, scan, Program program not None):
         begin, join_key = i, ordered[i][0]
         while i < count and ordered[i][0] == join_key:
             i += 1
-        work.follow(join_key, ordered, begin, i, keys)
+        work.follow(prefixes[number], ordered, begin, i, keys)
+        number += 1
     return program.make(work.rows, work.newest, work.held, work.stale, work.products, work.stood, get)

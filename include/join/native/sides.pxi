@@ -53,12 +53,45 @@ cdef inline bint below(Entry one, Entry other):
     return first < second or (first == second and one.key < other.key)
 
 
+# Rows of a join key that are read at once for all inputs: with one scan, and for nothing at most so many.
+DEF FEW = 16
+
+
+cdef class Rows:
+    """The rows of one join key that the state has."""
+
+    cdef bytes prefix
+    cdef object scan
+    # Slot → (primary key, value); None before anything was read.
+    cdef dict few
+    # Slots below are read.
+    cdef int read
+
+    cdef of(self, int slot):
+        cdef Py_ssize_t size = PyBytes_GET_SIZE(self.prefix), count = 0
+        if self.few is None:
+            self.few, self.read = {}, 256
+            found = self.scan(self.prefix)
+            for at, value in found:
+                count += 1
+                if count > FEW:
+                    self.read = <uint8_t> PyBytes_AS_STRING(at)[size]
+                    break
+                self.few.setdefault(<uint8_t> PyBytes_AS_STRING(at)[size], []).append((at[size + 1:], value))
+        if slot < self.read:
+            return self.few.get(slot, ())
+        return [(at[size + 1:], value) for at, value in self.scan(self.prefix + SLOTS[slot])]
+
+
+cdef list SLOTS = [bytes((each,)) for each in range(256)]
+
+
 cdef class Side:
     cdef Program program
+    cdef Rows rows
     cdef Py_ssize_t place
-    cdef bytes prefix
+    cdef int slot
     cdef dict kept, entries, groups, shown
-    cdef object scan
 
     cdef Entry entry(self, bytes key):
         cdef Entry made
@@ -79,11 +112,8 @@ cdef class Side:
 
     cdef dict all(self):
         # Group → the entry that stands for it.
-        cdef Py_ssize_t size
         if self.groups is None:
-            size = PyBytes_GET_SIZE(self.prefix)
-            for at, value in self.scan(self.prefix):
-                key = at[size:]
+            for key, value in self.rows.of(self.slot):
                 if key not in self.kept:
                     self.kept[key] = value
             self.groups, self.shown = {}, {}

@@ -65,6 +65,7 @@ class History:
     changes: int = 25
     grouped: bool = False
     plain: bool = True
+    keys: int = 4
     tables: list[dict[bytes, Values]] = field(init=False)
     rows: list[dict[bytes, int]] = field(init=False)
     logs: list[list[list[Record]]] = field(init=False)
@@ -116,7 +117,7 @@ class History:
 
     def _change(self, i: int) -> None:
         draw, table = self.draw, self.tables[i]
-        key = b"%d" % draw.randrange(4)
+        key = b"%d" % draw.randrange(self.keys)
         kind = draw.choice(["put"] * 6 + ["delete", "delete", "again", "rename", "replace", "rare"])
         if kind == "put":
             self._put(i, key, self._values())
@@ -127,7 +128,7 @@ class History:
         elif key in table and kind == "rename":
             values = table[key]
             self._put(i, key, None)
-            self._put(i, b"%d" % draw.randrange(4), values)
+            self._put(i, b"%d" % draw.randrange(self.keys), values)
         elif key in table and kind == "replace":
             self._put(i, key, None)
             self._put(i, key, self._values())

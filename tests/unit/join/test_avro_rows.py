@@ -172,6 +172,22 @@ def test_the_work_of_a_bucket_is_done_in_c_where_setup_could_compile_it() -> Non
 
 
 @pytest.mark.parametrize("grouped", [False, True])
+def test_join_keys_with_many_rows_join_as_sql_says(grouped: bool) -> None:
+    wide = (History(seed, changes=200, grouped=grouped, keys=30) for seed in range(60))
+    tried = 0
+    for history in wide:
+        if len(history.optional) > 2:
+            continue
+        tried += 1
+        setup = set_up(history)
+        run = AvroRun(setup)
+        run.to_the_end()
+        made = dict(shown(setup, key, value) for key, value in table_of(run.outputs).items())
+        assert made == expected(history), history.seed
+    assert tried > 10
+
+
+@pytest.mark.parametrize("grouped", [False, True])
 def test_rows_in_avro_join_as_sql_says(grouped: bool) -> None:
     for seed in range(250):
         history = History(seed, grouped=grouped)
