@@ -11,7 +11,7 @@ from pydantic import Field, model_validator
 
 from include.index.definition import IndexDefinition, declared_indexes
 from include.index.identity import index_id
-from include.join.deployed import DeployedJoin, declared_joins
+from include.join.config.deployed import DeployedJoin, declared_joins
 from include.settings.deployment import Deployment, Strict, unknown_name
 
 __all__ = [

@@ -64,7 +64,7 @@ def check(deployment: Deployment) -> dict[str, list[str]]:
     from include.document.definition import definitions
     from include.index.definition import declared_indexes, mapping_of
     from include.index.mapping import creation, places
-    from include.join.deployed import declared_joins
+    from include.join.config.deployed import declared_joins
     from include.lake.backfill.deployed import deleting
     from include.lake.check import check_groups
     from include.search.definition import targets

@@ -22,10 +22,10 @@ def command(file: Path, as_json: bool) -> None:
     file changes: the next start of its application begins with that.
     """
     from include.cli.table import table
-    from include.join.check import checked_join
     from include.join.committed import read_committed
-    from include.join.definition import read_join
-    from include.join.deployed import declared_joins, spread_topics
+    from include.join.config.check import checked_join
+    from include.join.config.definition import read_join
+    from include.join.config.deployed import declared_joins, spread_topics
     from include.join.takeover import changes_of
     from include.log import topics
     from include.log.kafka import KafkaAdmin, KafkaReader

@@ -31,7 +31,7 @@ def command(name: str, outputs: bool, request_id: str | None, wait_s: float, as_
     Appends a request: the application carries it out beside live changes, also after a restart. `lyrebird join status`
     tells how far it is; with --wait the exit code says whether it was done in time.
     """
-    from include.join.deployed import declared_joins
+    from include.join.config.deployed import declared_joins
     from include.settings.names import require_known
 
     deployment = Deployment.load()

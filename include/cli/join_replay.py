@@ -31,7 +31,7 @@ def command(config: Path, changes: Path, final: bool, batch: int, shuffle: bool,
     is `{"key": {…}, "value": {…}, "version": 15}`.
     """
     from include.join.algorithm.batch import Output
-    from include.join.definition import read_join
+    from include.join.config.definition import read_join
     from include.join.replay import final_table, read_changes, replay, shuffled
 
     _, join = read_join(config)

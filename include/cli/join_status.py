@@ -13,7 +13,7 @@ __all__ = ["command"]
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object, nothing else.")
 def command(name: str | None, as_json: bool) -> None:
     """How far the join NAME is, or all: rows of its inputs, its state, incomplete keys, positions in the sources."""
-    from include.join.deployed import declared_joins
+    from include.join.config.deployed import declared_joins
     from include.join.status import join_status
     from include.log.kafka import KafkaAdmin, KafkaReader
     from include.settings.connections import Kafka

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from include.join.deployed import DeployedJoin
+    from include.join.config.deployed import DeployedJoin
     from include.log.kafka import KafkaReader, KafkaWriter
     from include.state.opening import StatePlace
     from include.store.s3 import S3Store
@@ -38,7 +38,7 @@ class StateOfJoin:
 def state_of_join(name: str) -> Iterator[StateOfJoin]:
     """The state of the join of this name; raises `SettingsError` with the names that there are."""
     from include.join.committed import state_place
-    from include.join.deployed import declared_joins
+    from include.join.config.deployed import declared_joins
     from include.log.kafka import KafkaReader
     from include.settings.connections import Kafka, ObjectStore
     from include.settings.deployment import Deployment

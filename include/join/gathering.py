@@ -12,7 +12,7 @@ from typing import Final, Self
 from include.errors import InvalidRecord
 from include.join.algorithm.row import Touch
 from include.join.algorithm.whereabouts import Sighting
-from include.join.reading import InputReader
+from include.join.rows.reading import InputReader
 from include.log.plan import Partition
 from include.log.ports import Record
 from include.record import version as versions

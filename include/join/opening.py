@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 from include.clock import Clock
 from include.errors import SettingsError, Terminal
-from include.join.check import CheckedJoin, checked_join
 from include.join.committed import read_committed
-from include.join.definition import JoinFile
-from include.join.deployed import DeployedJoin
-from include.join.inputs import NotThereYet
+from include.join.config.check import CheckedJoin, checked_join
+from include.join.config.definition import JoinFile
+from include.join.config.deployed import DeployedJoin
+from include.join.config.inputs import NotThereYet
 from include.join.runner import JoinRunner
 from include.join.takeover import Edition, definition_of, joined_by
 from include.join.work import Equip

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from include.errors import Terminal
 from include.join.bucket import BucketKey
 from include.join.committed import Committed, read_committed
-from include.join.deployed import DeployedJoin
+from include.join.config.deployed import DeployedJoin
 from include.log import topics
 from include.log.ports import LogReader, LogWriter
 from include.state.pointer import Pointer

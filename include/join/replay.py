@@ -22,9 +22,9 @@ from include.join.algorithm.batch import Applied, Output, apply
 from include.join.algorithm.moves import encoded_join_key
 from include.join.algorithm.row import Row
 from include.join.algorithm.whereabouts import Sighting, locate
-from include.join.definition import JoinFile, read_join
-from include.join.fields import InputFields, field_plan
-from include.join.json_rows import JsonProjection, json_join_key, json_shape
+from include.join.config.definition import JoinFile, read_join
+from include.join.config.fields import InputFields, field_plan
+from include.join.rows.json_rows import JsonProjection, json_join_key, json_shape
 from include.settings.deployment import Strict
 
 __all__ = ["Change", "Replay", "final_table", "read_changes", "replay", "shuffled"]

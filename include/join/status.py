@@ -10,7 +10,7 @@ from typing import Any, Final
 from include.clock import iso
 from include.join.algorithm.rework import DONE
 from include.join.committed import Committed, read_committed
-from include.join.deployed import DeployedJoin
+from include.join.config.deployed import DeployedJoin
 from include.join.requests import JoinRequests
 from include.log import topics
 from include.log.ports import LogReader, TopicAdmin

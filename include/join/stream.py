@@ -22,9 +22,9 @@ from include.clock import SystemClock
 from include.errors import Transient
 from include.join.bucket import BucketResult
 from include.join.committed import committed_pointers, state_place
-from include.join.deployed import DeployedJoin, joins_of_application, spread_topics
+from include.join.config.deployed import DeployedJoin, joins_of_application, spread_topics
+from include.join.config.inputs import NotThereYet
 from include.join.incidents import JoinIncidents
-from include.join.inputs import NotThereYet
 from include.join.opening import Means, OpenedJoin, opened_join
 from include.join.takeover import Edition
 from include.join.task import JoinPlan, apply_frames, gather, locate_frames

@@ -14,8 +14,8 @@ from typing import Any, Final, Self
 import orjson
 
 from include.join.algorithm.rework import BEGIN, DONE
-from include.join.check import CheckedJoin
-from include.join.definition import JoinFile
+from include.join.config.check import CheckedJoin
+from include.join.config.definition import JoinFile
 from include.log.plan import Partition
 
 __all__ = ["Edition", "Takeover", "changes_of", "definition_of", "joined_by", "kept_slots", "taken_over"]

@@ -15,10 +15,10 @@ from typing import Any, Protocol, Self
 
 from include.join.algorithm.rework import BEGIN
 from include.join.algorithm.shape import Shape
-from include.join.avro_rows import AvroJoin
 from include.join.bucket import BucketResult, Stage, Succession, apply_work, locate_work
 from include.join.gathering import Gathering, Work
-from include.join.reading import InputReader
+from include.join.rows.avro_rows import AvroJoin
+from include.join.rows.reading import InputReader
 from include.join.takeover import Edition
 from include.join.work import BatchWork
 from include.log.kafka import record_of

@@ -20,8 +20,8 @@ from typing import Any
 
 from include.clock import SystemClock
 from include.join.bucket import apply_work
-from include.join.check import CheckedJoin, checked_join
-from include.join.definition import JoinFile
+from include.join.config.check import CheckedJoin, checked_join
+from include.join.config.definition import JoinFile
 from include.join.gathering import Gathering, Work
 from include.join.takeover import Edition, definition_of
 from include.join.task import equipped

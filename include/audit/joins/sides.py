@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from include.errors import InvalidRecord
 from include.join.algorithm.versions import vector_from_header
-from include.join.check import CheckedJoin
+from include.join.config.check import CheckedJoin
 from include.join.gathering import version_of
 from include.log.ports import Record
 from include.record.codec import Decoder

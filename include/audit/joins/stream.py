@@ -16,9 +16,9 @@ from include.audit.joins.sides import InputSide, OutputSide
 from include.audit.joins.sql import expected_sql
 from include.clock import Clock, iso
 from include.errors import SettingsError, Transient
-from include.join.check import CheckedJoin, checked_join
 from include.join.committed import read_committed
-from include.join.deployed import DeployedJoin, spread_topics
+from include.join.config.check import CheckedJoin, checked_join
+from include.join.config.deployed import DeployedJoin, spread_topics
 from include.join.takeover import definition_of
 from include.log import stream, topics
 from include.log.control import floors_of

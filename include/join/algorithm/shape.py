@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Any, Protocol, Self
 
 from include.join.algorithm.row import Entry, Row, Touch
-from include.join.definition import JoinFile
-from include.join.fields import FieldPlan
+from include.join.config.definition import JoinFile
+from include.join.config.fields import FieldPlan
 
 __all__ = ["Frame", "Projection", "Shape"]
 

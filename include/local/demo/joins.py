@@ -19,7 +19,7 @@ _LOOK_EVERY_S: Final = 1.0
 
 def caught_up(clock: Clock) -> Told:
     """What each join holds, once it has read all that there is; it is waited for, but a minute and a half at most."""
-    from include.join.deployed import declared_joins
+    from include.join.config.deployed import declared_joins
     from include.join.status import join_status
     from include.log.kafka import KafkaAdmin, KafkaReader
     from include.settings.connections import Kafka

@@ -13,8 +13,8 @@ from include.audit.joins.report import JoinReport
 from include.audit.joins.sides import InputSide, OutputSide
 from include.audit.joins.sql import expected_sql
 from include.join.algorithm.versions import vector_to_header
-from include.join.check import CheckedJoin
-from include.join.inputs import Input
+from include.join.config.check import CheckedJoin
+from include.join.config.inputs import Input
 from include.log.ports import Record
 from include.record.codec import Decoder
 from include.record.version import to_header

@@ -11,10 +11,10 @@ from typing import Any
 from include.clock import ManualClock
 from include.join.algorithm.rework import BEGIN
 from include.join.bucket import BucketKey, BucketResult, Succession, apply_work, locate_work
-from include.join.check import CheckedJoin
+from include.join.config.check import CheckedJoin
+from include.join.config.inputs import Input
 from include.join.gathering import Gathering, Work
-from include.join.inputs import Input
-from include.join.reading import InputReader
+from include.join.rows.reading import InputReader
 from include.join.runner import JoinRunner
 from include.join.takeover import Edition, definition_of
 from include.join.task import equipped

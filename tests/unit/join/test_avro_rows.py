@@ -13,12 +13,12 @@ from include.join.algorithm.batch import Applied, apply
 from include.join.algorithm.row import Touch
 from include.join.algorithm.shape import Shape
 from include.join.algorithm.whereabouts import Sighting
-from include.join.avro_rows import AvroJoin
-from include.join.definition import JoinFile
-from include.join.fields import FieldPlan, field_plan
+from include.join.config.definition import JoinFile
+from include.join.config.fields import FieldPlan, field_plan
+from include.join.config.schema import InputSchema, OutputSchemas, output_schemas
 from include.join.native import WHY_NOT
-from include.join.reading import InputReader
-from include.join.schema import InputSchema, OutputSchemas, output_schemas
+from include.join.rows.avro_rows import AvroJoin
+from include.join.rows.reading import InputReader
 from include.settings.deployment import Deployment
 from tests.unit.join.histories import History, Record, Run, Values, expected, table_of
 

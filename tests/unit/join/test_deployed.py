@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from include.errors import SettingsError
-from include.join.deployed import declared_joins, joins_of_application
+from include.join.config.deployed import declared_joins, joins_of_application
 from include.settings.deployment import Deployment
 
 pytestmark = pytest.mark.unit

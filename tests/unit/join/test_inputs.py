@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from include.errors import SettingsError
-from include.join.check import CheckedJoin, checked_join
-from include.join.definition import read_join
-from include.join.deployed import spread_topics
+from include.join.config.check import CheckedJoin, checked_join
+from include.join.config.definition import read_join
+from include.join.config.deployed import spread_topics
 from include.log import topics
 from include.log.memory import MemoryLog
 from include.log.memory_registry import MemoryRegistry

@@ -10,8 +10,8 @@ import yaml
 from click.testing import CliRunner
 
 from include.cli.join_replay import command
-from include.join.definition import InputDefinition, JoinFile, OutputDefinition
-from include.join.deployed import JoinEntry
+from include.join.config.definition import InputDefinition, JoinFile, OutputDefinition
+from include.join.config.deployed import JoinEntry
 from include.settings.environment import PROJECT_ROOT
 
 pytestmark = pytest.mark.unit

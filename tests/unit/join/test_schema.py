@@ -9,9 +9,9 @@ import fastavro
 import pytest
 
 from include.errors import SettingsError, Terminal
-from include.join.definition import JoinFile, read_join
-from include.join.fields import field_plan
-from include.join.schema import InputSchema, OutputSchemas, check_join_keys, output_schemas
+from include.join.config.definition import JoinFile, read_join
+from include.join.config.fields import field_plan
+from include.join.config.schema import InputSchema, OutputSchemas, check_join_keys, output_schemas
 from include.record.schema import Column, TableSchema
 
 pytestmark = pytest.mark.unit

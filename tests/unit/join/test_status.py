@@ -6,8 +6,8 @@ import pytest
 
 from include.join.algorithm.rework import DONE
 from include.join.committed import Committed
-from include.join.definition import JoinFile
-from include.join.deployed import DeployedJoin, JoinEntry
+from include.join.config.definition import JoinFile
+from include.join.config.deployed import DeployedJoin, JoinEntry
 from include.join.status import join_status
 from include.join.takeover import Takeover, definition_of
 from include.local.demo.joins import told_of

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any, Final, Self
 
 from include.errors import InvalidRecord, SettingsError
-from include.join.definition import InputDefinition, JoinFile
-from include.join.schema import InputSchema
+from include.join.config.definition import InputDefinition, JoinFile
+from include.join.config.schema import InputSchema
 from include.log.ports import SchemaRegistry, TopicAdmin, UnknownSchema
 from include.settings.deployment import Deployment
 from include.settings.nearest import nearest

@@ -17,11 +17,11 @@ from fastavro.schema import expand_schema
 from include.errors import InvalidRecord, SettingsError
 from include.join.algorithm.row import Entry, Row
 from include.join.algorithm.shape import Frame, Shape
-from include.join.definition import JoinFile
-from include.join.fields import FieldPlan
+from include.join.config.definition import JoinFile
+from include.join.config.fields import FieldPlan
+from include.join.config.schema import InputSchema, OutputSchemas, bare
 from include.join.native import WHY_NOT, compiled
-from include.join.pieces import AS_IS, Piece, piece_of
-from include.join.schema import InputSchema, OutputSchemas, bare
+from include.join.rows.pieces import AS_IS, Piece, piece_of
 from include.record.fields import Fields, Images
 from include.record.native.program import steps_of
 

@@ -15,8 +15,8 @@ import orjson
 from include.errors import InvalidRecord
 from include.join.algorithm.row import Entry, Row
 from include.join.algorithm.shape import Frame, Shape
-from include.join.definition import JoinFile
-from include.join.fields import FieldPlan
+from include.join.config.definition import JoinFile
+from include.join.config.fields import FieldPlan
 
 __all__ = ["JsonProjection", "json_join_key", "json_shape"]
 

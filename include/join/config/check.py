@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from include.join.definition import JoinFile
-from include.join.fields import FieldPlan, field_plan
-from include.join.inputs import Input, find_inputs
-from include.join.schema import OutputSchemas, check_join_keys, output_schemas
+from include.join.config.definition import JoinFile
+from include.join.config.fields import FieldPlan, field_plan
+from include.join.config.inputs import Input, find_inputs
+from include.join.config.schema import OutputSchemas, check_join_keys, output_schemas
 from include.log.ports import SchemaRegistry, TopicAdmin
 from include.settings.deployment import Deployment
 

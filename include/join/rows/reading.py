@@ -15,7 +15,7 @@ from include.errors import InvalidRecord
 from include.join.algorithm.moves import encoded_join_key, touches_of_change
 from include.join.algorithm.row import Row, Touch
 from include.join.algorithm.whereabouts import Sighting
-from include.join.avro_rows import AvroRows
+from include.join.rows.avro_rows import AvroRows
 from include.record.fields import Images
 
 __all__ = ["InputReader", "Moves"]

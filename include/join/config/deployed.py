@@ -8,7 +8,7 @@ from pathlib import Path
 from pydantic import Field
 
 from include.errors import SettingsError
-from include.join.definition import JoinFile, read_join
+from include.join.config.definition import JoinFile, read_join
 from include.log import topics
 from include.record.version import MAX_EPOCH
 from include.settings.applications import Application

@@ -14,8 +14,8 @@ from typing import Any, Final
 from fastavro.schema import expand_schema
 
 from include.errors import Terminal
-from include.join.definition import JoinFile
-from include.join.fields import FieldPlan, InputFields
+from include.join.config.definition import JoinFile
+from include.join.config.fields import FieldPlan, InputFields
 from include.record.schema import avro_name
 from include.settings.deployment import Deployment
 

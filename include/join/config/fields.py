@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from include.errors import SettingsError
-from include.join.definition import InputDefinition, JoinFile
+from include.join.config.definition import InputDefinition, JoinFile
 from include.settings.deployment import Deployment
 from include.settings.nearest import nearest
 

@@ -1,0 +1,1 @@
+"""Rows as Avro and JSON: read from records, cut out of their images, put together to outputs."""
