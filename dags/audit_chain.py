@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from airflow.sdk import DAG, CronTriggerTimetable, Param, task
+from airflow.sdk import DAG, Param, task
 
 from include.settings.applications import Alerts
 from include.settings.deployment import Deployment
@@ -27,6 +27,7 @@ from supervision.alerts import default_args, mails
 from supervision.audit_tasks import AuditVerdictOperator
 from supervision.chain_audit import check_chain_audit, judge_chain_audit
 from supervision.command import LyrebirdOperator
+from supervision.nightly import only_at
 from supervision.refusing import refusing
 
 deployment = Deployment.load()
@@ -36,7 +37,7 @@ GROUPS = sorted(str(name) for name in deployment.values.get("lake") or {})
 with DAG(
     dag_id="audit_chain",
     # Without groups there is nothing to prove: only a person starts it.
-    schedule=CronTriggerTimetable("30 3 * * *", timezone="UTC", run_immediately=False) if GROUPS else None,
+    schedule=only_at("30 3 * * *") if GROUPS else None,
     catchup=False,
     max_active_runs=1,
     is_paused_upon_creation=False,

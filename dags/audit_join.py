@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from airflow.sdk import DAG, CronTriggerTimetable, Param, task
+from airflow.sdk import DAG, Param, task
 
 from include.audit.definition import join_audits
 from include.settings.applications import Alerts
@@ -25,6 +25,7 @@ from include.settings.environment import PROJECT_ROOT
 from supervision.alerts import default_args, mails
 from supervision.audit_tasks import AuditJobOperator, AuditVerdictOperator
 from supervision.join_audit import check_join_audit, judge_join_audit
+from supervision.nightly import only_at
 from supervision.refusing import refusing
 
 deployment = Deployment.load()
@@ -34,7 +35,7 @@ SHOW = f"lyrebird audit join {{{{ (params.audits or {AUDITS}) | join(' && lyrebi
 
 with DAG(
     dag_id="audit_join",
-    schedule=CronTriggerTimetable("30 3 * * *", timezone="UTC", run_immediately=False) if AUDITS else None,
+    schedule=only_at("30 3 * * *") if AUDITS else None,
     catchup=False,
     max_active_runs=1,
     is_paused_upon_creation=False,

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from airflow.sdk import DAG, CronTriggerTimetable, Param, task
+from airflow.sdk import DAG, Param, task
 
 from include.audit.definition import audited_indexes
 from include.audit.expectations.definition import expectations_by_audit
@@ -29,6 +29,7 @@ from include.settings.deployment import Deployment
 from include.settings.environment import PROJECT_ROOT
 from supervision.alerts import default_args, mails
 from supervision.audit_tasks import AuditJobOperator, AuditVerdictOperator, expectation_tasks
+from supervision.nightly import only_at
 from supervision.refusing import refusing
 from supervision.search_audit import check_search_audit, judge_search_audit
 
@@ -40,7 +41,7 @@ SHOW = f"lyrebird audit search {{{{ (params.audits or {AUDITS}) | join(' && lyre
 
 with DAG(
     dag_id="audit_search",
-    schedule=CronTriggerTimetable("30 2 * * *", timezone="UTC", run_immediately=False),
+    schedule=only_at("30 2 * * *"),
     catchup=False,
     max_active_runs=1,
     is_paused_upon_creation=False,

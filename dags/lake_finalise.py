@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from airflow.sdk import DAG, AssetAlias, CronTriggerTimetable, Param, task
+from airflow.sdk import DAG, AssetAlias, Param, task
 
 from include.lake.backfill.run_params import partition_groups
 from include.settings.applications import Alerts
@@ -28,6 +28,7 @@ from include.settings.deployment import Deployment
 from supervision.alerts import default_args
 from supervision.command import LyrebirdOperator
 from supervision.finalised_dates import DATES, announce_dates, check_finalise, judge_dates
+from supervision.nightly import only_at
 from supervision.refusing import refusing
 
 deployment = Deployment.load()
@@ -37,7 +38,7 @@ GROUPS = partition_groups(deployment)
 with DAG(
     dag_id="lake_finalise",
     # Behind lake_upload; without partition groups there are no dates.
-    schedule=CronTriggerTimetable("10 * * * *", timezone="UTC", run_immediately=False) if GROUPS else None,
+    schedule=only_at("10 * * * *") if GROUPS else None,
     catchup=False,
     max_active_runs=1,
     is_paused_upon_creation=False,

@@ -17,12 +17,13 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from airflow.sdk import DAG, CronTriggerTimetable
+from airflow.sdk import DAG
 
 from include.settings.applications import Alerts
 from include.settings.deployment import Deployment
 from supervision.alerts import default_args
 from supervision.command import LyrebirdOperator
+from supervision.nightly import only_at
 
 deployment = Deployment.load()
 ALERTS = deployment.one("alerts", Alerts)
@@ -30,7 +31,7 @@ DUE = any(group.get("keep_days") for group in (deployment.values.get("lake") or 
 
 with DAG(
     dag_id="lake_forget",
-    schedule=CronTriggerTimetable("40 3 * * *", timezone="UTC", run_immediately=False) if DUE else None,
+    schedule=only_at("40 3 * * *") if DUE else None,
     catchup=False,
     max_active_runs=1,
     is_paused_upon_creation=False,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +11,8 @@ import pytest
 from airflow.dag_processing.dagbag import DagBag
 from airflow.sdk.definitions.param import ParamsDict
 from airflow.serialization.serialized_objects import DagSerialization
+from airflow.timetables.base import TimeRestriction
+from airflow.timetables.trigger import CronTriggerTimetable as CronTrigger
 
 ROOT = Path(__file__).parents[2]
 # Every DAG file and the DAGs that it makes of the deployment files beside this one.
@@ -32,6 +36,11 @@ TAGS = {"source", "stream", "audit", "search", "join", "lake"}
 @pytest.fixture(scope="module")
 def bag() -> DagBag:
     return DagBag()
+
+
+def serialised(dag: Any) -> Any:
+    """The DAG as the scheduler reads it from Airflow's database."""
+    return DagSerialization.from_dict(DagSerialization.to_dict(dag))
 
 
 def dags(bag: DagBag) -> list[Any]:
@@ -149,3 +158,28 @@ def test_the_projects_own_deployment_makes_dags(monkeypatch: pytest.MonkeyPatch)
     assert bag.import_errors == {}
     assert {"source_snapshot", "source_replicate", "audit_search"} < set(bag.dags)
     assert {"lake_upload", "stream_lake_backup", "stream_lake_partition"} < set(bag.dags)
+
+
+@pytest.mark.parametrize("after", [timedelta(seconds=1), timedelta(minutes=4), timedelta(minutes=50)])
+def test_a_new_dag_never_begins_with_a_run_whose_time_has_passed(
+    bag: DagBag, after: timedelta, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    timetables = {dag.dag_id: dag.timetable for dag in map(serialised, dags(bag)) if type(dag.timetable) is CronTrigger}
+    assert {"audit_chain", "audit_search", "lake_finalise"} <= set(timetables)
+    for name, timetable in timetables.items():
+        due = timetable.next_dagrun_info(
+            last_automated_data_interval=None, restriction=TimeRestriction(earliest=None, latest=None, catchup=False)
+        )
+        assert due is not None
+        now = due.run_after + after
+        monkeypatch.setattr("airflow.timetables.trigger.utcnow", lambda now=now: now)
+        first = timetable.next_dagrun_info(
+            last_automated_data_interval=None, restriction=TimeRestriction(earliest=None, latest=None, catchup=False)
+        )
+        assert first is not None
+        assert first.run_after > now, name
+
+
+def test_no_dag_file_takes_airflows_own_timetable_of_one_time() -> None:
+    for path in (ROOT / "dags").glob("*.py"):
+        assert not re.search(r"\bCronTriggerTimetable\b", path.read_text()), path.name
