@@ -80,7 +80,11 @@ def _exchanges(touch: Touch, input: int, side: Side, shape: Shape) -> list[Excha
         # Its group is its own: no neighbour has to be read to know what is shown of it.
         before = side.entry(touch.key)
         side.put(touch.key, touch.row)
-        changed: list[tuple[Entry | None, Entry | None]] = [(before, side.entry(touch.key))]
+        after = side.entry(touch.key)
+        changed: list[tuple[Entry | None, Entry | None]] = [(before, after)]
+        if before is not None and after is not None and before.group != after.group:
+            # Its outputs' key has a field beside the row's own key, and that field changed.
+            changed = [(before, None), (None, after)]
     else:
         shown = side.shown()
         was_empty = not shown

@@ -102,7 +102,10 @@ cdef class Work:
         after = None if kept is None else program.entry(place, key, kept)
         if program.distinct[place] and not optional:
             side.put(key, kept, after)
-            changed.append((before, after))
+            if before is not None and after is not None and before.group != after.group:
+                changed = [(before, None), (None, after)]
+            else:
+                changed.append((before, after))
         else:
             shown = side.all()
             was_empty = not shown

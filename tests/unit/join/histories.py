@@ -57,7 +57,8 @@ class State(dict[bytes, bytes]):
 class History:
     """Random tables of a random join, and the logs of their changes.
 
-    `grouped`: rows of some inputs compete for places (`pkey`). `plain`: some inputs are `located`: their records have
+    `grouped`: rows of some inputs compete for places (`pkey`); the outputs' key has a value of others beside their own
+    key (`wide`). `plain`: some inputs are `located`: their records have
     no image of before, and their rows may move between partitions.
     """
 
@@ -79,6 +80,8 @@ class History:
         self.optional = (False, *(self.draw.random() < 0.5 for _ in range(n - 1)))
         self.located = tuple(self.plain and self.draw.random() < 0.3 for _ in range(n))
         self.distinct = tuple(not self.grouped or self.draw.random() < 0.3 for _ in range(n))
+        drawn = random.Random(self.seed * 7919 + 1)
+        self.wide = tuple(self.grouped and each and drawn.random() < 0.5 for each in self.distinct)
         self.where = tuple(self.draw.random() < 0.2 for _ in range(n))
         self._null_keys = self.draw.random() < 0.5
         self.tables = [{} for _ in range(n)]
@@ -188,6 +191,7 @@ class _Projection:
         if self.history.where[input] and value == 2:
             return None
         named = key.decode() if self.history.distinct[input] else f"{join}/{group}"
+        named += f"/{value}" if self.history.wide[input] else ""
         return Entry(row.version, key, (named.encode(),), b"%d" % value)
 
     def absent(self, input: int) -> Entry:
@@ -299,6 +303,8 @@ class Run:
         return encoded_join_key(named, self._group(i, key, values) if self.history.alone(i) else None)
 
     def _group(self, i: int, key: bytes, values: Values) -> bytes:
+        if self.history.wide[i]:
+            return b"%b/%d" % (key, values[1])
         return key if self.history.distinct[i] else b"%d" % values[2]
 
 
@@ -346,4 +352,6 @@ def _filtered(history: History, i: int) -> str:
 def _group(history: History, i: int, part: Sequence[object]) -> str:
     if part[0] is None:
         return "-"
+    if history.wide[i]:
+        return f"{part[0]}/{part[2]}"
     return str(part[0]) if history.distinct[i] else f"{part[1]}/{part[3]}"

@@ -98,7 +98,8 @@ def set_up(history: History, join_key: str = "j", width: int | None = None) -> S
         given["type"] = "left" if history.optional[i] else "inner"
         given["where"] = {f"v{i}": [0, 1]} if history.where[i] else {}
         inputs.append(given)
-    pkey = ["j", *(f"id{i}" if history.distinct[i] else f"g{i}" for i in used)] if history.grouped else None
+    named = [*(f"id{i}" if history.distinct[i] else f"g{i}" for i in used), *(f"v{i}" for i in used if history.wide[i])]
+    pkey = ["j", *named] if history.grouped else None
     join = JoinFile.model_validate({"join": inputs, "output": {"namespace": "n", "source": "s", "pkey": pkey}})
     plan = field_plan(Deployment.__new__(Deployment), join, [each.fields for each in newest])
     assert plan.distinct == history.distinct[:width]
@@ -159,7 +160,8 @@ def shown(setup: Setup, key: bytes, value: bytes) -> tuple[bytes, bytes]:
     parts = []
     for i in history.inputs:
         if history.distinct[i]:
-            parts.append("-" if names[f"id{i}"] is None else str(names[f"id{i}"]))
+            beside = f"/{names[f'v{i}']}" if history.wide[i] else ""
+            parts.append("-" if names[f"id{i}"] is None else f"{names[f'id{i}']}{beside}")
         else:
             parts.append("-" if names[f"g{i}"] is None else f"{names['j']}/{names[f'g{i}']}")
     cells = ["-" if values[f"v{i}"] is None else str(values[f"v{i}"]) for i in history.inputs]

@@ -27,6 +27,7 @@ def other(history: History, *, grouped: bool | None = None) -> History:
     if grouped is not None:
         made.grouped = grouped
         made.distinct = tuple(not grouped or i % 2 == 0 for i in made.inputs)
+        made.wide = tuple(grouped and i % 4 == 0 for i in made.inputs)
     return made
 
 
