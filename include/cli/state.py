@@ -14,9 +14,10 @@ COMMANDS: Final[dict[str, Entry]] = {
     "export": Entry("state_export", "Write all rows of a join's state to a folder."),
     "import": Entry("state_import", "Put an exported state back, in as many buckets as you like."),
     "inspect": Entry("state_inspect", "What each bucket holds, and what it is made of."),
+    "verify": Entry("state_verify", "Compare each bucket with the newest rows of the inputs."),
 }
 
 
 @click.group(name="state", cls=Lazy, table=COMMANDS)
 def command() -> None:
-    """The keyed state of joins: look into it, take it out, put it back."""
+    """The keyed state of joins: look into it, prove it, take it out, put it back."""

@@ -56,4 +56,5 @@ def command(name: str, folder: Path, buckets: int | None, as_json: bool) -> None
         return
     click.echo(f"{done.rows:,} rows, {done.bytes / 1e6:,.1f} MB, digest {done.digest}, in {count} buckets a stage")
     if state.join.file.buckets != count:
-        click.echo(f"next: write `buckets: {count}` into {state.join.entry.file}, and start the join")
+        click.echo(f"next: write `buckets: {count}` into {state.join.entry.file}")
+    click.echo(f"next: lyrebird state verify {name}, then start the join")

@@ -16,13 +16,19 @@ from click.testing import CliRunner
 from pyspark.sql import SparkSession
 
 from include.audit.definition import join_audits
+from include.audit.join_state.report import StateReport
+from include.audit.join_state.stream import verify_state
 from include.audit.joins.report import JoinReport
 from include.audit.joins.stream import audit_join
 from include.cli.join import command as join_command
 from include.cli.state import command as state_command
 from include.clock import SystemClock
 from include.join import stream
+from include.join.algorithm.row import Row
 from include.join.algorithm.versions import VECTOR_HEADER
+from include.join.committed import state_place
+from include.join.config.deployed import declared_joins
+from include.join.rehoming import committed_of, replace_state
 from include.log import topics
 from include.log.kafka import KafkaReader, KafkaWriter
 from include.log.ports import Record
@@ -30,6 +36,8 @@ from include.log.resolved import Resolved
 from include.log.spoken import newest_of
 from include.record.version import from_headers, to_header
 from include.settings.deployment import Deployment
+from include.state.opening import open_bucket
+from include.state.pointer import Pointer
 from tests.join_world import PATIENCE_S, JoinWorld
 
 
@@ -119,7 +127,7 @@ def assert_audits_find_what_was_planted(scene: JoinWorld, spark: SparkSession) -
     assert not report.clean
 
 
-def assert_a_state_goes_into_other_buckets(scene: JoinWorld) -> None:
+def assert_a_state_goes_into_other_buckets(scene: JoinWorld, spark: SparkSession) -> None:
     """From 4 to 7, by export and import; an export that is not of the newest state is refused."""
     environment = {"LYREBIRD_DEPLOYMENT": str(scene.folder), "LYREBIRD_STATE": str(scene.folder / "by-hand")}
 
@@ -133,12 +141,69 @@ def assert_a_state_goes_into_other_buckets(scene: JoinWorld) -> None:
     assert exported["rows"] == len(scene.reviews) + len(scene.businesses)
     imported = said("import", "reviewed", out, "--buckets", "7")
     assert (imported["rows"], imported["digest"], imported["buckets"]) == (exported["rows"], exported["digest"], 7)
+    assert_state_is_what_the_inputs_say(scene, spark)
     after = said("inspect", "reviewed")
     assert (before["buckets"], after["buckets"], before["base"]) == (4, 7, after["base"])
     stale = CliRunner().invoke(state_command, ["import", "reviewed", out], env=environment)
     assert "has gone on since the export" in str(stale.exception)
     file = scene.folder / "joins" / "reviewed.yaml"
     file.write_text(file.read_text().replace("buckets: 4", "buckets: 7"))
+
+
+def verified(scene: JoinWorld, spark: SparkSession, name: str) -> StateReport:
+    """The report of `lyrebird state verify`."""
+    deployment = Deployment.load(scene.folder)
+    return verify_state(spark, deployment, declared_joins(deployment)[name], clock=SystemClock())
+
+
+def assert_state_is_what_the_inputs_say(scene: JoinWorld, spark: SparkSession) -> None:
+    """Of both joins; the second has a first stage that finds its rows."""
+    for name in ("reviewed", "owned"):
+        report = verified(scene, spark, name)
+        assert report.clean, report.lines()
+        assert report.held == report.expected > 5
+    assert report.uncovered == ()
+
+
+def assert_verify_finds_what_was_planted(scene: JoinWorld, spark: SparkSession) -> None:
+    """One fault of each kind in the buckets of the second join, committed as by a join that errs."""
+    deployment = Deployment.load(scene.folder)
+    join, reader = declared_joins(deployment)["owned"], KafkaReader(scene.kafka)
+    place = state_place(join.topic, scene.folder / "erring")
+    committed = committed_of(join, reader)
+    before = dict(committed.pointers)
+    versions = {(stage, bucket): Pointer.from_bytes(each).uid for (stage, bucket), each in before.items()}
+    rows = {}
+    for (stage, bucket), pointer in before.items():
+        if stage == "rows":
+            with open_bucket(place, scene.bucket, stage, bucket, pointer) as opened:
+                rows |= {key: (bucket, value) for key, value in opened.scan(b"r")}
+    (gone, _), (old, (_, was)), (other, (_, same)), (moved, (_, stays)), (twice, (_, kept)) = list(rows.items())[:5]
+    elsewhere = (rows[moved][0] + 1) % committed.buckets
+    row = Row.from_bytes(was)
+    faults: dict[int, dict[bytes, bytes | None]] = {}
+    for bucket, key, value in (
+        (rows[gone][0], gone, None),
+        (rows[old][0], old, row._replace(version=row.version - 1).to_bytes()),
+        (rows[other][0], other, same[:-1] + bytes((same[-1] ^ 1,))),
+        (rows[moved][0], moved, None),
+        (elsewhere, moved, stays),
+        (rows[twice][0], twice + b"!", kept),
+    ):
+        faults.setdefault(bucket, {})[key] = value
+    for bucket, changes in faults.items():
+        with open_bucket(place, scene.bucket, "rows", bucket, before.get(("rows", bucket))) as opened:
+            committed.pointers["rows", bucket] = opened.commit(changes)
+
+    def writer(name: str) -> KafkaWriter:
+        return KafkaWriter(scene.kafka, name)
+
+    replace_state(join, committed.pointers, committed.buckets, versions, reader, writer)
+    report = verified(scene, spark, "owned")
+    assert report.found == {"missing": 1, "extra": 1, "stale": 1, "altered": 1, "misplaced": 1}, report.lines()
+    assert report.next_command == "lyrebird join rebuild owned"
+    assert {kind: len(some) for kind, some in report.rows.items()} == report.found
+    reader.close()
 
 
 def ends_with(ends: dict[tuple[str, int], int], reader: KafkaReader) -> dict[tuple[str, int], int]:
@@ -204,10 +269,12 @@ def test_a_chain_of_joins_equals_sql_over_restarts_and_the_loss_of_its_local_sta
     with application(scene, spark, monkeypatch):
         scene.wait(scene.equal)
     shutil.rmtree(scene.folder / "state" / "state")
-    assert_a_state_goes_into_other_buckets(scene)
+    assert_a_state_goes_into_other_buckets(scene, spark)
     scene.change(40)
     with application(scene, spark, monkeypatch):
         scene.wait(scene.equal)
+    assert_state_is_what_the_inputs_say(scene, spark)
+    assert_verify_finds_what_was_planted(scene, spark)
     assert_audits_find_what_was_planted(scene, spark)
     stored = [info.key for info in scene.bucket.list("state/")]
     assert any(f"state/{scene.second}/whereabouts-" in key for key in stored)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 import pickle
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from pyspark.sql import DataFrame, SparkSession, functions
@@ -24,6 +24,7 @@ from include.log import stream, topics
 from include.log.control import floors_of
 from include.log.kafka import KafkaAdmin, KafkaReader, record_of
 from include.log.plan import Partition
+from include.log.ports import Record
 from include.log.registry import ConfluentRegistry
 from include.log.slices import cached_consumer, slices_in
 from include.log.worker_memory import keep_imports
@@ -31,7 +32,7 @@ from include.record.codec import Decoder
 from include.settings.connections import Kafka, Registry
 from include.settings.deployment import Deployment
 
-__all__ = ["audit_join"]
+__all__ = ["arrow_of", "audit_join", "floors_at", "newest_of_each", "records_in", "require_settled", "rows_of"]
 
 _INPUT: Final = (
     "key binary, version long, partition int, offset long, live boolean, join_key string, grouped string, shown string"
@@ -72,21 +73,23 @@ def audit_join(
             forgetting=join.entry.forgetting,
             spread=spread_topics(deployment),
         )
-        _require_settled(join, checked, reader)
+        require_settled(join, checked, reader)
         cut = join_cut(reader, join.topic)
-        floors = _floors(checked, cut, reader)
+        floors = floors_at(checked, cut, reader)
     finally:
         reader.close()
     plan = pickle.dumps((checked, kafka, registry))
     unreadable = 0
     for number, each in enumerate(checked.inputs):
-        rows = _read(spark, kafka, cut.inputs, each.topic, functools.partial(_inputs, plan, number), _INPUT).cache()
+        rows = rows_of(spark, kafka, cut.inputs, each.topic, functools.partial(_inputs, plan, number), _INPUT).cache()
         unreadable += rows.where("key IS NULL").count()
-        _newest(rows.where("key IS NOT NULL"), floors.get(each.topic, 0)).createOrReplaceTempView(f"input_{number}")
+        newest_of_each(rows.where("key IS NOT NULL"), floors.get(each.topic, 0)).createOrReplaceTempView(
+            f"input_{number}"
+        )
     decoder = Decoder(ConfluentRegistry(registry).schema)
     absent = [InputSide(checked, number, decoder).absent() for number in range(len(checked.inputs))]
     expected = spark.sql(expected_sql([each.type == "left" for each in checked.join.join], absent))
-    records = _read(spark, kafka, cut.output, join.topic, functools.partial(_outputs, plan), _OUTPUT)
+    records = rows_of(spark, kafka, cut.output, join.topic, functools.partial(_outputs, plan), _OUTPUT)
     held = (
         # Not by what the key says: an older `pkey` may have said the same of other rows.
         records.groupBy("raw")
@@ -145,7 +148,8 @@ def _judged(
     )
 
 
-def _require_settled(join: DeployedJoin, checked: CheckedJoin, reader: KafkaReader) -> None:
+def require_settled(join: DeployedJoin, checked: CheckedJoin, reader: KafkaReader) -> None:
+    """Raises where the join is on its way to be another one (`Transient`), or its file is (`SettingsError`)."""
     committed = read_committed(reader, join.topic)
     if committed is None:
         return
@@ -163,8 +167,11 @@ def _require_settled(join: DeployedJoin, checked: CheckedJoin, reader: KafkaRead
         )
 
 
-def _newest(rows: DataFrame, floor: int) -> DataFrame:
-    """Of each key its newest row, where that lives; of equal versions the later record."""
+def newest_of_each(rows: DataFrame, floor: int) -> DataFrame:
+    """Of each key its newest row, where that lives; of equal versions the later record.
+
+    `rows` has key, version, partition, offset, live; `floor`: version below which no row lives.
+    """
     columns = [name for name in rows.columns if name != "key"]
     newest = functions.max_by(functions.struct(*columns), functions.struct("version", "partition", "offset"))
     return (
@@ -175,7 +182,7 @@ def _newest(rows: DataFrame, floor: int) -> DataFrame:
     )
 
 
-def _floors(join: CheckedJoin, cut: JoinCut, reader: KafkaReader) -> Mapping[str, int]:
+def floors_at(join: CheckedJoin, cut: JoinCut, reader: KafkaReader) -> Mapping[str, int]:
     """Topic → version below which no row of it lives, by the control records below the cut."""
     found: dict[str, int] = {}
     for each in join.inputs:
@@ -191,9 +198,10 @@ def _floors(join: CheckedJoin, cut: JoinCut, reader: KafkaReader) -> Mapping[str
     return found
 
 
-def _read(
+def rows_of(
     spark: SparkSession, kafka: Kafka, ends: Mapping[Partition, int], topic: str, task: Any, schema: str
 ) -> DataFrame:
+    """What tasks make of a topic's records below `ends`: `task` gets slices and gives Arrow batches of `schema`."""
     end: dict[str, dict[int, int]] = {topic: {}}
     for (name, partition), offset in ends.items():
         if name == topic:
@@ -209,31 +217,35 @@ def _read(
 def _inputs(plan: bytes, number: int, batches: Iterable[Any]) -> Iterator[Any]:
     checked, kafka, registry = pickle.loads(plan)  # noqa: S301 - this application's own driver made it
     side = InputSide(checked, number, Decoder(ConfluentRegistry(registry).schema))
-    yield from _batches(kafka, batches, side.row, _INPUT)
+    yield from arrow_of(map(side.row, records_in(kafka, batches)), _INPUT)
 
 
 def _outputs(plan: bytes, batches: Iterable[Any]) -> Iterator[Any]:
     checked, kafka, registry = pickle.loads(plan)  # noqa: S301 - this application's own driver made it
     side = OutputSide(checked, Decoder(ConfluentRegistry(registry).schema))
-    yield from _batches(kafka, batches, side.row, _OUTPUT)
+    yield from arrow_of(map(side.row, records_in(kafka, batches)), _OUTPUT)
 
 
-def _batches(kafka: Kafka, batches: Iterable[Any], row: Any, schema: str) -> Iterator[Any]:
-    """What `row` makes of the records of slices, as pyarrow RecordBatches of `schema`."""
+def records_in(kafka: Kafka, batches: Iterable[Any]) -> Iterator[Record]:
+    """The records of the slices that a task was handed."""
+    slices = slices_in(batches)
+    if slices:
+        with cached_consumer(kafka.bootstrap, kafka.options) as consumer:
+            for messages in consumer.read(slices):
+                yield from map(record_of, messages)
+    keep_imports()
+
+
+def arrow_of(rows: Iterable[Sequence[Any]], schema: str) -> Iterator[Any]:
+    """Rows as pyarrow RecordBatches of `schema`."""
     import pyarrow
 
     pa: Any = pyarrow
     kinds = {"binary": pa.binary(), "long": pa.int64(), "int": pa.int32(), "boolean": pa.bool_(), "string": pa.string()}
     fields = [field.split() for field in schema.split(", ")]
-    slices = slices_in(batches)
-    if slices:
-        with cached_consumer(kafka.bootstrap, kafka.options) as consumer:
-            records = (record_of(message) for messages in consumer.read(slices) for message in messages)
-            rows = map(row, records)
-            while some := list(itertools.islice(rows, _ROWS)):
-                columns = [
-                    pa.array(column, kinds[kind])
-                    for column, (_, kind) in zip(zip(*some, strict=True), fields, strict=True)
-                ]
-                yield pa.RecordBatch.from_arrays(columns, names=[name for name, _ in fields])
-    keep_imports()
+    left = iter(rows)
+    while some := list(itertools.islice(left, _ROWS)):
+        columns = [
+            pa.array(column, kinds[kind]) for column, (_, kind) in zip(zip(*some, strict=True), fields, strict=True)
+        ]
+        yield pa.RecordBatch.from_arrays(columns, names=[name for name, _ in fields])
