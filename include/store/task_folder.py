@@ -62,9 +62,13 @@ def _locked(below: Path, prefix: str) -> tuple[Path, int]:
     """A folder and the descriptor that holds its lock."""
     while True:
         folder = Path(tempfile.mkdtemp(prefix=prefix, dir=below))
-        lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+        # Between its making and its lock a sweep may take it for one that is left, at either of two moments.
+        try:
+            lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+        except FileNotFoundError:
+            # Where `below` itself has gone, the next `mkdtemp` says so.
+            continue
         fcntl.flock(lock, fcntl.LOCK_EX)
-        # Between its making and its lock a sweep may have taken it for one that is left.
         with suppress(FileNotFoundError):
             if folder.stat().st_ino == os.fstat(lock).st_ino:
                 return folder, lock

@@ -84,3 +84,26 @@ def test_a_folder_that_was_swept_before_it_could_be_locked_is_made_again(
         assert folder.is_dir()
     assert len(made) == 2
     assert not os.listdir(tmp_path)
+
+
+def test_a_folder_that_was_swept_before_it_could_be_opened_is_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[str] = []
+    mkdtemp = module.tempfile.mkdtemp
+
+    def swept_first(prefix: str, dir: Path) -> str:
+        made.append(mkdtemp(prefix=prefix, dir=dir))
+        if len(made) == 1:
+            assert sweep(tmp_path) == [Path(made[0])]
+        return made[-1]
+
+    monkeypatch.setattr(module.tempfile, "mkdtemp", swept_first)
+    with task_folder(tmp_path) as folder:
+        assert str(folder) == made[1]
+    assert not os.listdir(tmp_path)
+
+
+def test_a_place_that_has_gone_is_told(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError), task_folder(tmp_path / "gone"):
+        pass
