@@ -54,6 +54,11 @@ class JoinProcess:
             )
 
     @property
+    def pid(self) -> int:
+        """Of the driver."""
+        return self._process.pid
+
+    @property
     def alive(self) -> bool:
         """Whether it runs still."""
         return self._process.poll() is None

@@ -25,6 +25,7 @@ from include.settings.connections import Elasticsearch
 from include.settings.deployment import Deployment
 from include.settings.environment import PROJECT_ROOT
 from tests.bench.index_documents import ENTITY, MAPPING, Filled
+from tests.bench.processes import cpu_by_kind
 
 __all__ = ["Run", "deployed", "indexed"]
 
@@ -95,12 +96,12 @@ def indexed(deployment: Deployment, name: str, filled: Filled, state: Path) -> R
         _until(process, index, name, filled)
         run.start_s = time.monotonic() - begun_s
         time.sleep(_REST_S)
-        before = _cpu_s(process)
+        before = cpu_by_kind(process)
         run.start_cpu_s = sum(before.values())
         filled.release()
         begun_s = time.monotonic()
         _until(process, index, name, filled)
-        run.wall_s, after = time.monotonic() - begun_s, _cpu_s(process)
+        run.wall_s, after = time.monotonic() - begun_s, cpu_by_kind(process)
         run.cpu_s = {part: after[part] - before[part] for part in after}
     except TimeoutError as error:
         raise SystemExit(f"the application did not do it: {error}; {log.read_text()[-2000:]}") from error
@@ -130,14 +131,3 @@ def _acked(index: ElasticsearchIndex, name: str, topic: str) -> dict[int, int]:
     info = index.describe(name)
     found = read_progress(index, info, topic) if info is not None else None
     return dict(found.acked) if found is not None else {}
-
-
-def _cpu_s(process: psutil.Popen) -> dict[str, float]:
-    """CPU seconds of the application so far, children that ended included."""
-    found = {"driver": 0.0, "JVM": 0.0, "workers": 0.0}
-    for each in (process, *process.children(recursive=True)):
-        # One that ends just now has become a part of what its parent waited for.
-        with contextlib.suppress(psutil.NoSuchProcess):
-            part = "driver" if each.pid == process.pid else "JVM" if each.name() == "java" else "workers"
-            found[part] += sum(each.cpu_times()[:4])
-    return found

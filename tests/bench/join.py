@@ -1,0 +1,240 @@
+"""`python -m tests.bench.join`: changes that joins take in for each CPU second, end to end.
+
+Rows of 200 bytes in Kafka, as capture writes them, joined by the application that a user would start (driver, JVM and
+workers all count) on a real log, registry and object store. `three`: three tables on one join key; `one`: two;
+`chain`: two joins over two foreign keys, the second of which reads what the first one writes. First a running
+application finds all rows (`bootstrap`). Then, in rounds, one row under each of many join keys changes. Rows and
+changes are held back by an open transaction until all are written, so that they are found at once. Last, of `three`:
+what the state takes, what an idle application takes, how long a change takes at 5,000 a second, and how long until
+outputs come again after kill -9, with and without the local state.
+Ends with 1 when a bound is missed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import statistics
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import psutil
+from confluent_kafka import Consumer
+
+from include.join.algorithm.versions import VECTOR_HEADER, vector_from_header
+from tests.bench.join_place import KINDS, JoinPlace
+from tests.bench.place import halves, served
+from tests.bench.processes import cpu_by_kind
+from tests.join_process import JoinProcess
+
+_BOUNDS: Final = {"three": 20_000.0, "one": 40_000.0, "chain": 10_000.0}
+_BOOTSTRAP: Final = 50_000.0
+_FIRST: Final = 1_000
+_WARM: Final = 20_000
+_WITHIN_S: Final = 900.0
+_IDLE_S: Final = 20.0
+_RATE: Final = 5_000
+_PACED_S: Final = 20.0
+_TICK_S: Final = 0.1
+
+
+@dataclass
+class Found:
+    """Of one kind of joins: rows, changes a round; CPU seconds by kind of process of the bootstrap and each round."""
+
+    rows: int
+    changes: int
+    bootstrap: dict[str, float] = field(default_factory=dict)
+    rounds: list[dict[str, float]] = field(default_factory=list)
+    more: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def changes_a_cpu_s(self) -> float:
+        """Median of the rounds."""
+        return statistics.median(self.changes / _cpu_s(each) for each in self.rounds)
+
+
+def main() -> int:
+    """Fill, join, tell; the exit code."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", choices=sorted(KINDS), help="these joins alone")
+    parser.add_argument("--keys", type=int, default=200_000, help="join keys, each with a row of each table")
+    parser.add_argument("--changes", type=int, default=100_000, help="of a round")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--json", action="store_true", help="one JSON object on stdout")
+    arguments = parser.parse_args()
+    found: dict[str, Found] = {}
+    with tempfile.TemporaryDirectory() as name:
+        services = ["kafka", "registry", "s3"]
+        with served(services, Path(name) / "stack", halves(apart=False)[0]) as env:
+            for kind in [arguments.only] if arguments.only else list(KINDS):
+                folder = Path(name) / kind
+                folder.mkdir()
+                found[kind] = _measured(kind, env, folder, arguments.keys, arguments.changes, arguments.rounds)
+    return _tell(found, as_json=arguments.json)
+
+
+def _measured(kind: str, env: dict[str, str], folder: Path, keys: int, changes: int, rounds: int) -> Found:
+    place = JoinPlace(f"bench{kind}", KINDS[kind], env, folder)
+    found = Found(0, changes)
+    # Something for Spark to start with.
+    place.insert(_FIRST)
+    process = JoinProcess(place.application, folder)
+    try:
+        place.await_all(process, _WITHIN_S)
+        with _taken_in(place, process) as spent:
+            found.rows = place.insert(keys - _FIRST)
+        found.bootstrap = spent
+        _say(f"{kind}: bootstrap", found.rows, spent)
+        for number in range(-1, rounds):
+            count = min(_WARM, changes) if number < 0 else changes
+            with _taken_in(place, process) as spent:
+                place.update(count)
+            if number >= 0:
+                found.rounds.append({**spent, "load": os.getloadavg()[0]})
+            _say(f"{kind}: changes", count, spent)
+        if kind == "three":
+            found.more = _more(place, process, folder)
+    finally:
+        process.kill()
+        place.close()
+    return found
+
+
+@contextmanager
+def _taken_in(place: JoinPlace, process: JoinProcess) -> Iterator[dict[str, float]]:
+    """What is written inside is found at once behind it; afterwards CPU seconds by kind of process, and `wall_s`."""
+    spent: dict[str, float] = {}
+    watched = psutil.Process(process.pid)
+    with place.held():
+        yield spent
+        # The batches before it are through.
+        time.sleep(2)
+        before = cpu_by_kind(watched)
+    wall_s, after = place.await_all(process, _WITHIN_S), cpu_by_kind(watched)
+    spent |= {part: after[part] - before[part] for part in after} | {"wall_s": wall_s}
+
+
+def _cpu_s(spent: Mapping[str, float]) -> float:
+    return spent["driver"] + spent["JVM"] + spent["workers"]
+
+
+def _say(what: str, count: int, spent: Mapping[str, float]) -> None:
+    told = ", ".join(f"{part} {each:.1f}" for part, each in spent.items())
+    print(f"{what}: {count / _cpu_s(spent):,.0f} a CPU second ({count:,}: {told} s)", file=sys.stderr)
+
+
+def _more(place: JoinPlace, process: JoinProcess, folder: Path) -> dict[str, float]:
+    status = place.status()[0]
+    stores = sum(each.stat().st_size for each in (folder / "state").rglob("*") if each.is_file())
+    more = {"rows_bytes": float(status.state_bytes), "stores_bytes": float(stores)}
+    before, begun_s = cpu_by_kind(psutil.Process(process.pid)), time.monotonic()
+    while time.monotonic() - begun_s < _IDLE_S:
+        place.captured.heartbeat()
+        time.sleep(1)
+    after = cpu_by_kind(psutil.Process(process.pid))
+    more["idle_cores"] = (sum(after.values()) - sum(before.values())) / (time.monotonic() - begun_s)
+    more["p99_s"] = _p99_s(place)
+    place.await_all(process, _WITHIN_S)
+    for name, gone in (("again_s", False), ("again_empty_s", True)):
+        process.kill()
+        if gone:
+            shutil.rmtree(folder / "state" / "state")
+        begun_s, ends = time.monotonic(), place.written()
+        process.revived()
+        place.update(1)
+        while place.written() == ends:
+            if time.monotonic() - begun_s > _WITHIN_S:
+                raise SystemExit("no output after a kill")
+            time.sleep(0.1)
+        more[name] = time.monotonic() - begun_s
+    return more
+
+
+def _p99_s(place: JoinPlace) -> float:
+    """Changes at a steady rate; seconds from a change's commit until its output could be read, of 99 in 100."""
+    seen: dict[int, float] = {}
+    over = threading.Event()
+    consumer = Consumer(
+        {
+            "bootstrap.servers": place.kafka,
+            "group.id": "bench",
+            "auto.offset.reset": "latest",
+            "isolation.level": "read_committed",
+            "enable.auto.commit": False,
+        }
+    )
+    ready = threading.Event()
+    consumer.subscribe([place.outputs[-1]], on_assign=lambda *_: ready.set())
+
+    def read() -> None:
+        while not over.is_set():
+            for message in consumer.consume(5_000, 0.05):
+                now_s = time.monotonic()
+                headers: Any = message.headers() or []
+                newest = max(each or 0 for each in vector_from_header(headers))
+                if dict(headers).get(VECTOR_HEADER) is not None:
+                    seen[newest] = now_s
+
+    thread = threading.Thread(target=read)
+    thread.start()
+    if not ready.wait(30):
+        raise SystemExit("the consumer was assigned nothing")
+    time.sleep(2)
+    committed: dict[int, float] = {}
+    begun_s = time.monotonic()
+    for tick in range(round(_PACED_S / _TICK_S)):
+        first = place.captured.version + 1
+        count = round(_RATE * _TICK_S)
+        place.update(count)
+        now_s = time.monotonic()
+        committed |= {version: now_s for version in range(first, first + count)}
+        time.sleep(max(0.0, begun_s + (tick + 1) * _TICK_S - time.monotonic()))
+    end_s = time.monotonic() + 60
+    while not committed.keys() <= seen.keys() and time.monotonic() < end_s:
+        time.sleep(0.2)
+    over.set()
+    thread.join()
+    consumer.close()
+    # A join key that changes twice in a batch has one output, of the later change.
+    took = sorted(seen[version] - at_s for version, at_s in committed.items() if version in seen)
+    if len(took) < 0.5 * min(len(committed), place.keys):
+        raise SystemExit(f"{len(took)} of {len(committed)} changes came out")
+    return took[len(took) * 99 // 100]
+
+
+def _tell(found: dict[str, Found], *, as_json: bool) -> int:
+    bounds: list[tuple[str, float, float, bool]] = []
+    for kind, each in found.items():
+        bounds.append((f"{kind}: changes a CPU second", each.changes_a_cpu_s, _BOUNDS[kind], True))
+        if kind == "three":
+            bounds.append(("bootstrap: rows a CPU second", each.rows / _cpu_s(each.bootstrap), _BOOTSTRAP, True))
+            bounds.append(("p99 at 5,000 changes/s, seconds", each.more["p99_s"], 3.0, False))
+            bounds.append(("idle, cores", each.more["idle_cores"], 0.15, False))
+            bounds.append(
+                ("stores / live rows, bytes", each.more["stores_bytes"] / each.more["rows_bytes"], 1.3, False)
+            )
+            bounds.append(("outputs again after kill -9, seconds", each.more["again_s"], 60.0, False))
+            bounds.append(("the same on an empty host, seconds", each.more["again_empty_s"], 300.0, False))
+    held = [got >= wanted if at_least else got <= wanted for _, got, wanted, at_least in bounds]
+    if as_json:
+        said = {kind: {**vars(each), "changes_a_cpu_s": each.changes_a_cpu_s} for kind, each in found.items()}
+        print(json.dumps({"found": said, "bounds": bounds, "held": all(held)}))
+        return 0 if all(held) else 1
+    for (what, got, wanted, at_least), good in zip(bounds, held, strict=True):
+        figures = f"{got:>12,.2f} {'>=' if at_least else '<='} {wanted:>10,.2f}"
+        print(f"{what:<40} {figures}  {'' if good else 'MISSED'}")
+    return 0 if all(held) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
