@@ -76,8 +76,9 @@ def group_of(kind: Kind, number: int, topic: str, revision: int, *, big: bool) -
         parser = {"format": "json", "time": time_, "drop": drop}
         rule["versions"] = [{"version": 1, "added": "2026-01-01T00:00:00Z", "parser": parser}]
     sizes = {"max_bytes": 30_000_000, "record_bytes": 9_000} if big else {"max_bytes": 20_000, "record_bytes": 300}
-    # Some cuts end as they have no room for another day, or for what is set aside.
-    sizes["max_folders"] = 1 + number % 3
+    if not big:
+        # Some cuts end as they have no room for another day, or for what is set aside; big ones need all of a day.
+        sizes["max_folders"] = 1 + number % 3
     declared = {
         "kind": kind,
         "application": "lake",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from typing import Any, Final
 
 from include.errors import Terminal
@@ -18,7 +19,7 @@ from include.source.binlog.table_map import TableMap
 from include.source.database.server import Server
 from include.source.database.tables import TableInfo, unlogged
 from include.source.rows.avro import NULL
-from include.source.rows.columns import mapped
+from include.source.rows.columns import mapped, unshown
 from include.source.rows.decoder import NativeImages, images_of
 from include.source.rows.images import Cells, Images
 from include.source.rows.layout import layout, mismatch
@@ -111,22 +112,29 @@ class RowTexts:
     def _shape(self, table: TableMap, flavour: Flavour, version: str) -> Shape:
         name = (table.database, table.table)
         info = self._described.get(name)
-        if info is not None and mismatch(table, tuple(info.columns), flavour) is None:
-            columns, without = tuple(info.columns), unlogged(info, _server(flavour, version))
-        else:
-            columns, without = self._by_map(table, info, flavour), frozenset()
+        columns, without = self._columns(table, info, flavour), frozenset[str]()
+        if info is not None and columns[: len(info.columns)] == tuple(info.columns):
+            without = unlogged(info, _server(flavour, version))
         leaving = tuple(column for column in columns if column.name not in without)
         names = tuple(column.name for column in leaving)
         # A key is of no use here; over all columns, as they are, it refuses nothing.
         return Shape(columns, TableSchema(*name, leaving, names, frozenset(names)))
 
-    def _by_map(self, table: TableMap, info: TableInfo | None, flavour: Flavour) -> tuple[Column, ...]:
+    def _columns(self, table: TableMap, info: TableInfo | None, flavour: Flavour) -> tuple[Column, ...]:
+        if info is None:
+            return mapped(table, flavour)
+        columns = tuple(info.columns)
+        wrong = mismatch(table, columns, flavour)
+        if wrong is None:
+            return columns
         try:
             return mapped(table, flavour)
         except Terminal as untold:
-            wrong = mismatch(table, tuple(info.columns), flavour) if info else None
+            with suppress(Terminal):
+                columns += unshown(table, len(columns), info.hashed, flavour)
+            wrong = mismatch(table, columns, flavour)
             if wrong is None:
-                raise
+                return columns
             raise Terminal(
                 "the table map tells too little, and the schema given does not fit it",
                 table=f"{table.database}.{table.table}",

@@ -16,10 +16,11 @@ def described(rows: Iterable[Mapping[str, Any]]) -> dict[tuple[str, str], TableI
     """Tables by (database, table), from rows in any order; names of fields in any case.
 
     Needed are TABLE_SCHEMA, TABLE_NAME, ORDINAL_POSITION, COLUMN_NAME, COLUMN_TYPE and, of text, CHARACTER_SET_NAME;
-    EXTRA, where it is given, tells which columns MariaDB computes and does not log. Raises `Terminal` for a row that
+    EXTRA, where it is given, tells which columns MariaDB computes and does not log, COLUMN_KEY whether it may hide the
+    hashes of indexes. Raises `Terminal` for a row that
     lacks what is needed, or stands there twice.
     """
-    found: dict[tuple[str, str], dict[int, tuple[Any, str]]] = {}
+    found: dict[tuple[str, str], dict[int, tuple[Any, str, bool]]] = {}
     for number, given in enumerate(rows, 1):
         try:
             row = {str(name).upper(): value for name, value in given.items()}
@@ -35,7 +36,8 @@ def described(rows: Iterable[Mapping[str, Any]]) -> dict[tuple[str, str], TableI
             place = int(row["ORDINAL_POSITION"])
             if place in table:
                 raise ValueError(f"a second column {place} of the table")
-            table[place] = column, str(row.get("EXTRA") or "")
+            indexed = row.get("COLUMN_KEY") in ("UNI", "MUL")
+            table[place] = column, str(row.get("EXTRA") or ""), indexed
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise Terminal(
                 "the schema is no list of rows of information_schema.columns",
@@ -47,9 +49,11 @@ def described(rows: Iterable[Mapping[str, Any]]) -> dict[tuple[str, str], TableI
     return {name: _info(name, columns) for name, columns in found.items()}
 
 
-def _info(name: tuple[str, str], columns: Mapping[int, tuple[Any, str]]) -> TableInfo:
+def _info(name: tuple[str, str], columns: Mapping[int, tuple[Any, str, bool]]) -> TableInfo:
     info = TableInfo(*name)
-    for _, (column, extra) in sorted(columns.items()):
+    for _, (column, extra, indexed) in sorted(columns.items()):
         info.columns.append(column)
+        # Which of its indexes is UNIQUE over a whole text is not told: as many as there may be.
+        info.hashed += indexed
         info.note_extra(column.name, extra)
     return info

@@ -16,7 +16,7 @@ from include.record.schema import Column
 from include.source.binlog.events import ENUM, SET, TableMap
 from include.source.rows.charset import charset_of, max_bytes, text_decoder
 
-__all__ = ["BINARY", "column_of", "hidden_hashes", "labels_of", "mapped", "mapped_labels"]
+__all__ = ["BINARY", "column_of", "hidden_hashes", "labels_of", "mapped", "mapped_labels", "unshown"]
 
 BINARY: Final = 63
 """The collation of bytes that are no text."""
@@ -86,6 +86,20 @@ def hidden_hashes(table: TableMap, known: Collection[str], hashed: int) -> tuple
             last -= 1
         names = [name for name in table.names[last:] if name not in known]
     return tuple(Column(name, "bigint", unsigned=True) for name in names)
+
+
+def unshown(table: TableMap, shown: int, hashed: int, flavour: Flavour) -> tuple[Column, ...]:
+    """Columns of a map behind the `shown` first, by the map alone as `mapped`.
+
+    A BIGINT of a MariaDB map without signs is such a hash where there may be any (`hashed` is not 0): it has no sign.
+    """
+    hashes = hashed > 0 and flavour == "mariadb" and not table.signs_known
+    return tuple(
+        Column(f"@{i + 1}", "bigint", unsigned=True)
+        if hashes and table.types[i] == _BIGINT
+        else _mapped(table, i, flavour)
+        for i in range(shown, len(table.types))
+    )
 
 
 def labels_of(column_type: str) -> tuple[str, ...]:

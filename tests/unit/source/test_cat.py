@@ -20,7 +20,13 @@ from tests.golden.recording import load, names
 from tests.made_binlog import description, query_body, raw, rows_body, table_map_body, xid_body
 from tests.unit.source.test_images import OLD_METADATA, OLD_ROW, OLD_TYPES
 
-SAMPLE = [*names()[::9], ("mariadb-11.4", "image-mixed"), ("mysql-9.7", "image-minimal"), ("mysql-9.7", "payload")]
+SAMPLE = [
+    *names()[::9],
+    ("mariadb-11.4", "hash-keys-unnamed"),
+    ("mariadb-11.4", "image-mixed"),
+    ("mysql-9.7", "image-minimal"),
+    ("mysql-9.7", "payload"),
+]
 DESCRIPTION = description("5.6.21-log")
 V1 = EventType.WRITE_ROWS
 INT_SIGNED = b"\x01\x01\x00"
