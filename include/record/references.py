@@ -24,7 +24,7 @@ def whole_avro(schema: Any, others: Schemas) -> Any:
 class _Avro:
     def __init__(self, others: Schemas) -> None:
         self._others = others
-        self._defined: set[str] = set()
+        self._defined: dict[str, Any] = {}
 
     def whole(self, schema: Any, namespace: str) -> Any:
         if isinstance(schema, str):
@@ -36,7 +36,12 @@ class _Avro:
         out = dict(schema)
         if schema.get("type") in _NAMED:
             full = _full(str(schema.get("name", "")), str(schema.get("namespace") or namespace))
-            self._defined.add(full)
+            # The full name says what `namespace` says.
+            definition = {name: each for name, each in schema.items() if name not in ("name", "namespace")}
+            if self._defined.get(full) == definition:
+                # It came with another type, or by its name, before.
+                return full
+            self._defined[full] = definition
             namespace = full.rpartition(".")[0]
         elif "type" in schema:
             out["type"] = self.whole(schema["type"], namespace)

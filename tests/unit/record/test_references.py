@@ -6,6 +6,8 @@ import io
 from typing import Any
 
 import fastavro
+import fastavro.schema
+import pytest
 
 from include.index.avro_form import avro_form
 from include.record.references import whole_avro
@@ -45,3 +47,29 @@ def test_avro_types_stand_where_they_are_used_first_and_values_are_read_by_them(
 def test_a_name_that_nobody_knows_stays_for_the_reader_to_refuse() -> None:
     schema = {"type": "record", "name": "A", "fields": [{"name": "b", "type": "no.Such"}]}
     assert whole_avro(schema, {"geo.City": CITY}) == schema
+
+
+def test_a_type_that_came_by_its_name_is_not_defined_again_by_one_that_has_it_inside() -> None:
+    address = {**ADDRESS, "fields": [{"name": "city", "type": CITY}]}
+    order = {
+        "type": "record",
+        "name": "Order",
+        "fields": [{"name": "at", "type": "geo.City"}, {"name": "to", "type": "shop.Address"}],
+    }
+    whole = whole_avro(order, {"shop.Address": address, "geo.City": CITY})
+    value = {"at": {"name": "Bern"}, "to": {"city": {"name": "Biel"}}}
+    written = io.BytesIO()
+    fastavro.schemaless_writer(written, fastavro.parse_schema(whole), value)
+    written.seek(0)
+    assert fastavro.schemaless_reader(written, fastavro.parse_schema(whole), None) == value
+
+
+def test_another_type_of_the_same_name_stays_for_the_reader_to_refuse() -> None:
+    other = {**CITY, "fields": []}
+    schema = {
+        "type": "record",
+        "name": "A",
+        "fields": [{"name": "b", "type": "geo.City"}, {"name": "c", "type": other}],
+    }
+    with pytest.raises(fastavro.schema.SchemaParseException, match="redefined"):
+        fastavro.parse_schema(whole_avro(schema, {"geo.City": CITY}))
