@@ -121,7 +121,7 @@ def locate_work(
         located.rows |= forgotten(state, only)
     onward = {bucket: Work(work.touches, [], work.refused, work.counts)}
     for touch in located.touches:
-        onward.setdefault(bucket_of(touch.join_key, buckets), Work()).touches.append(touch)
+        onward.setdefault(bucket_of(touch.join_key, buckets), Work()).touches.append(touch.plain())
     pointer = state.commit(located.rows) if located.rows else None
     onward[bucket].located[bucket] = LocatedResult(pointer, located.stale)
     return onward
@@ -143,7 +143,7 @@ def apply_work(
         return _stepped(state, shape, succession or Succession(shape, BEGIN), step, work)
     touches = [*work.touches]
     for each in floors:
-        touches += touches_of_floor(state, each.input, each.floor, each.rank)
+        touches += (touch.plain() for touch in touches_of_floor(state, each.input, each.floor, each.rank))
     if succession is None:
         applied = apply(touches, state, shape)
     else:

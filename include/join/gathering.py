@@ -5,12 +5,12 @@ from __future__ import annotations
 import marshal
 import pickle
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final, Self
+from typing import Any, Final, Self
 
 from include.errors import InvalidRecord
-from include.join.algorithm.row import Touch
+from include.join.algorithm.row import PlainTouch, Touch
 from include.join.algorithm.whereabouts import Sighting
 from include.join.rows.reading import InputReader
 from include.log.plan import Partition
@@ -50,12 +50,12 @@ class LocatedResult:
 class Work:
     """What one bucket has to do, of one task or of several.
 
-    `touches` may be plain tuples (`Touch.of`). `counts` are of inputs by name: read, refused, below_floor (of rows that
+    `counts` are of inputs by name: read, refused, below_floor (of rows that
     a truncation removed), no_join_key (of rows that join nothing). `located`: what the first stage did on the way, by
     bucket.
     """
 
-    touches: list[Touch] = field(default_factory=list)
+    touches: list[PlainTouch] = field(default_factory=list)
     sightings: list[Sighting] = field(default_factory=list)
     refused: list[Refused] = field(default_factory=list)
     counts: Counter[tuple[str, str]] = field(default_factory=Counter)
@@ -65,9 +65,7 @@ class Work:
         """Bytes for another worker of the same application."""
         rare = self.sightings, self.refused, self.located
         packed = pickle.dumps(rare, pickle.HIGHEST_PROTOCOL) if any(rare) else b""
-        # As plain tuples: the many of them take a tenth of the time so.
-        touches = [(*touch[:5], touch[5] and tuple(touch[5]), touch[6]) for touch in self.touches]
-        return marshal.dumps((touches, [*self.counts.items()], packed), _FORM)
+        return marshal.dumps((self.touches, [*self.counts.items()], packed), _FORM)
 
     @classmethod
     def unpack(cls, frames: Iterable[bytes]) -> Self:
@@ -102,10 +100,24 @@ class Gathering:
         floors: Mapping[str, int],
         buckets: int,
     ) -> None:
-        self._readers, self._bases, self._floors, self._buckets = readers, bases, floors, buckets
-        self._work: dict[int, Work] = {}
+        self._readers, self._bases, self._floors = readers, bases, floors
+        self._work = [Work() for _ in range(buckets)]
+        self._touches = [work.touches for work in self._work]
+        compiled = {topic: reader.compiled for topic, reader in readers.items()}
+        self._sources = {topic: source for topic, source in compiled.items() if source is not None}
         self._counts: Counter[tuple[str, str]] = Counter()
         self._refused: list[Refused] = []
+
+    def take_all(self, messages: Sequence[Any], record_of: Callable[[Any], Record]) -> None:
+        """Messages of Kafka's client: most of them in C where that is there, and the rest of them as records."""
+        if self._sources:
+            from include.join.native._join import gather
+
+            messages, taken = gather(messages, self._sources, self._bases, self._floors, self._touches)
+            for topic, count in taken.items():
+                self._counts[topic, "read"] += count
+        for message in messages:
+            self.take(record_of(message))
 
     def take(self, record: Record) -> None:
         """One record of an input; what cannot be understood is kept to be set aside."""
@@ -122,7 +134,7 @@ class Gathering:
             for move in moves:
                 moved = True
                 if isinstance(move, Touch):
-                    self._of(move.join_key).touches.append(move)
+                    self._of(move.join_key).touches.append(move.plain())
                 else:
                     self._of(move.key).sightings.append(move)
         except InvalidRecord as error:
@@ -134,17 +146,14 @@ class Gathering:
 
     def work(self) -> dict[int, bytes]:
         """Bucket → its work, packed; counts and refused records go with the first one."""
+        made = {bucket: work for bucket, work in enumerate(self._work) if work.touches or work.sightings}
         if self._counts or self._refused:
-            first = self._work.setdefault(min(self._work, default=0), Work())
+            first = made.setdefault(min(made, default=0), Work())
             first.refused, first.counts = self._refused, self._counts
-        return {bucket: work.pack() for bucket, work in sorted(self._work.items())}
+        return {bucket: work.pack() for bucket, work in made.items()}
 
     def _of(self, key: bytes) -> Work:
-        bucket = bucket_of(key, self._buckets)
-        work = self._work.get(bucket)
-        if work is None:
-            work = self._work[bucket] = Work()
-        return work
+        return self._work[bucket_of(key, len(self._work))]
 
 
 def version_of(record: Record, *, change: bool) -> int:

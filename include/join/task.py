@@ -71,8 +71,7 @@ def gather(plan: JoinPlan, work: BatchWork, slices: Sequence[Slice]) -> Mapping[
         return dict.fromkeys(range(tools.buckets), Work().pack())
     with cached_consumer(tools.kafka.bootstrap, tools.kafka.options) as consumer:
         for messages in consumer.read(slices):
-            for message in messages:
-                gathering.take(record_of(message))
+            gathering.take_all(messages, record_of)
     keep_imports()
     return gathering.work()
 

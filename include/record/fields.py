@@ -77,7 +77,8 @@ class Images:
         """Of both images: their bytes are records of `row.schema`."""
         if places[1] >= 0 and envelope.inside("before").schema["name"] != self.row.schema["name"]:
             raise InvalidRecord("rows before and after differ", reason="envelope", schema=envelope.schema["name"])
-        self._places = places
+        self.schema, self.places = envelope.schema, places
+        """The envelope's, and its `envelope_places`."""
         self._plain, self._native = PlainFields(envelope.schema), fields_of(envelope.schema)
 
     def __call__(self, wire: bytes, begin: int = _BODY) -> tuple[str, bytes | None, bytes | None]:
@@ -85,8 +86,8 @@ class Images:
 
         Raises `InvalidRecord` for bytes that are not exactly one envelope.
         """
-        found = None if self._native is None else self._native.images(wire, self._places, begin)
-        return self._plain.images(wire, self._places, begin) if found is None else found
+        found = None if self._native is None else self._native.images(wire, self.places, begin)
+        return self._plain.images(wire, self.places, begin) if found is None else found
 
 
 def envelope_places(schema: Any) -> tuple[int, int, int] | None:

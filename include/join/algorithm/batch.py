@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 from include.join.algorithm import versions
 from include.join.algorithm.multimap import Rows, Side
 from include.join.algorithm.product import Combination, delta
-from include.join.algorithm.row import Row, Touch, incomplete_key, row_input, row_key
+from include.join.algorithm.row import PlainTouch, Row, Touch, incomplete_key, row_input, row_key
 from include.join.algorithm.shape import Shape
 from include.join.algorithm.versions import Vector
 
@@ -66,7 +66,7 @@ class Applied:
     incomplete: int = 0
 
 
-def apply(touches: Iterable[Touch], state: Rows, shape: Shape) -> Applied:
+def apply(touches: Iterable[Touch | PlainTouch], state: Rows, shape: Shape) -> Applied:
     """Apply a bucket's touches, in any order, to its state.
 
     Nothing is written: the caller commits `rows` and `outputs` together. A touch that is older than the row it finds

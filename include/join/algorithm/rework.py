@@ -20,7 +20,16 @@ from typing import Final
 from include.join.algorithm import versions
 from include.join.algorithm.batch import Applied, Held, Output, apply
 from include.join.algorithm.multimap import Rows, shown_of
-from include.join.algorithm.row import Entry, Row, Touch, incomplete_join_key, incomplete_key, row_place, row_prefix
+from include.join.algorithm.row import (
+    Entry,
+    PlainTouch,
+    Row,
+    Touch,
+    incomplete_join_key,
+    incomplete_key,
+    row_place,
+    row_prefix,
+)
 from include.join.algorithm.shape import Shape
 from include.join.algorithm.versions import Vector
 
@@ -61,7 +70,7 @@ class Reworked:
 
 
 def apply_partly(
-    touches: Iterable[Touch], state: Rows, old: Shape, new: Shape, place: bytes
+    touches: Iterable[Touch | PlainTouch], state: Rows, old: Shape, new: Shape, place: bytes
 ) -> tuple[Applied, Applied]:
     """`apply` for a bucket that was gone through up to `place`: what the old join makes, and what the new one does."""
     ahead: list[Touch] = []

@@ -12,6 +12,7 @@ from include.errors import Terminal
 
 __all__ = [
     "Entry",
+    "PlainTouch",
     "Row",
     "Touch",
     "incomplete_join_key",
@@ -26,6 +27,9 @@ _HEAD: Final = struct.Struct(">QI")
 _ROWS: Final = b"r"
 _INCOMPLETE: Final = b"i"
 _LENGTH: Final = struct.Struct(">I")
+
+PlainTouch = tuple[bytes, int, int, bytes, int, bytes | None, bool]
+"""A `Touch` on its way between workers: its row as the state keeps it."""
 
 
 class Row(NamedTuple):
@@ -68,10 +72,16 @@ class Touch(NamedTuple):
     row: Row | None
     again: bool = False
 
+    def plain(self) -> PlainTouch:
+        """For another worker."""
+        return (*self[:5], None if self.row is None else self.row.to_bytes(), self.again)
+
     @classmethod
-    def of(cls, told: Touch) -> Touch:
-        """One that came as plain tuples."""
-        return cls(*told[:5], None if told[5] is None else Row(*told[5]), told[6])
+    def of(cls, told: Touch | PlainTouch) -> Touch:
+        """Inverse of `plain`; a touch is itself."""
+        if isinstance(told, Touch):
+            return told
+        return cls(*told[:5], None if told[5] is None else Row.from_bytes(told[5]), told[6])
 
 
 class Entry(NamedTuple):

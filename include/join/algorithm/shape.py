@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Protocol, Self
 
-from include.join.algorithm.row import Entry, Row, Touch
+from include.join.algorithm.row import Entry, PlainTouch, Row, Touch
 from include.join.config.definition import JoinFile
 from include.join.config.fields import FieldPlan
 
@@ -68,7 +68,7 @@ class Shape:
     value: Frame
     max_product: int = 100_000
     slots: tuple[int, ...] = ()
-    compiled: Callable[[Iterable[Touch], Any], Any] | None = None
+    compiled: Callable[[Iterable[Touch | PlainTouch], Any], Any] | None = None
 
     @classmethod
     def of(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from include.join.algorithm.batch import Applied, finished
 from include.join.algorithm.multimap import Rows
-from include.join.algorithm.row import Row, Touch
+from include.join.algorithm.row import PlainTouch, Row, Touch
 from include.join.algorithm.shape import Shape
 from include.record.native import why_not
 
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 
 __all__ = ["WHY_NOT", "compiled"]
 
-WHY_NOT: Final = why_not("include.join.native._join", form=1)
+WHY_NOT: Final = why_not("include.join.native._join", form=2)
 """Why it is not there; empty when it is."""
 
 
 def compiled(
     shape: Shape, projector: Callable[[int, bytes, bytes], Projector | None]
-) -> Callable[[Iterable[Touch], Rows], Applied] | None:
+) -> Callable[[Iterable[Touch | PlainTouch], Rows], Applied] | None:
     """`apply` for this shape, whose outputs are parts behind one prefix; None for the Python way.
 
     `projector`: of an input, a key and a row as the state has it, what reads such rows; None for the Python way.
@@ -50,7 +50,7 @@ def compiled(
         finished,
     )
 
-    def compiled_apply(touches: Iterable[Touch], state: Rows) -> Any:
+    def compiled_apply(touches: Iterable[Touch | PlainTouch], state: Rows) -> Any:
         return apply(touches, state.get, state.scan, program)
 
     return compiled_apply

@@ -1,8 +1,9 @@
-"""The compiled way of `join.algorithm.batch.apply`, over rows in Avro."""
+"""The compiled way of `join.gathering` and `join.algorithm.batch.apply`, over rows in Avro."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
+from include.join.algorithm.row import PlainTouch
 from include.record.native.program import Step
 
 FORM: Final[int]
@@ -21,6 +22,23 @@ class Cut:
     ) -> None:
         """`heads`: None for a branch that the Python way converts. `constant`: instead of any field."""
 
+class JoinKey:
+    """The join key of rows of one schema, under keys of one schema; `rows` None: the key alone has it."""
+
+    def __init__(self, rows: list[Step] | None, keys: list[Step], cuts: list[Cut]) -> None: ...
+    def values(self, key: bytes, body: bytes) -> Any:
+        """`AvroRows.join_key`; `NotImplemented` for the Python way."""
+
+class Changes:
+    """What reads change envelopes of one schema, under keys of one schema; `places` as in `Images`."""
+
+    def __init__(self, envelope: list[Step], places: tuple[int, int, int], joined: JoinKey) -> None: ...
+
+class Source:
+    """The change topic of an input; `plan_of(schema id, key)`: None for the Python way."""
+
+    def __init__(self, slot: int, plan_of: Callable[[int, bytes], Changes | None]) -> None: ...
+
 class Projector:
     """What rows of one schema, under keys of one schema, bring to outputs."""
 
@@ -31,10 +49,7 @@ class Projector:
         shown: list[Cut],
         grouped: list[Cut],
         where: list[tuple[Cut, frozenset[bytes]]],
-        joined: list[Cut] | None,
     ) -> None: ...
-    def join_key(self, key: bytes, body: bytes) -> Any:
-        """`AvroRows.join_key`; `NotImplemented` for the Python way."""
 
 class Program:
     """A join's shape.
@@ -66,3 +81,15 @@ def apply(
     program: Program,
 ) -> Any:
     """What `make` makes of it."""
+
+def gather(
+    messages: Sequence[Any],
+    sources: Mapping[str, Source],
+    bases: Mapping[tuple[str, int], int],
+    floors: Mapping[str, int],
+    touches: Sequence[list[PlainTouch]],
+) -> tuple[list[Any], dict[str, int]]:
+    """Put the touches of Kafka's messages to their buckets; what is left to the Python way, and how many were taken.
+
+    Arguments are those of `Gathering`; `touches`: of each bucket.
+    """

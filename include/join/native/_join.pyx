@@ -5,10 +5,12 @@
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 
 # Raised with each change of what it offers or takes.
-FORM = 1
+FORM = 2
 
 include "../../record/native/avro.pxi"
+include "../../record/native/murmur2.pxi"
 include "../../record/native/fields.pxi"
 include "cuts.pxi"
+include "gather.pxi"
 include "sides.pxi"
 include "apply.pxi"

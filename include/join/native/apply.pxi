@@ -61,7 +61,7 @@ cdef class Work:
                 self.stale += 1
                 return
         if row is not None:
-            kept = (<object> row[0]).to_bytes(8, "big") + (<object> row[1]).to_bytes(4, "big") + row[2]
+            kept = row if type(row) is bytes else row.to_bytes()
         self.rows[row_key] = kept
         found = program.places.get(slot)
         if found is None:

@@ -49,37 +49,53 @@ cdef class Entry:
     cdef bytes part
 
 
+cdef class JoinKey:
+    """Its fields in rows of one schema under keys of one schema; without `rows`, in the keys alone."""
+
+    cdef Fields rows, keys
+    cdef list cuts
+
+    def __init__(self, list rows, list keys not None, list cuts not None):
+        self.rows = None if rows is None else Fields(rows)
+        self.keys, self.cuts = Fields(keys), cuts
+
+    cdef bytes of(self, bytes key, bytes data, Py_ssize_t begin, Py_ssize_t end):
+        # Of the row in `data[begin:end]`; None: one of its fields is null.
+        cdef const Step *rows = NULL
+        cdef const Step *keys
+        cdef bytes value
+        cdef list values = []
+        if PyBytes_GET_SIZE(key) < KEY_HEAD:
+            raise Unread
+        keys = self.keys._walked(key, KEY_HEAD, PyBytes_GET_SIZE(key))
+        if self.rows is not None:
+            rows = self.rows._walked(data, begin, end)
+        if keys == NULL or (rows == NULL and self.rows is not None):
+            raise Unread
+        for each in self.cuts:
+            value = (<Cut> each).of(data, rows, key, keys)
+            if value == b"\x00":
+                return None
+            values.append(value[1:])
+        return values[0] if len(values) == 1 else b"".join(values)
+
+    def values(self, bytes key not None, bytes body not None):
+        try:
+            return self.of(key, body, 0, PyBytes_GET_SIZE(body))
+        except Unread:
+            return NotImplemented
+
+
 cdef class Projector:
     """Rows of one schema under keys of one schema."""
 
     cdef Fields rows, keys
-    cdef list shown, grouped, where, joined
+    cdef list shown, grouped, where
 
     def __init__(self, list rows not None, list keys not None, list shown not None, list grouped not None,
-                 list where not None, list joined):
+                 list where not None):
         self.rows, self.keys = Fields(rows), Fields(keys)
-        self.shown, self.grouped, self.where, self.joined = shown, grouped, where, joined
-
-    def join_key(self, bytes key not None, bytes body not None):
-        cdef const Step *rows
-        cdef const Step *keys
-        cdef bytes value
-        cdef list values = []
-        if self.joined is None or PyBytes_GET_SIZE(key) < KEY_HEAD:
-            return NotImplemented
-        rows = self.rows._walked(body, 0, PyBytes_GET_SIZE(body))
-        keys = self.keys._walked(key, KEY_HEAD, PyBytes_GET_SIZE(key))
-        if rows == NULL or keys == NULL:
-            return NotImplemented
-        try:
-            for each in self.joined:
-                value = (<Cut> each).of(body, rows, key, keys)
-                if value == b"\x00":
-                    return None
-                values.append(value[1:])
-        except Unread:
-            return NotImplemented
-        return values[0] if len(values) == 1 else b"".join(values)
+        self.shown, self.grouped, self.where = shown, grouped, where
 
     cdef Entry entry(self, bytes key, bytes kept):
         # None: `where` leaves it out.

@@ -26,7 +26,7 @@ from include.record.fields import Fields, Images
 from include.record.native.program import steps_of
 
 if TYPE_CHECKING:
-    from include.join.native._join import Projector
+    from include.join.native._join import Cut, JoinKey, Projector
 
 __all__ = ["AvroJoin", "AvroRows"]
 
@@ -90,10 +90,20 @@ class AvroRows:
 
     def join_key(self, key: bytes, schema_id: int, body: bytes) -> bytes | None:
         """The values of the join key, one behind the other; None when one of them is null."""
-        return self.join_key_of(key) if self.fixed else self._plan_of(schema_id, key).join_key(key, body)
+        return self._joined(schema_id, key).values(key, body)
 
     def join_key_of(self, key: bytes) -> bytes | None:
         """The same from the key alone, of an input that is `fixed`."""
+        return self._by_key_of(key).values(key, b"")
+
+    def compiled_join_key(self, schema_id: int, key: bytes) -> JoinKey | None:
+        """What finds `join_key` in C; None for the Python way. Raises `InvalidRecord` for a key that is none."""
+        return self._joined(schema_id, key).compiled
+
+    def _joined(self, schema_id: int, key: bytes) -> _JoinKey:
+        return self._by_key_of(key) if self.fixed else self._plan_of(schema_id, key).joined
+
+    def _by_key_of(self, key: bytes) -> _JoinKey:
         head = key[:_HEAD]
         found = self._by_key.get(head)
         if found is None:
@@ -102,8 +112,8 @@ class AvroRows:
             for field in self._definition.join_keys:
                 piece = piece_of(types[field], ["null", bare(self._newest.type_of(field))])
                 joined.append(_Source(True, keys.names.index(field), piece))
-            found = self._by_key[head] = _JoinKey(joined, self._decimals)
-        return found.values(b"", (), key, self._fields_of_keys(head).borders(key, _HEAD))
+            found = self._by_key[head] = _JoinKey(joined, self._decimals, None, keys)
+        return found
 
     def group(self, key: bytes, schema_id: int, body: bytes) -> bytes:
         """The row's part of the output's key, in one piece."""
@@ -144,7 +154,7 @@ class AvroRows:
             keys,
             [source(field, shown, key_first=False) for field, shown in self._shown],
             [source(field, shown, key_first=True) for field, shown in self._grouped],
-            _JoinKey(joined, self._decimals),
+            _JoinKey(joined, self._decimals, rows, keys),
             [
                 (
                     source(field, ["null", bare(self._newest.type_of(field))], key_first=False),
@@ -170,16 +180,34 @@ class AvroRows:
         return found
 
 
-@dataclass(frozen=True)
 class _JoinKey:
-    """The fields of a join key."""
+    """The fields of a join key, of rows of one schema under keys of one schema; without `rows`, in the keys alone."""
 
-    sources: Sequence[_Source]
-    decimals: Sequence[bool]
+    def __init__(self, sources: Sequence[_Source], decimals: Sequence[bool], rows: Fields | None, keys: Fields) -> None:
+        self._sources, self._decimals, self._rows, self._keys = sources, decimals, rows, keys
+        self.compiled = self._compiled()
+        """The same in C; None where a part of it is beyond that."""
 
-    def values(self, body: bytes, borders: Sequence[int], key: bytes, of_key: Sequence[int]) -> bytes | None:
+    def _compiled(self) -> JoinKey | None:
+        rows = None if self._rows is None else steps_of(self._rows.schema)
+        keys = steps_of(self._keys.schema)
+        # Decimals are brought to one length before they are compared.
+        if WHY_NOT or keys is None or (rows is None and self._rows is not None) or any(self._decimals):
+            return None
+        from include.join.native._join import JoinKey
+
+        return JoinKey(rows, keys, [_compiled_cut(source) for source in self._sources])
+
+    def values(self, key: bytes, body: bytes) -> bytes | None:
+        if self.compiled is not None:
+            found = self.compiled.values(key, body)
+            if found is not NotImplemented:
+                joined: bytes | None = found
+                return joined
+        borders = () if self._rows is None else self._rows.borders(body)
+        of_key = self._keys.borders(key, _HEAD)
         values = []
-        for source, decimal in zip(self.sources, self.decimals, strict=True):
+        for source, decimal in zip(self._sources, self._decimals, strict=True):
             value = _cut(source, body, borders, key, of_key)
             if value == _NULL:
                 return None
@@ -202,7 +230,7 @@ class _Plan:
     ) -> None:
         self._rows, self._keys = rows, keys
         self._runs = _runs(shown)
-        self._grouped, self._joined, self._where = grouped, joined, where
+        self._grouped, self.joined, self._where = grouped, joined, where
         self.projector = self._compiled()
         """The same in C; None where a part of it is beyond that."""
 
@@ -212,20 +240,13 @@ class _Plan:
             return None
         from include.join.native._join import Cut, Projector
 
-        def cut(source: _Source) -> Cut:
-            constant = source.piece(b"") if source.place < 0 else None
-            heads = [branch if isinstance(branch, bytes) else None for branch in source.piece.branches]
-            return Cut(source.of_key, source.place, source.place + 1, source.piece.union, heads, constant)
-
         try:
             shown = [
-                Cut(False, first, last, False, None, None) if changed is None else cut(changed)
+                Cut(False, first, last, False, None, None) if changed is None else _compiled_cut(changed)
                 for first, last, changed in self._runs
             ]
-            where = [(cut(source), wanted) for source, wanted in self._where]
-            # Decimals are brought to one length before they are compared.
-            joined = None if any(self._joined.decimals) else [cut(source) for source in self._joined.sources]
-            return Projector(rows, keys, shown, [cut(source) for source in self._grouped], where, joined)
+            where = [(_compiled_cut(source), wanted) for source, wanted in self._where]
+            return Projector(rows, keys, shown, [_compiled_cut(source) for source in self._grouped], where)
         except InvalidRecord:
             # A field that no such row has, and the output's key needs.
             return None
@@ -249,13 +270,14 @@ class _Plan:
         borders, of_key = self._rows.borders(body), self._keys.borders(key, _HEAD)
         return tuple(_cut(source, body, borders, key, of_key) for source in self._grouped)
 
-    def join_key(self, key: bytes, body: bytes) -> bytes | None:
-        if self.projector is not None:
-            found = self.projector.join_key(key, body)
-            if found is not NotImplemented:
-                values: bytes | None = found
-                return values
-        return self._joined.values(body, self._rows.borders(body), key, self._keys.borders(key, _HEAD))
+
+def _compiled_cut(source: _Source) -> Cut:
+    """Raises `InvalidRecord` for a field that no such row has, and the output's key needs."""
+    from include.join.native._join import Cut
+
+    constant = source.piece(b"") if source.place < 0 else None
+    heads = [branch if isinstance(branch, bytes) else None for branch in source.piece.branches]
+    return Cut(source.of_key, source.place, source.place + 1, source.piece.union, heads, constant)
 
 
 def _cut(source: _Source, body: bytes, borders: Sequence[int], key: bytes, of_key: Sequence[int]) -> bytes:

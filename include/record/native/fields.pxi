@@ -127,18 +127,21 @@ cdef class Fields(Steps):
         old = None if before < 0 else self._image(data, step, before)
         return (<const char *> r)[:size].decode("utf-8"), old, self._image(data, step, after)
 
-    cdef bytes _image(self, bytes data, const Step *record, int64_t place):
-        # None where the branch is null; a walk has been over all of it.
+    cdef Py_ssize_t _image_at(self, bytes data, const Step *record, int64_t place) noexcept:
+        # Where the field's record begins, behind its branch; -1 where that is null. A walk has been over all of it.
         cdef const Step *step = &self.steps[record.children[place]]
         cdef In whole = <In> PyBytes_AS_STRING(data)
         cdef In r = whole + record.marks[place]
-        cdef In end = whole + record.marks[place + 1]
         cdef int64_t branch
         if step.code == UNION:
-            r = varint(r, end, &branch)
+            r = varint(r, whole + record.marks[place + 1], &branch)
             if self.steps[step.children[branch]].code == NULL_:
-                return None
-        return self._between(data, r - whole, end - whole)
+                return -1
+        return r - whole
+
+    cdef bytes _image(self, bytes data, const Step *record, int64_t place):
+        cdef Py_ssize_t begin = self._image_at(data, record, place)
+        return None if begin < 0 else self._between(data, begin, record.marks[place + 1])
 
     cdef inline bytes _between(self, bytes data, Py_ssize_t begin, Py_ssize_t end):
         return PyBytes_FromStringAndSize(PyBytes_AS_STRING(data) + begin, end - begin)

@@ -84,7 +84,7 @@ class Setup:
 
 
 def set_up(history: History, join_key: str = "j", width: int | None = None) -> Setup:
-    """The join of a history's tables by `j`, or by `g`; of the first `width` of them."""
+    """The join of a history's tables by `j`, by `g`, or by their keys (`id`); of the first `width` of them."""
     changed = [not located for located in history.located]
     schemas: dict[int, Any] = {}
     inputs, newest = [], []
@@ -94,7 +94,11 @@ def set_up(history: History, join_key: str = "j", width: int | None = None) -> S
         if i not in used:
             continue
         newest.append(InputSchema.of(schemas[10 + i], schemas[20 + i], topic=f"t{i}"))
-        given = {"topic": f"t{i}", "join_keys": ["j" if join_key == "j" else f"g{i}"], "include_fields": [f"v{i}"]}
+        given = {
+            "topic": f"t{i}",
+            "join_keys": ["j" if join_key == "j" else f"{join_key}{i}"],
+            "include_fields": [f"v{i}"],
+        }
         given["type"] = "left" if history.optional[i] else "inner"
         given["where"] = {f"v{i}": [0, 1]} if history.where[i] else {}
         inputs.append(given)

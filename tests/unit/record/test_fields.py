@@ -252,7 +252,7 @@ def test_images_are_rows_by_a_schema_that_stands_by_itself(op: str, before: Any,
     images = Images(ENVELOPE)
     wire = envelope(op, before, after)
     found = images(wire)
-    assert images._plain.images(wire, images._places, 5) == found
+    assert images._plain.images(wire, images.places, 5) == found
     assert found[0] == op
     for image, row in zip(found[1:], (before, after), strict=True):
         assert (None if image is None else read(images.row.schema, image)) == row
