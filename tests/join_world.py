@@ -34,7 +34,9 @@ def table(name: str, database: str, *columns: str) -> TableSchema:
 class JoinWorld:
     """Tables of two servers and a plain topic, under one unique name; two joins, one of them of the other's output."""
 
-    def __init__(self, name: str, kafka: str, registry_url: str, s3: Any, folder: Path) -> None:
+    def __init__(
+        self, name: str, kafka: str, registry_url: str, s3: Any, folder: Path, buckets: tuple[int, int] = (4, 3)
+    ) -> None:
         self.name, self.kafka, self.folder, self.draw = name, kafka, folder, random.Random(7)
         self.admin, self.registry = KafkaAdmin(kafka), ConfluentRegistry(registry_url)
         self.shop = self._captured("shop", table("reviews", name, "review_id", "business_id", "stars", "noise"))
@@ -55,7 +57,9 @@ class JoinWorld:
         self.bucket.ensure_bucket()
         self.first, self.second = f"{name}.reviewed", f"{name}.owned"
         (folder / "joins").mkdir()
-        self._declare(kafka, registry_url, s3)
+        self.stopped = False
+        """Of the server of businesses: nothing is read of it, and nobody says how far it is."""
+        self._declare(kafka, registry_url, s3, buckets)
 
     def _describe(self, topic: str, **fields: list[str]) -> None:
         for part, names in fields.items():
@@ -78,7 +82,7 @@ class JoinWorld:
         writer = KafkaWriter(self.kafka, f"capture-{server}-{self.name}")
         return Captured(writer, self.admin, self.registry, tables, source=f"{server}{self.name}")
 
-    def _declare(self, kafka: str, registry_url: str, s3: Any) -> None:
+    def _declare(self, kafka: str, registry_url: str, s3: Any, buckets: tuple[int, int]) -> None:
         reviewed = {
             "join": [
                 {
@@ -89,7 +93,7 @@ class JoinWorld:
                 {"topic": self.ads.topic("businesses"), "join_keys": ["business_id"]},
             ],
             "output": {"namespace": self.name, "source": "reviewed"},
-            "buckets": 4,
+            "buckets": buckets[0],
         }
         owned = {
             "join": [
@@ -101,7 +105,7 @@ class JoinWorld:
                 {"topic": self.owners_topic, "join_keys": ["business_id"], "type": "left"},
             ],
             "output": {"namespace": self.name, "source": "owned"},
-            "buckets": 3,
+            "buckets": buckets[1],
         }
         for name, join in (("reviewed", reviewed), ("owned", owned)):
             (self.folder / "joins" / f"{name}.yaml").write_text(yaml.safe_dump(join))
@@ -148,6 +152,8 @@ class JoinWorld:
             if kind == "review":
                 row = {"review_id": review, "business_id": business, "stars": draw.randrange(5), "noise": count}
                 self._commit(self.shop, "reviews", self.reviews, review, row)
+            elif self.stopped and kind != "owner":
+                continue
             elif kind == "business":
                 row = {"business_id": business, "city": draw.randrange(9)}
                 self._commit(self.ads, "businesses", self.businesses, business, row)
@@ -185,7 +191,8 @@ class JoinWorld:
 
     def heartbeat(self) -> None:
         self.shop.heartbeat()
-        self.ads.heartbeat()
+        if not self.stopped:
+            self.ads.heartbeat()
 
     def expected_first(self) -> dict[tuple[Any, ...], Row]:
         return {

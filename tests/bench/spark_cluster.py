@@ -27,7 +27,7 @@ _COMES_WITHIN_S: Final = 600.0
 
 
 class SparkCluster:
-    """A master, and as many workers as were added. `session` once, `close` at the end."""
+    """A master, and as many workers as were added. `session` once, or a driver of one's own; `close` at the end."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -37,10 +37,15 @@ class SparkCluster:
         self._master = self._start("master", "--port", str(self._port))
         self._wait(self._answers, "Spark's master")
 
+    @property
+    def url(self) -> str:
+        """For `spark.master`."""
+        return f"spark://{_HOST}:{self._port}"
+
     def session(self, **more: str) -> SparkSession:
         """The session, once there is an executor for each worker; `more` settings, with `_` for their dots."""
         conf = {name.replace("_", "."): value for name, value in more.items()} | {
-            "spark.master": f"spark://{_HOST}:{self._port}",
+            "spark.master": self.url,
             "spark.driver.host": _HOST,
             "spark.driver.bindAddress": _HOST,
             "spark.executor.memory": "512m",
@@ -54,7 +59,7 @@ class SparkCluster:
         """One more worker; does not wait for it."""
         folder = self._folder / f"work-{len(self._workers)}"
         room = ("--cores", "1", "--memory", "1g", "--work-dir", str(folder))
-        self._workers.append(self._start("worker", *room, f"spark://{_HOST}:{self._port}"))
+        self._workers.append(self._start("worker", *room, self.url))
 
     def kill(self) -> None:
         """End the first worker and its executor as a host ends that goes away: Spark makes no other for it."""
@@ -63,6 +68,17 @@ class SparkCluster:
         for process in (worker, *executors):
             process.kill()
         worker.wait()
+
+    def kill_python_worker(self) -> bool:
+        """End one of the processes that do tasks in Python; False when there is none."""
+        for worker in self._workers:
+            for executor in self._executors_of(worker):
+                # Below the executor is the daemon that forks them.
+                workers = [each for daemon in executor.children() for each in daemon.children()]
+                for each in workers[-1:]:
+                    each.kill()
+                    return True
+        return False
 
     def wait_for_executors(self) -> None:
         """Until Spark has one for each worker."""

@@ -1,8 +1,9 @@
-"""A chain of joins while its driver, its workers and the broker are killed: what comes out is what SQL says.
+"""A chain of joins on two executors while its driver, its workers, their hosts and the broker are killed.
 
 LYREBIRD_PROVE=1 .venv/bin/pytest tests/prove/test_join_kills.py
 
-LYREBIRD_PROVE_KILLS says how many kills, 50 by default (about 20 minutes); LYREBIRD_PROVE_SEED their order.
+What comes out is what SQL says. One of the two servers whose tables are joined stands still for a minute at a time.
+LYREBIRD_PROVE_KILLS says how many kills, 50 by default (about 30 minutes); LYREBIRD_PROVE_SEED their order.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ from typing import Any
 
 import pytest
 
-from tests.integration.source.broker import broker
+from tests.bench.spark_cluster import SparkCluster
+from tests.integration.source.broker import Broker, broker
 from tests.join_process import JoinProcess
 from tests.join_world import JoinWorld
 
@@ -29,42 +31,75 @@ KILLS = int(os.environ.get("LYREBIRD_PROVE_KILLS", "50"))
 SEED = int(os.environ.get("LYREBIRD_PROVE_SEED", "1"))
 
 
+KINDS = ("driver", "driver", "driver and disk", "worker", "worker", "executor", "executor", "broker")
+
+
 @pytest.mark.timeout(5400)
 def test_no_kill_loses_or_doubles_an_output(unique: str, registry_url: str, s3: Any, tmp_path: Path) -> None:
     draw, done = random.Random(SEED), Counter[str]()
-    with broker(tmp_path / "kafka") as kafka:
-        world = JoinWorld(unique, kafka.address, registry_url, s3, tmp_path)
-        world.change(200)
-        process = JoinProcess(f"join_{unique}", tmp_path)
-        while sum(done.values()) < KILLS:
-            until_s = time.monotonic() + draw.uniform(4, 20)
-            while time.monotonic() < until_s:
-                world.change(draw.randint(1, 8))
-                if draw.random() < 0.03:
-                    world.truncate()
-                world.heartbeat()
-                time.sleep(0.2)
-            kind = draw.choice(["driver", "driver", "driver and disk", "worker", "worker", "broker"])
-            if kind == "worker" and not process.kill_worker():
-                continue
-            if kind == "broker":
-                kafka.kill()
-                time.sleep(draw.uniform(0, 2))
-                kafka.start()
-            elif kind != "worker":
+    cluster = SparkCluster(tmp_path)
+    try:
+        cluster.add()
+        cluster.add()
+        with broker(tmp_path / "kafka") as kafka:
+            world = JoinWorld(unique, kafka.address, registry_url, s3, tmp_path)
+            world.change(200)
+            process = JoinProcess(f"join_{unique}", tmp_path, {"LYREBIRD_SPARK_MASTER": cluster.url})
+            try:
+                _killed(world, process, cluster, kafka, draw, done)
+                # Kills may have come right behind a TRUNCATE.
+                world.change(100)
+                world.wait(lambda: process.revived() and world.equal(), within_s=240)
+            finally:
+                said = process.tail()
                 process.kill()
-                if kind == "driver and disk":
-                    shutil.rmtree(tmp_path / "state" / "state", ignore_errors=True)
-            done[kind] += 1
-            process.revived()
-            print(f"{sum(done.values())} of {KILLS}: {kind}", flush=True)
-        # Kills may have come right behind a TRUNCATE.
-        world.change(100)
-        try:
-            world.wait(lambda: process.revived() and world.equal(), within_s=240)
-        finally:
-            said = process.tail()
+            print(dict(done), f"{len(world.table(world.second))} outputs", flush=True)
+            assert len(world.table(world.second)) > 5, said
+            world.close()
+    finally:
+        cluster.close()
+
+
+def _killed(
+    world: JoinWorld,
+    process: JoinProcess,
+    cluster: SparkCluster,
+    kafka: Broker,
+    draw: random.Random,
+    done: Counter[str],
+) -> None:
+    stands_until_s = 0.0
+    while sum(done.values()) < KILLS:
+        if not world.stopped and draw.random() < 0.1:
+            stands_until_s = time.monotonic() + 60
+        world.stopped = time.monotonic() < stands_until_s
+        _lived(world, draw)
+        kind = draw.choice(KINDS)
+        if kind == "worker" and not cluster.kill_python_worker():
+            continue
+        if kind == "broker":
+            kafka.kill()
+            time.sleep(draw.uniform(0, 2))
+            kafka.start()
+        elif kind == "executor":
+            cluster.kill()
+            cluster.add()
+        elif kind != "worker":
             process.kill()
-        print(dict(done), f"{len(world.table(world.second))} outputs")
-        assert len(world.table(world.second)) > 5, said
-        world.close()
+            if kind == "driver and disk":
+                shutil.rmtree(world.folder / "state" / "state", ignore_errors=True)
+        done[kind] += 1
+        process.revived()
+        stands = ", one server stands still" if world.stopped else ""
+        print(f"{sum(done.values())} of {KILLS}: {kind}{stands}", flush=True)
+    world.stopped = False
+
+
+def _lived(world: JoinWorld, draw: random.Random) -> None:
+    until_s = time.monotonic() + draw.uniform(4, 20)
+    while time.monotonic() < until_s:
+        world.change(draw.randint(1, 8))
+        if draw.random() < 0.03:
+            world.truncate()
+        world.heartbeat()
+        time.sleep(0.2)
