@@ -6,7 +6,8 @@ workers all count) on a real log, registry and object store. `three`: three tabl
 application finds all rows (`bootstrap`). Then, in rounds, one row under each of many join keys changes. Rows and
 changes are held back by an open transaction until all are written, so that they are found at once. Last, of `three`:
 what the state takes, what an idle application takes, how long a change takes at 5,000 a second, and how long until
-outputs come again after kill -9, with and without the local state.
+outputs come again after kill -9, with and without the local state. `hot`: two tables with 1,000 and 100,000 rows under
+one join key, each change of which is held; how long changes of other join keys take before, and while it changes.
 Ends with 1 when a bound is missed.
 """
 
@@ -21,7 +22,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -45,6 +46,9 @@ _IDLE_S: Final = 20.0
 _RATE: Final = 5_000
 _PACED_S: Final = 20.0
 _TICK_S: Final = 0.1
+_HOT_ROWS: Final = (100_000, 1_000)
+_HOT_BESIDE: Final = 20_000
+_HOT_RATE: Final = 1_000
 
 
 @dataclass
@@ -79,6 +83,9 @@ def main() -> int:
             for kind in [arguments.only] if arguments.only else list(KINDS):
                 folder = Path(name) / kind
                 folder.mkdir()
+                if kind == "hot":
+                    found[kind] = _hot(env, folder, arguments.keys)
+                    continue
                 found[kind] = _measured(kind, env, folder, arguments.keys, arguments.changes, arguments.rounds)
     return _tell(found, as_json=arguments.json)
 
@@ -107,6 +114,39 @@ def _measured(kind: str, env: dict[str, str], folder: Path, keys: int, changes: 
     finally:
         process.kill()
         place.close()
+    return found
+
+
+def _hot(env: dict[str, str], folder: Path, keys: int) -> Found:
+    place = JoinPlace("benchhot", KINDS["hot"], env, folder)
+    found = Found(place.insert(min(keys, _HOT_BESIDE)), 0)
+    process = JoinProcess(place.application, folder)
+    try:
+        place.await_all(process, _WITHIN_S)
+        found.more["before_s"] = _p99_s(place, _HOT_RATE)
+        for table, rows in (("t1", _HOT_ROWS[1]), ("t0", _HOT_ROWS[0])):
+            place.heat(table, rows)
+            place.await_all(process, _WITHIN_S)
+        changed = 0
+
+        def heat() -> None:
+            nonlocal changed
+            changed += 1
+            # Twice a second.
+            if changed % 5 == 0:
+                place.heat_more()
+
+        found.more["beside_s"] = _p99_s(place, _HOT_RATE, heat)
+        place.await_all(process, _WITHIN_S)
+        found.more["held"] = float(place.set_aside())
+        found.more["wanted"] = float(_HOT_ROWS[0] + 2 * (changed // 5))
+        watched = psutil.Process(process.pid).children(recursive=True)
+        found.more["largest_mb"] = max(each.memory_info().rss for each in watched if each.name() != "java") / (1 << 20)
+    finally:
+        process.kill()
+        place.close()
+    told = ", ".join(f"{name} {each:,.2f}" for name, each in found.more.items())
+    print(f"hot: {told}", file=sys.stderr)
     return found
 
 
@@ -160,8 +200,11 @@ def _more(place: JoinPlace, process: JoinProcess, folder: Path) -> dict[str, flo
     return more
 
 
-def _p99_s(place: JoinPlace) -> float:
-    """Changes at a steady rate; seconds from a change's commit until its output could be read, of 99 in 100."""
+def _p99_s(place: JoinPlace, rate: int = _RATE, beside: Callable[[], None] = lambda: None) -> float:
+    """Changes at a steady rate, with something else beside at each tick.
+
+    Seconds from a change's commit until its output could be read, of 99 in 100.
+    """
     seen: dict[int, float] = {}
     over = threading.Event()
     consumer = Consumer(
@@ -193,8 +236,9 @@ def _p99_s(place: JoinPlace) -> float:
     committed: dict[int, float] = {}
     begun_s = time.monotonic()
     for tick in range(round(_PACED_S / _TICK_S)):
+        beside()
         first = place.captured.version + 1
-        count = round(_RATE * _TICK_S)
+        count = round(rate * _TICK_S)
         place.update(count)
         now_s = time.monotonic()
         committed |= {version: now_s for version in range(first, first + count)}
@@ -215,6 +259,11 @@ def _p99_s(place: JoinPlace) -> float:
 def _tell(found: dict[str, Found], *, as_json: bool) -> int:
     bounds: list[tuple[str, float, float, bool]] = []
     for kind, each in found.items():
+        if kind == "hot":
+            more = each.more
+            bounds.append(("p99 beside a hot join key, times", more["beside_s"] / more["before_s"], 2.0, False))
+            bounds.append(("changes of it that were told of", more["held"], more["wanted"], True))
+            continue
         bounds.append((f"{kind}: changes a CPU second", each.changes_a_cpu_s, _BOUNDS[kind], True))
         if kind == "three":
             bounds.append(("bootstrap: rows a CPU second", each.rows / _cpu_s(each.bootstrap), _BOOTSTRAP, True))
@@ -227,7 +276,10 @@ def _tell(found: dict[str, Found], *, as_json: bool) -> int:
             bounds.append(("the same on an empty host, seconds", each.more["again_empty_s"], 300.0, False))
     held = [got >= wanted if at_least else got <= wanted for _, got, wanted, at_least in bounds]
     if as_json:
-        said = {kind: {**vars(each), "changes_a_cpu_s": each.changes_a_cpu_s} for kind, each in found.items()}
+        said = {
+            kind: {**vars(each), **({"changes_a_cpu_s": each.changes_a_cpu_s} if each.rounds else {})}
+            for kind, each in found.items()
+        }
         print(json.dumps({"found": said, "bounds": bounds, "held": all(held)}))
         return 0 if all(held) else 1
     for (what, got, wanted, at_least), good in zip(bounds, held, strict=True):

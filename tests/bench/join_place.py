@@ -30,6 +30,7 @@ __all__ = ["KINDS", "JoinPlace", "Kind"]
 
 _PAD: Final = 135
 """Random bytes, in Base64: with them a row has 200."""
+_HOT: Final = 1 << 40
 _AT_ONCE: Final = 5_000
 _PARTITIONS: Final = 2
 _FILLED_WITHIN_S: Final = 900.0
@@ -37,15 +38,21 @@ _FILLED_WITHIN_S: Final = 900.0
 
 @dataclass(frozen=True)
 class Kind:
-    """Joins to measure: of each its inputs, each with the column that it is joined by; `chain` reads the one before."""
+    """Joins to measure: of each its inputs, each with the column that it is joined by; `chain` reads the one before.
+
+    `most`: outputs that a change may change.
+    """
 
     joins: tuple[tuple[tuple[str, str], ...], ...]
     tables: tuple[str, ...]
+    most: int = 100_000
 
 
 KINDS: Final = {
     "three": Kind(((("t0", "k"), ("t1", "k"), ("t2", "k")),), ("t0", "t1", "t2")),
     "one": Kind(((("t0", "k"), ("t1", "k")),), ("t0", "t1")),
+    # One join key has far more rows than others, and its changes more outputs than they may.
+    "hot": Kind(((("t0", "k"), ("t1", "k")),), ("t0", "t1"), most=500),
     # Over two foreign keys: the second join reads what the first one writes.
     "chain": Kind(((("t0", "k"), ("t1", "k")), (("", "f"), ("t2", "k"))), ("t0", "t1", "t2")),
 }
@@ -77,6 +84,7 @@ class JoinPlace:
         registry = ConfluentRegistry(env["LYREBIRD_REGISTRY"])
         self.captured = Captured(self._writer, self.admin, registry, tables, source=name, partitions=_PARTITIONS)
         self._rows: dict[tuple[str, int], dict[str, Any]] = {}
+        self._hot: dict[str, int] = {}
         self._draw = random.Random(1)
         self._deploy(kind, env)
 
@@ -105,7 +113,11 @@ class JoinPlace:
                     "exclude_fields": left_out,
                 }
                 declared.append({key: value for key, value in each.items() if value})
-            join = {"join": declared, "output": {"namespace": self.name, "source": joined}}
+            join = {
+                "join": declared,
+                "output": {"namespace": self.name, "source": joined},
+                "max_product_per_change": kind.most,
+            }
             (self.folder / "joins" / f"{joined}.yaml").write_text(yaml.safe_dump(join))
             joins[joined] = {"application": self.application, "file": f"joins/{joined}.yaml"}
             outputs.append(f"{self.name}.{joined}")
@@ -137,6 +149,23 @@ class JoinPlace:
         more = range(self.keys, self.keys + keys)
         self._commit(("c", table, None, self._row(table, key)) for key in more for table in self._tables)
         return keys * len(self._tables)
+
+    def heat(self, table: str, rows: int) -> None:
+        """So many rows of a table under one join key that has no others."""
+        self._hot[table] = 0
+        self._commit(("c", table, None, self._hot_row(table, number)) for number in range(rows))
+
+    def heat_more(self) -> None:
+        """A row of each of these tables changes."""
+        for table in self._hot:
+            before = self._hot_row(table, 0)
+            self._hot[table] += 1
+            self._commit([("u", table, before, self._hot_row(table, 0))])
+
+    def _hot_row(self, table: str, number: int) -> dict[str, Any]:
+        changed = 0 if number else self._hot[table]
+        row = {"id": _HOT + number, "k": _HOT, "f": _HOT, f"n{table[1]}": changed}
+        return {**row, f"pad{table[1]}": "x" * _PAD}
 
     def update(self, count: int) -> None:
         """A change of one row under each of so many join keys."""
@@ -205,6 +234,17 @@ class JoinPlace:
             if not process.alive or time.monotonic() - begun_s > within_s:
                 raise SystemExit(f"the joins did not come to the end: {found}; {process.tail()}")
             time.sleep(0.1)
+
+    def set_aside(self) -> int:
+        """Records of the tables in dead-letter topics."""
+        names = [topics.dead(self.captured.topic(table), self.application) for table in self._tables]
+        reader = KafkaReader(self.kafka)
+        try:
+            there = [name for name in names if self.admin.describe(name) is not None]
+            ends = [(name, p, end) for name in there for p, end in reader.end_offsets(name).items()]
+            return sum(1 for name, p, end in ends for _ in reader.read(name, p, 0, end))
+        finally:
+            reader.close()
 
     def written(self) -> int:
         """Ends of the last joined topic, together."""
