@@ -114,13 +114,15 @@ class Supervisor:
         if delay_s is None:
             row, span = len(ward.restarts.deaths), ward.restarts.span_s
             note = f"gave up after {row} deaths in {span:.0f} s; the last: {how}"
-            self._save(replace(state, state="gave up", pid=0, deaths=deaths, note=note))
+            after = replace(state, state="gave up", pid=0, deaths=deaths, note=note)
         else:
             ward.next_try_s = now_s + delay_s
             next_us = self._clock.now_us() + round(delay_s * 1_000_000)
             note = f"{how}; next start in {delay_s:g} s"
-            self._save(replace(state, state="waiting", pid=0, deaths=deaths, note=note, next_try_us=next_us))
+            after = replace(state, state="waiting", pid=0, deaths=deaths, note=note, next_try_us=next_us)
+        # The log first: whoever sees the state finds the reason in it.
         self._say(f"{state.name}: {note}")
+        self._save(after)
 
     def _start(self, state: ServerState, ward: _Ward, spec: Spec) -> None:
         ward.ran_since_s = self._clock.monotonic_s()
