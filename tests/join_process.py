@@ -19,10 +19,15 @@ _ROOT = Path(__file__).parents[1]
 class JoinProcess:
     """Runs from its making until it is killed or stopped; what it says goes to a file. `starts` counts its lives."""
 
-    def __init__(self, application: str, folder: Path, environment: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        application: str,
+        folder: Path,
+        environment: Mapping[str, str] | None = None,
+        script: str = "spark_apps/join.py",
+    ) -> None:
         self.run, self.log = folder / "run", folder / "application.log"
         self.run.mkdir(exist_ok=True)
-        (self.run / "stop").unlink(missing_ok=True)
         given = {
             "LYREBIRD_DEPLOYMENT": str(folder),
             "LYREBIRD_STATE": str(folder / "state"),
@@ -30,7 +35,7 @@ class JoinProcess:
             "LYREBIRD_SPARK_MASTER": "local[2]",
             "PYTHONPATH": str(_ROOT),
         }
-        self._words = [sys.executable, "spark_apps/join.py", "--application", application]
+        self._words = [sys.executable, script, "--application", application]
         self._environment = {**os.environ, **given, **(environment or {})}
         self.starts = 0
         self._process = self._start()
@@ -43,6 +48,7 @@ class JoinProcess:
 
     def _start(self) -> subprocess.Popen[bytes]:
         self.starts += 1
+        (self.run / "stop").unlink(missing_ok=True)
         with self.log.open("ab") as said:
             return subprocess.Popen(
                 self._words,

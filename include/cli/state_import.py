@@ -25,8 +25,9 @@ __all__ = ["command"]
 def command(name: str, folder: Path, buckets: int | None, as_json: bool) -> None:
     """Put the state that `state export` wrote to FOLDER in the place of the one that join NAME has committed.
 
-    Stop the join, export, import, write the number of buckets into its file, and start it. A run that goes on meanwhile
-    ends; an export of an earlier state than the committed one is refused.
+    Stop the join, export, import, write the number of buckets into its file, verify, and start it. A run that goes on
+    meanwhile ends; an export of an earlier state than the committed one is refused. The join writes nothing from the
+    imported state before `state verify` found it right.
     """
     from include.join.homes import home_of
     from include.join.rehoming import committed_of, replace_state
@@ -57,4 +58,4 @@ def command(name: str, folder: Path, buckets: int | None, as_json: bool) -> None
     click.echo(f"{done.rows:,} rows, {done.bytes / 1e6:,.1f} MB, digest {done.digest}, in {count} buckets a stage")
     if state.join.file.buckets != count:
         click.echo(f"next: write `buckets: {count}` into {state.join.entry.file}")
-    click.echo(f"next: lyrebird state verify {name}, then start the join")
+    click.echo(f"next: lyrebird state verify {name}; until it is clean the join waits")

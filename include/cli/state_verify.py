@@ -23,10 +23,11 @@ def command(name: str, as_json: bool) -> None:
 
     Changes nothing, and may run under load: both sides are cut at the input offsets that the join spoke for last. Names
     rows that the state lacks (missing), holds without reason (extra), holds as they were before (stale), as no record
-    brought them (altered), or where nobody looks for them (misplaced). Run it after `state import`, before the join
-    starts again. Exit code: 0 clean, 1 findings, 2 it cannot be said.
+    brought them (altered), or where nobody looks for them (misplaced). Behind `state import` it audits the outputs as
+    well, and the join, which waits for it, goes on when both are clean. Exit code: 0 clean, 1 findings, 2 it cannot be
+    said.
     """
-    from include.audit.join_state.stream import verify_state
+    from include.audit.join_state.stream import verified
     from include.join.config.deployed import declared_joins
     from include.log.stream import session
     from include.settings.deployment import Deployment
@@ -38,11 +39,18 @@ def command(name: str, as_json: bool) -> None:
         require_known(name, joins, "no join of this name is declared")
         spark = session("verify_state")
         try:
-            report = verify_state(spark, deployment, joins[name], clock=SystemClock())
+            report, outputs = verified(spark, deployment, joins[name], clock=SystemClock())
         finally:
             spark.stop()
     except LyrebirdError as error:
         click.echo(f"error: {error}", err=True)
         sys.exit(CANNOT_VERIFY)
-    click.echo(orjson.dumps(report.to_json()).decode() if as_json else "\n".join(report.lines()))
-    sys.exit(0 if report.clean else 1)
+    clean = report.clean and (outputs is None or outputs.clean)
+    if as_json:
+        said = report.to_json() if outputs is None else {**report.to_json(), "outputs": outputs.to_json()}
+        click.echo(orjson.dumps(said).decode())
+    else:
+        click.echo("\n".join([*report.lines(), *(outputs.lines() if outputs is not None else ())]))
+        if clean and outputs is not None:
+            click.echo("the join goes on from the imported state")
+    sys.exit(0 if clean else 1)

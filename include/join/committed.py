@@ -38,6 +38,7 @@ class Committed:
         base: rank at which the next batch begins.
         floors: topic → version below which no row of it lives.
         pointers: bucket → the version that it stands at; buckets that have never been written are missing.
+        unverified: the state was imported, and nobody has compared it with the inputs yet: nothing is written from it.
     """
 
     buckets: int
@@ -47,6 +48,7 @@ class Committed:
     base: int = 0
     floors: dict[str, int] = field(default_factory=dict)
     pointers: dict[BucketKey, bytes] = field(default_factory=dict)
+    unverified: bool = False
 
     @classmethod
     def read(cls, records: Iterable[Record], buckets: int | None) -> Self:
@@ -76,6 +78,7 @@ class Committed:
             )
         found.base, found.floors = said["base"], said["floors"]
         found.definition, found.slots = said["definition"], tuple(said["slots"])
+        found.unverified = said.get("unverified", False)
         found.takeover = None if said["takeover"] is None else Takeover.from_json(said["takeover"])
         return found
 
@@ -98,6 +101,7 @@ class Committed:
             "takeover": None if self.takeover is None else self.takeover.to_json(),
             "base": self.base,
             "floors": dict(sorted(self.floors.items())),
+            "unverified": self.unverified,
         }
         return _JOIN, orjson.dumps(said)
 

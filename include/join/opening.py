@@ -75,7 +75,8 @@ def opened_join(join: DeployedJoin, application: str, means: Means, equip: Equip
         equip: makes what does the work of a batch.
 
     Raises:
-        NotThereYet: an input, its schema or its first resolved record is missing: ask again later.
+        NotThereYet: an input, its schema or its first resolved record is missing, or the state was imported and nobody
+            has verified it: ask again later.
         SettingsError: the file does not fit what is there.
         Terminal: the state has other buckets, or the last change of the file is not through yet.
         Transient: a server does not answer.
@@ -135,6 +136,12 @@ def _earlier(join: DeployedJoin, definition: str, means: Means) -> list[str]:
     committed = read_committed(means.reader, join.topic) if topics.state(join.topic) in means.admin.names() else None
     if committed is None:
         return []
+    if committed.unverified:
+        raise NotThereYet(
+            "nobody has verified the imported state yet",
+            join=join.name,
+            fix=f"Run `lyrebird state verify {join.name}`; the join goes on by itself when that is clean.",
+        )
     if committed.takeover is not None and committed.takeover.definition != definition:
         raise Terminal(
             "the file was changed again before the join had become what it said before",

@@ -1,8 +1,12 @@
-"""Puts an imported state in the place of the one that a join has committed, in one transaction."""
+"""Puts an imported state in the place of the one that a join has committed, in one transaction.
+
+Nothing is written from it before it was compared with the inputs: `released` tells the join to go on.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 
 from include.errors import Terminal
 from include.join.bucket import BucketKey
@@ -12,7 +16,7 @@ from include.log import topics
 from include.log.ports import LogReader, LogWriter
 from include.state.pointer import Pointer
 
-__all__ = ["committed_of", "replace_state"]
+__all__ = ["committed_of", "released", "replace_state", "versions_of"]
 
 
 def committed_of(join: DeployedJoin, reader: LogReader) -> Committed:
@@ -33,38 +37,71 @@ def replace_state(
 ) -> None:
     """Commit these pointers in the place of all others; `versions` are those that they were made of.
 
-    The writer has the application's own name: a run of it that goes on is fenced, and ends without another batch.
-
     Raises:
         Terminal: the join has no state, or it is not at these versions any more.
         Transient: the log does not answer; nothing is changed then, or all is.
     """
-    writer = open_writer(f"{join.entry.application}.{join.topic}.0")
-    try:
-        # Read behind the fence: what is committed now stays as it is.
-        before = committed_of(join, reader)
+    with _fenced(join, reader, open_writer) as (writer, before):
         if before.takeover is not None:
             raise Terminal(
                 "the join is becoming another one, bucket by bucket",
                 join=join.name,
                 fix="Let it run until `lyrebird join status` tells of no change.",
             )
-        now = {(stage, bucket): Pointer.from_bytes(each).uid for (stage, bucket), each in before.pointers.items()}
-        if now != versions:
+        if versions_of(before) != versions:
             raise Terminal(
                 "the join has gone on since the export was made",
                 join=join.name,
                 fix="Stop it, export again, and import that.",
             )
+        gone = {each: b"" for each in before.pointers if each not in pointers}
+        before.buckets, before.unverified = buckets, True
         name = topics.state(join.topic)
         writer.begin()
         for key, pointer in Committed.of_buckets(pointers):
             writer.append(name, key, pointer, partition=0)
-        for key, _ in Committed.of_buckets({each: b"" for each in before.pointers if each not in pointers}):
+        for key, _ in Committed.of_buckets(gone):
             writer.append(name, key, None, partition=0)
-        before.buckets = buckets
-        key, value = before.of_join()
-        writer.append(name, key, value, partition=0)
+        writer.append(name, *before.of_join(), partition=0)
         writer.commit()
+
+
+def released(
+    join: DeployedJoin,
+    versions: Mapping[tuple[str, int], str],
+    reader: LogReader,
+    open_writer: Callable[[str], LogWriter],
+) -> None:
+    """Let the join go on from an imported state, whose buckets were found to be right at these versions.
+
+    Raises:
+        Terminal: it is at others now.
+        Transient: the log does not answer.
+    """
+    with _fenced(join, reader, open_writer) as (writer, committed):
+        if versions_of(committed) != versions:
+            raise Terminal("another state was imported meanwhile", join=join.name, fix="Verify that one.")
+        committed.unverified = False
+        writer.begin()
+        writer.append(topics.state(join.topic), *committed.of_join(), partition=0)
+        writer.commit()
+
+
+def versions_of(committed: Committed) -> dict[tuple[str, int], str]:
+    """Of each bucket the version that is committed."""
+    return {(stage, bucket): Pointer.from_bytes(each).uid for (stage, bucket), each in committed.pointers.items()}
+
+
+@contextmanager
+def _fenced(
+    join: DeployedJoin, reader: LogReader, open_writer: Callable[[str], LogWriter]
+) -> Iterator[tuple[LogWriter, Committed]]:
+    """A writer of the application's own name, and what is committed behind the fence: that stays as it is.
+
+    A run of the application that goes on is fenced, and ends without another batch.
+    """
+    writer = open_writer(f"{join.entry.application}.{join.topic}.0")
+    try:
+        yield writer, committed_of(join, reader)
     finally:
         writer.close()

@@ -69,6 +69,11 @@ class SparkCluster:
             process.kill()
         worker.wait()
 
+    @property
+    def executors(self) -> int:
+        """How many run."""
+        return sum(len(self._executors_of(worker)) for worker in self._workers)
+
     def kill_python_worker(self) -> bool:
         """End one of the processes that do tasks in Python; False when there is none."""
         for worker in self._workers:

@@ -6,7 +6,7 @@ import json
 import shutil
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 
 from include.audit.definition import join_audits
 from include.audit.join_state.report import StateReport
-from include.audit.join_state.stream import verify_state
+from include.audit.join_state.stream import verified
 from include.audit.joins.report import JoinReport
 from include.audit.joins.stream import audit_join
 from include.cli.join import command as join_command
@@ -141,6 +141,14 @@ def assert_a_state_goes_into_other_buckets(scene: JoinWorld, spark: SparkSession
     assert exported["rows"] == len(scene.reviews) + len(scene.businesses)
     imported = said("import", "reviewed", out, "--buckets", "7")
     assert (imported["rows"], imported["digest"], imported["buckets"]) == (exported["rows"], exported["digest"], 7)
+    deployment = Deployment.load(scene.folder)
+    join = declared_joins(deployment)["reviewed"]
+    with closing(KafkaReader(scene.kafka)) as reader:
+        assert committed_of(join, reader).unverified
+        _, outputs = verified(spark, deployment, join, clock=SystemClock())
+        assert outputs is not None
+        assert outputs.clean, outputs.lines()
+        assert not committed_of(join, reader).unverified
     assert_state_is_what_the_inputs_say(scene, spark)
     after = said("inspect", "reviewed")
     assert (before["buckets"], after["buckets"], before["base"]) == (4, 7, after["base"])
@@ -150,16 +158,16 @@ def assert_a_state_goes_into_other_buckets(scene: JoinWorld, spark: SparkSession
     file.write_text(file.read_text().replace("buckets: 4", "buckets: 7"))
 
 
-def verified(scene: JoinWorld, spark: SparkSession, name: str) -> StateReport:
+def report_of(scene: JoinWorld, spark: SparkSession, name: str) -> StateReport:
     """The report of `lyrebird state verify`."""
     deployment = Deployment.load(scene.folder)
-    return verify_state(spark, deployment, declared_joins(deployment)[name], clock=SystemClock())
+    return verified(spark, deployment, declared_joins(deployment)[name], clock=SystemClock())[0]
 
 
 def assert_state_is_what_the_inputs_say(scene: JoinWorld, spark: SparkSession) -> None:
     """Of both joins; the second has a first stage that finds its rows."""
     for name in ("reviewed", "owned"):
-        report = verified(scene, spark, name)
+        report = report_of(scene, spark, name)
         assert report.clean, report.lines()
         assert report.held == report.expected > 5
     assert report.uncovered == ()
@@ -199,7 +207,7 @@ def assert_verify_finds_what_was_planted(scene: JoinWorld, spark: SparkSession) 
         return KafkaWriter(scene.kafka, name)
 
     replace_state(join, committed.pointers, committed.buckets, versions, reader, writer)
-    report = verified(scene, spark, "owned")
+    report = report_of(scene, spark, "owned")
     assert report.found == {"missing": 1, "extra": 1, "stale": 1, "altered": 1, "misplaced": 1}, report.lines()
     assert report.next_command == "lyrebird join rebuild owned"
     assert {kind: len(some) for kind, some in report.rows.items()} == report.found

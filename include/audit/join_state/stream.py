@@ -10,6 +10,7 @@ import functools
 import itertools
 import pickle
 from collections.abc import Iterable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any, Final
 
@@ -18,16 +19,26 @@ from pyspark.sql import DataFrame, SparkSession, functions
 from include.audit.join_state.report import KINDS, SHOWN, StateReport
 from include.audit.join_state.rows import held_rows, stood
 from include.audit.joins.cut import join_cut
-from include.audit.joins.stream import arrow_of, floors_at, newest_of_each, records_in, require_settled, rows_of
+from include.audit.joins.report import JoinReport
+from include.audit.joins.stream import (
+    arrow_of,
+    audit_join,
+    floors_at,
+    newest_of_each,
+    records_in,
+    require_settled,
+    rows_of,
+)
 from include.clock import Clock, iso
 from include.errors import Terminal
 from include.join.committed import Committed, state_place
 from include.join.config.check import checked_join
 from include.join.config.deployed import DeployedJoin, spread_topics
+from include.join.rehoming import committed_of, released, versions_of
 from include.join.takeover import Edition
 from include.join.task import equipped
 from include.log import topics
-from include.log.kafka import KafkaAdmin, KafkaReader
+from include.log.kafka import KafkaAdmin, KafkaReader, KafkaWriter
 from include.log.registry import ConfluentRegistry
 from include.log.spoken import newest_of
 from include.log.worker_memory import keep_imports
@@ -38,7 +49,7 @@ from include.state.opening import StatePlace, open_bucket
 from include.store.s3 import store_of
 from include.store.task_folder import sweep, task_folder
 
-__all__ = ["verify_state"]
+__all__ = ["verified", "verify_state"]
 
 _STOOD: Final = (
     "slot int, key binary, version long, partition int, offset long, live boolean, join_key binary, digest binary"
@@ -107,6 +118,26 @@ def verify_state(spark: SparkSession, deployment: Deployment, join: DeployedJoin
         )
     finally:
         spark.catalog.clearCache()
+
+
+def verified(
+    spark: SparkSession, deployment: Deployment, join: DeployedJoin, *, clock: Clock
+) -> tuple[StateReport, JoinReport | None]:
+    """Verify the state; where it was imported, audit the outputs too, and let the join go on when both are clean.
+
+    Returns the reports; that of the outputs only behind an import. Raises as `verify_state` and `audit_join`, and
+    `Terminal` when another state was imported meanwhile.
+    """
+    kafka = deployment.one("kafka", Kafka)
+    with closing(KafkaReader(kafka.bootstrap, kafka.options)) as reader:
+        before = committed_of(join, reader)
+        report = verify_state(spark, deployment, join, clock=clock)
+        if not before.unverified:
+            return report, None
+        outputs = audit_join(spark, deployment, join.name, join, clock=clock)
+        if report.clean and outputs.clean:
+            released(join, versions_of(before), reader, lambda name: KafkaWriter(kafka.bootstrap, name, kafka.options))
+        return report, outputs
 
 
 def _committed_at_cut(reader: KafkaReader, join: DeployedJoin) -> Committed:

@@ -67,14 +67,14 @@ def test_a_join_that_has_read_all_is_behind_nothing_and_a_record_later_is_behind
     process = Process(world, lambda writer: writer, None)
     process.to_the_end()
     join = deployed(len(world.setup.readers))
-    found = join_status(_named(join), world.log.reader(), world.log.admin())
+    found = join_status(named(join), world.log.reader(), world.log.admin())
     assert found.behind == 0
     assert set(found.positions) == {"shop"}
     writer = world.log.writer("capture")
     writer.begin()
     writer.append(change(0), b"k", b"v", partition=0)
     writer.commit()
-    assert join_status(_named(join), world.log.reader(), world.log.admin()).behind == 1
+    assert join_status(named(join), world.log.reader(), world.log.admin()).behind == 1
 
 
 class _Named(DeployedJoin):
@@ -85,5 +85,5 @@ class _Named(DeployedJoin):
         return OUT
 
 
-def _named(join: DeployedJoin) -> DeployedJoin:
+def named(join: DeployedJoin) -> DeployedJoin:
     return _Named(join.name, join.entry, join.file, join.places)
