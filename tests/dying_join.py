@@ -18,11 +18,11 @@ import signal
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, get_args
 
 import include.log.publisher as publishing
 import include.state.bucket as buckets
-from include.join.bucket import BucketResult
+from include.join.bucket import BucketResult, Stage
 from include.join.stream import _Hosted, run
 from include.join.work import BatchWork, CarryOut
 from include.log.application import main
@@ -89,7 +89,9 @@ def _arm() -> None:
 def _twice(carry_out: CarryOut) -> CarryOut:
     def made(found: BucketResult) -> tuple[Any, ...]:
         located = {number: each.stale for number, each in found.located.items()}
-        return found.outputs, found.held, found.refused, found.counts, found.stale, found.products, found.place, located
+        # How its buckets were opened differs: the second time an attempt is undone.
+        counts = {what: count for what, count in found.counts.items() if what[0] not in get_args(Stage)}
+        return found.outputs, found.held, found.refused, counts, found.stale, found.products, found.place, located
 
     def again(work: BatchWork) -> Iterator[tuple[int, BucketResult]]:
         first, second = dict(carry_out(work)), dict(carry_out(work))

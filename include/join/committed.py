@@ -6,6 +6,7 @@ one for the join itself.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -87,10 +88,13 @@ class Committed:
         """The topics that are joined; nothing before the first batch."""
         return tuple(orjson.loads(self.definition)["inputs"]) if self.definition else ()
 
-    def count(self, name: str) -> int:
-        """What the pointers of the second stage's buckets count by this name, together."""
-        found = (Pointer.from_bytes(each) for (stage, _), each in self.pointers.items() if stage == "rows")
-        return sum(each.counts.get(name, 0) for each in found)
+    def counts(self) -> Counter[str]:
+        """What the pointers count, together; of the first stage, whose rows are no rows of inputs, its bytes alone."""
+        found = Counter[str]()
+        for (stage, _), pointer in self.pointers.items():
+            said = Pointer.from_bytes(pointer).counts
+            found.update({name: count for name, count in said.items() if stage == "rows" or name == "bytes"})
+        return found
 
     def of_join(self) -> tuple[bytes, bytes]:
         """The record of the join itself, as (key, value)."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Final
@@ -15,7 +14,6 @@ from include.join.requests import JoinRequests
 from include.log import topics
 from include.log.ports import LogReader, TopicAdmin
 from include.log.spoken import all_of, newest_of
-from include.state.pointer import Pointer
 
 __all__ = ["JoinStatus", "join_status"]
 
@@ -40,6 +38,7 @@ class JoinStatus:
         uncovered: tables whose changes the topic may lack.
         changing: how far it has become another join, or was made anew; '' when that is over.
         asked: requests that are not done.
+        unverified: its state was imported, and it waits until that was verified.
     """
 
     name: str
@@ -55,6 +54,7 @@ class JoinStatus:
     uncovered: tuple[str, ...]
     changing: str = ""
     asked: tuple[str, ...] = ()
+    unverified: bool = False
 
     def to_json(self) -> dict[str, Any]:
         """Plain values."""
@@ -76,6 +76,8 @@ class JoinStatus:
             )
         if self.uncovered:
             out.append(f"  not covered: {', '.join(self.uncovered)}")
+        if self.unverified:
+            out.append(f"  waits: its state was imported; next: lyrebird state verify {self.name}")
         if self.changing:
             out.append(f"  changes: {self.changing}")
         out += [f"  asked for, and not done: request {each}" for each in self.asked]
@@ -85,13 +87,10 @@ class JoinStatus:
 def join_status(join: DeployedJoin, reader: LogReader, admin: TopicAdmin) -> JoinStatus:
     """What a declared join has committed."""
     names = set(admin.names())
-    counts, resolved = Counter[str](), topics.resolved(join.topic)
+    resolved = topics.resolved(join.topic)
     committed = read_committed(reader, join.topic) if topics.state(join.topic) in names else None
     committed = committed or Committed(join.file.buckets)
-    for (stage, _), pointer in committed.pointers.items():
-        said = Pointer.from_bytes(pointer).counts
-        # The first stage's rows are no rows of inputs.
-        counts.update({name: count for name, count in said.items() if stage == "rows" or name == "bytes"})
+    counts = committed.counts()
     # While it becomes another join: the inputs of the one whose outputs are out.
     inputs = committed.inputs or tuple(each.label for each in join.file.join)
     slots = committed.slots or tuple(range(len(inputs)))
@@ -122,6 +121,7 @@ def join_status(join: DeployedJoin, reader: LogReader, admin: TopicAdmin) -> Joi
         tuple(sorted(uncovered)),
         _changing(committed, reader, names),
         tuple(sorted(asked.open)),
+        committed.unverified,
     )
 
 

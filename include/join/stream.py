@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from contextlib import closing
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, get_args
 
 from pyspark import RDD
 from pyspark.sql import DataFrame, SparkSession
@@ -21,7 +21,7 @@ from pyspark.sql import DataFrame, SparkSession
 from include.clock import SystemClock
 from include.errors import Transient
 from include.join.bucket import BucketResult
-from include.join.committed import committed_pointers, state_place
+from include.join.committed import Committed, committed_pointers, state_place
 from include.join.config.deployed import DeployedJoin, joins_of_application, spread_topics
 from include.join.config.inputs import NotThereYet
 from include.join.incidents import JoinIncidents
@@ -41,6 +41,7 @@ from include.metrics.progress import RunFolder
 from include.settings.connections import Kafka, ObjectStore, Registry
 from include.settings.deployment import Deployment
 from include.settings.environment import state_folder
+from include.state.bucket import Opened
 from include.state.housekeeping import housekeeping
 from include.state.opening import StatePlace
 from include.store.s3 import store_of
@@ -137,7 +138,7 @@ class _Hosted:
 
     def _stream(self, opened: OpenedJoin, kafka: Kafka) -> None:
         runner, batch = opened.runner, opened.checked.join.records_per_batch
-        self._incomplete = runner.committed.count("incomplete")
+        self._incomplete = runner.committed.counts()["incomplete"]
         incidents = JoinIncidents(
             self.join.name,
             self.join.topic,
@@ -159,9 +160,9 @@ class _Hosted:
 
         def on_batch(_: DataFrame, plan: BatchPlan) -> Mapping[str, Any]:
             counts = runner.run(plan)
-            self._count(counts)
+            self._count(counts, runner.committed)
             if counts["held"]:
-                self._incomplete = runner.committed.count("incomplete")
+                self._incomplete = runner.committed.counts()["incomplete"]
             refused = {each: counts[f"refused {each}"] for each in runner.topics}
             commits = [cut.position.commit_us for cut in plan.cuts.values()]
             incidents.after_batch(refused, self._incomplete, min(commits, default=None))
@@ -179,14 +180,22 @@ class _Hosted:
             asked=self.asked,
         )
 
-    def _count(self, counts: Mapping[str, int]) -> None:
-        count = self.metrics.count
+    def _count(self, counts: Mapping[str, int], committed: Committed) -> None:
+        count, gauge, name = self.metrics.count, self.metrics.set, self.join.name
         count("lyrebird_documents_total", counts.get("puts", 0), "put")
         count("lyrebird_documents_total", counts.get("tombstones", 0), "tombstone")
         count("lyrebird_superseded_total", counts.get("stale", 0))
-        count("lyrebird_filtered_total", counts.get("no_join_key", 0), "no join key")
-        count("lyrebird_filtered_total", counts.get("below_floor", 0), "below the floor")
-        count("lyrebird_set_aside_total", counts.get("refused", 0))
+        held = committed.counts()
+        for place, (slot, topic) in enumerate(zip(committed.slots, committed.inputs, strict=True)):
+            count("lyrebird_filtered_total", counts.get(f"no_join_key {topic}", 0), f"no join key in {topic}")
+            count("lyrebird_filtered_total", counts.get(f"below_floor {topic}", 0), f"below the floor of {topic}")
+            count("lyrebird_set_aside_total", counts.get(f"refused {topic}", 0), topic)
+            gauge("lyrebird_state_rows", held[f"input_{slot}"], f"{name} {topic}")
+            gauge("lyrebird_product_outputs", counts.get(f"product {place}", 0), f"{name} {topic}")
+        gauge("lyrebird_state_bytes", held["bytes"], name)
+        gauge("lyrebird_state_incomplete", held["incomplete"], name)
+        for how in get_args(Opened):
+            count("lyrebird_state_opened_total", counts.get(how, 0), how)
 
     def _opened(self, open_join: Callable[[], OpenedJoin]) -> OpenedJoin | None:
         """Waits for servers (for a while) and for writers of inputs (for ever); None when asked to stop."""

@@ -83,6 +83,7 @@ def locate_frames(plan: JoinPlan, work: BatchWork, bucket: int, frames: list[byt
         with _open(plan, work, "whereabouts", bucket) as state:
             buckets = _tools(plan).buckets
             onward = locate_work(bucket, mine, state, complete=work.complete, buckets=buckets, only=work.only)
+            onward[bucket].counts["whereabouts", state.opened] += 1
     else:
         onward = {bucket: mine}
     return {to: each.pack() for to, each in onward.items()}
@@ -99,6 +100,7 @@ def apply_frames(plan: JoinPlan, work: BatchWork, bucket: int, frames: list[byte
         succession = Succession(tools.later, *at)
     with _open(plan, work, "rows", bucket) as state:
         result = apply_work(mine, work.floors, state, tools.shape, succession, work.step)
+        result.counts["rows", state.opened] += 1
     # As plain tuples on the way to the driver.
     result.outputs[:] = map(tuple, result.outputs)  # type: ignore[arg-type]
     keep_imports()

@@ -61,7 +61,8 @@ class JoinTransactions:
             carry_out: does the work.
             work: None where nobody has any.
             after: what is committed after it; pointers and places of a takeover are added here.
-            counts: what was written is added.
+            counts: what was written, read and found is added, by name and by name and input; `product <place>` is the
+                most outputs that one record of the input at that place changed.
             ranks: of the records that are read.
             start: where their partitions begin.
             ends: offsets that are committed.
@@ -119,8 +120,9 @@ class JoinTransactions:
             self.set_aside(refused)
         for (topic, what), count in result.counts.items():
             counts[what] += count
-            if what == "refused":
-                counts[f"refused {topic}"] += count
+            counts[f"{what} {topic}"] += count
+        for place, size in enumerate(result.products):
+            counts[f"product {place}"] = max(size, counts[f"product {place}"])
         self._limit.passed(sum(n for (_, what), n in result.counts.items() if what == "read") - len(result.refused))
 
     def _tell_of_held(

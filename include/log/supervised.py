@@ -127,12 +127,12 @@ class Supervised:
         self._metrics.count("lyrebird_batches_total")
         self._metrics.set("lyrebird_batch_seconds", seconds, self._part)
         self._seen(sum(lag.values()))
-        self._tell(rows=rows, lag_records=sum(lag.values()), batch_s=round(seconds, 3))
+        self._tell(rows=rows, lag_records=sum(lag.values()), batch_s=round(seconds, 3), **_eta(rows, seconds, lag))
 
     def idle(self) -> None:
         """Triggers run, nothing is there to read: that is progress too."""
         self._seen(0)
-        self._tell(idle_at_us=self._clock.now_us())
+        self._tell(idle_at_us=self._clock.now_us(), **_eta(0, 0.0, {}))
 
     def error(self, failed: BaseException) -> LyrebirdError:
         """What ended the query, as one of ours in one line.
@@ -218,3 +218,9 @@ def _of_cuts(cuts: Cuts) -> dict[str, Any]:
         return {"positions": positions, "commit_us": commit_us}
     (cut,) = cuts.values()
     return {"position": positions[cut.source], "commit_us": commit_us, "sequence": cut.sequence}
+
+
+def _eta(rows: int, seconds: float, lag: Mapping[str, int]) -> dict[str, float | None]:
+    """How fast the last batch was, and how long what waits takes at that rate; None where nothing waits."""
+    rate, left = (rows / seconds if seconds > 0 else 0.0), sum(lag.values())
+    return {"rows_per_s": round(rate, 1), "eta_s": round(left / rate, 1) if left and rate else None}

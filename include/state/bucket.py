@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Final, Literal
 
 from include.state.engine import Engine
 from include.state.objects import BucketObjects
@@ -25,7 +25,7 @@ EMPTY: Final = ""
 _MOST_LOGS: Final = 24
 _LEAST_BYTES: Final = 8 << 20
 
-Opened = str
+Opened = Literal["ready", "undone", "replayed", "restored"]
 """How a bucket came to its version: `ready` (it stood there), `undone`, `replayed` or `restored`."""
 
 

@@ -90,7 +90,9 @@ def test_executors_and_buckets_come_and_go_and_the_state_stays_what_the_inputs_s
         lived(world, 10)
         for _ in range(6):
             cluster.add()
-        lived(world, 40)
+        # Each of them is a JVM that starts.
+        world.wait(lambda: cluster.executors == 8, within_s=300)
+        lived(world, 20)
         world.wait(world.equal, within_s=240)
         assert cluster.executors == 8
         for _ in range(5):

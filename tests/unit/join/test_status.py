@@ -59,6 +59,13 @@ def test_rows_and_keys_are_counted_by_the_pointers_of_the_state() -> None:
     assert (status.rows, status.state_bytes, status.incomplete, status.buckets) == ((3, 3), 179, 1, 3)
     assert status.changing == "1 of 3 buckets gone through"
     assert any("1 join keys lack outputs" in line for line in status.lines())
+    assert not status.unverified
+    writer.begin()
+    writer.append(name, *Committed(3, definition, (0, 1), base=9, unverified=True).of_join(), partition=0)
+    writer.commit()
+    waiting = join_status(join, log.reader(), log.admin())
+    assert waiting.unverified
+    assert "next: lyrebird state verify sales" in "\n".join(waiting.lines())
 
 
 def test_a_join_that_has_read_all_is_behind_nothing_and_a_record_later_is_behind_by_one() -> None:

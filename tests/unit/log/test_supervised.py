@@ -60,6 +60,8 @@ def test_a_batch_shows_in_progress_and_metrics(run: Run) -> None:
     run.supervised.heard(report(11, StreamOffset(ends={("t", 0): 9, ("t", 1): 5}).to_json()))
     told = run.told()
     assert (told["batch"], told["rows"], told["documents"], told["lag_records"]) == (7, 11, 3, 4)
+    # 11 rows in 1.5 s; 4 wait.
+    assert (told["rows_per_s"], told["eta_s"]) == (7.3, 0.5)
     text = run.metrics.text()
     assert 'lyrebird_lag_records{application="app",kind="t"} 4.0' in text
     assert 'lyrebird_batch_seconds{application="app",kind=""} 1.5' in text
