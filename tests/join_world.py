@@ -151,7 +151,7 @@ class JoinWorld:
             kind = draw.choice(["review", "review", "review", "business", "owner", "gone"])
             if kind == "review":
                 row = {"review_id": review, "business_id": business, "stars": draw.randrange(5), "noise": count}
-                self._commit(self.shop, "reviews", self.reviews, review, row)
+                self.review(review, row)
             elif self.stopped and kind != "owner":
                 continue
             elif kind == "business":
@@ -161,11 +161,15 @@ class JoinWorld:
                 owner = draw.randrange(8)
                 self._own(owner, {"owner_id": owner, "business_id": business, "phone": draw.randrange(1000)})
             elif draw.random() < 0.5:
-                self._commit(self.shop, "reviews", self.reviews, review, None)
+                self.review(review, None)
             elif draw.random() < 0.5:
                 self._commit(self.ads, "businesses", self.businesses, business, None)
             else:
                 self._own(draw.randrange(8), None)
+
+    def review(self, key: int, row: Row | None) -> None:
+        """A review is put or (None) deleted, in a transaction."""
+        self._commit(self.shop, "reviews", self.reviews, key, row)
 
     def truncate(self) -> None:
         """TRUNCATE of reviews."""
