@@ -46,7 +46,7 @@ def up(only: list[str], without: list[str], as_json: bool) -> None:
     The first time it downloads about 450 MB into LYREBIRD_CACHE and builds one program. Addresses and generated
     passwords go into .lyrebird/env. Ports: LYREBIRD_PORT_<NAME>, e.g. LYREBIRD_PORT_KAFKA=9092.
 
-    Services: mariadb, kafka, registry, s3, elasticsearch, mail, airflow.
+    Services: mariadb, kafka, registry, s3, elasticsearch, mail, airflow; and mariadb-ads, only where it is named.
     """
     from include.local.stack import Stack
 
@@ -58,6 +58,8 @@ def up(only: list[str], without: list[str], as_json: bool) -> None:
     addresses = {name: found[variable] for name, variable in _PAGES.items() if variable in found}
     if "LYREBIRD_MYSQL_PORT" in found:
         addresses["mariadb"] = f"{found['LYREBIRD_MYSQL_HOST']}:{found['LYREBIRD_MYSQL_PORT']}"
+    if "LYREBIRD_ADS_PORT" in found:
+        addresses["mariadb-ads"] = f"{found['LYREBIRD_ADS_HOST']}:{found['LYREBIRD_ADS_PORT']}"
     if as_json:
         click.echo(
             json.dumps({"seconds": round(took_s, 1), "env": f"{found['LYREBIRD_STATE']}/env", "addresses": addresses})

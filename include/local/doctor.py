@@ -19,7 +19,7 @@ from include.errors import LyrebirdError
 from include.local import accounts, ports, resolve
 from include.local.java import system_java
 from include.local.records import Records
-from include.local.services import SERVICES, GoModule, Ivy
+from include.local.services import SERVICES, GoModule, Ivy, select
 from include.settings.environment import cache_folder
 from include.source.native import WHY_NOT
 
@@ -163,7 +163,7 @@ def _memory() -> Check:
     found = f"{memory.available / 1024**2:.0f} MB available of {memory.total / 1024**2:.0f} MB"
     if memory.available >= _MEMORY_MB * 1024**2:
         return Check("memory", "ok", found)
-    servers = sum(row.memory_mb for row in SERVICES)
+    servers = sum(row.memory_mb for row in select())
     fix = f"The servers take {servers} MB, the whole demo up to {_MEMORY_MB} MB: stop other programs."
     return Check("memory", "note", found, fix)
 
@@ -172,11 +172,11 @@ def _ports(state: Path) -> Iterator[Check]:
     records = Records(state)
     ours = {
         row.name
-        for row in SERVICES
+        for row in select()
         if any((server := records.read(name)) and server.is_alive for name in row.processes)
     }
     taken = []
-    for row in SERVICES:
+    for row in select():
         for port in row.ports if row.name not in ours else ():
             try:
                 number = ports.chosen(port, dict(os.environ))

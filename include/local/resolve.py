@@ -27,7 +27,7 @@ from include.errors import Terminal
 from include.local import gobuild, ivy, manifest
 from include.local.download import require_space
 from include.local.records import lock
-from include.local.services import GoModule, Ivy, Service
+from include.local.services import GoModule, Ivy, Service, service
 
 __all__ = ["GO_SPACE_MB", "ensure", "folder_of", "missing"]
 
@@ -36,15 +36,18 @@ GO_SPACE_MB = 1100
 
 
 def missing(rows: Sequence[Service], cache: Path) -> list[Service]:
-    """Those of `rows` that must be downloaded or built."""
+    """The rows whose programs must be downloaded or built for `rows`: of several that share one, the one it is of."""
+    programs = dict.fromkeys(service(row.program) for row in rows)
     return [
-        row for row in rows if isinstance(row.artefact, Ivy | GoModule) and not manifest.whole(folder_of(row, cache))
+        row
+        for row in programs
+        if isinstance(row.artefact, Ivy | GoModule) and not manifest.whole(folder_of(row, cache))
     ]
 
 
 def folder_of(row: Service, cache: Path) -> Path:
     """Where a service is installed."""
-    return cache / f"{row.name}-{row.version}"
+    return cache / f"{row.program}-{row.version}"
 
 
 def ensure(rows: Sequence[Service], cache: Path, clock: Clock) -> None:

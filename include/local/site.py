@@ -107,7 +107,7 @@ class Site:
 
     def install(self, row: Service) -> Path:
         """Unpacked files of a service in the cache."""
-        return self.cache / f"{row.name}-{row.version}"
+        return self.cache / f"{row.program}-{row.version}"
 
     def log(self, process: str) -> Path:
         """The log file of a process."""
@@ -144,6 +144,11 @@ class Site:
                 "LYREBIRD_SHOP_USER": "shop",
                 "LYREBIRD_SHOP_PASSWORD": secret["LYREBIRD_SHOP_PASSWORD"],
                 "LYREBIRD_MYSQL_ROOT_PASSWORD": secret["LYREBIRD_MYSQL_ROOT_PASSWORD"],
+            },
+            # The accounts are those of the shop's server.
+            "mariadb-ads": {
+                "LYREBIRD_ADS_HOST": "127.0.0.1",
+                "LYREBIRD_ADS_PORT": str(self.ports["mariadb_ads"]),
             },
             "kafka": {"LYREBIRD_KAFKA": address["kafka"]},
             "registry": {"LYREBIRD_REGISTRY": f"http://{address['registry']}/apis/ccompat/v7"},

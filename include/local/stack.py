@@ -64,7 +64,7 @@ class Stack:
         self._records = Records(self._state)
 
     def up(self, names: Iterable[str] = (), *, without: Iterable[str] = ()) -> dict[str, str]:
-        """Start the named services (all when none is named); returns the LYREBIRD_* names of all that run.
+        """Start the named services, or all but the optional; returns the LYREBIRD_* names of all that run.
 
         What runs already is left as it is. Raises a LyrebirdError that names the service, its log's last lines and
         the next step; then nothing that this call started is left.

@@ -67,7 +67,9 @@ def read(state: Path, clock: Clock) -> StackStatus:
     processes: list[ProcessStatus] = []
     for row in SERVICES:
         ports = tuple(numbers[p.name] for p in row.ports if p.name in numbers)
-        processes.extend(_process(records, row.name, name, ports, clock) for name in row.processes)
+        shown = [_process(records, row.name, name, ports, clock) for name in row.processes]
+        # One that nobody asked for is no server that is missing.
+        processes.extend(each for each in shown if not (row.optional and each.state == "down"))
     supervisor = records.supervisor_process()
     return StackStatus(
         state=str(state),

@@ -28,4 +28,4 @@ def recipe(row: Service) -> Recipe:
     """The module for a row of the table."""
     import importlib
 
-    return cast("Recipe", importlib.import_module(f"include.local.recipes.{row.name}"))
+    return cast("Recipe", importlib.import_module(f"include.local.recipes.{row.program}"))

@@ -1,5 +1,7 @@
 """MariaDB with a row binlog (FULL image and metadata), GTIDs, and the accounts `capture` and `shop`.
 
+Two instances of it are in the table: the shop's server and the one of advertising, each with a database of its own.
+
 Accounts come from an init file that the server runs before it listens, so there is no moment with an open door. It is
 run at every start and kept out of the binlog.
 """
@@ -8,6 +10,8 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+from dataclasses import dataclass
+from typing import Final
 
 from include.errors import Terminal
 from include.local import accounts
@@ -27,6 +31,18 @@ BINLOG = (
 )
 """What capture needs of a source."""
 
+
+@dataclass(frozen=True)
+class _Instance:
+    """What differs between the servers: their ids as sources of a binlog, their databases, their memory for pages."""
+
+    server_id: int
+    database: str
+    buffer_pool_mb: int
+
+
+_INSTANCES: Final = {"mariadb": _Instance(1, "shop", 64), "mariadb-ads": _Instance(2, "ads", 16)}
+
 _ACCOUNTS = """\
 SET SESSION sql_log_bin=0;
 ALTER USER root@localhost IDENTIFIED BY '{root}';
@@ -38,8 +54,8 @@ ALTER USER capture@'127.0.0.1' IDENTIFIED BY '{capture}';
 GRANT REPLICATION SLAVE, BINLOG MONITOR, SLAVE MONITOR, SELECT, REFERENCES ON *.* TO capture@'127.0.0.1';
 CREATE USER IF NOT EXISTS shop@'127.0.0.1' IDENTIFIED BY '{shop}';
 ALTER USER shop@'127.0.0.1' IDENTIFIED BY '{shop}';
-CREATE DATABASE IF NOT EXISTS shop CHARACTER SET utf8mb4;
-GRANT ALL PRIVILEGES ON shop.* TO shop@'127.0.0.1';
+CREATE DATABASE IF NOT EXISTS {database} CHARACTER SET utf8mb4;
+GRANT ALL PRIVILEGES ON {database}.* TO shop@'127.0.0.1';
 DELETE FROM mysql.global_priv WHERE Host NOT IN ('localhost', '127.0.0.1') OR User = '';
 FLUSH PRIVILEGES;
 """
@@ -47,7 +63,7 @@ FLUSH PRIVILEGES;
 
 def prepare(site: Site, row: Service) -> tuple[Launch, ...]:
     """Create the data folder once, write the init file, return the server."""
-    folder, home = site.folder(row), site.install(row)
+    folder, home, instance = site.folder(row), site.install(row), _INSTANCES[row.name]
     temporary = folder / "tmp"
     temporary.mkdir(parents=True, exist_ok=True)
     accounts.give(folder, site.account)
@@ -63,6 +79,7 @@ def prepare(site: Site, row: Service) -> tuple[Launch, ...]:
             root=site.secrets["LYREBIRD_MYSQL_ROOT_PASSWORD"],
             capture=site.secrets["LYREBIRD_MYSQL_PASSWORD"],
             shop=site.secrets["LYREBIRD_SHOP_PASSWORD"],
+            database=instance.database,
         )
     )
     init.chmod(0o600)
@@ -75,9 +92,9 @@ def prepare(site: Site, row: Service) -> tuple[Launch, ...]:
         # Relative to the data folder: a full path may be longer than a socket's name can be.
         "--socket=socket",
         f"--pid-file={folder / 'pid'}",
-        f"--port={site.ports['mariadb']}",
+        f"--port={site.ports[row.ports[0].name]}",
         "--bind-address=127.0.0.1",
-        "--server-id=1",
+        f"--server-id={instance.server_id}",
         f"--log-bin={data / 'bin'}",
         f"--tmpdir={temporary}",
         *BINLOG,
@@ -86,7 +103,7 @@ def prepare(site: Site, row: Service) -> tuple[Launch, ...]:
         "--skip-name-resolve",
         "--character-set-server=utf8mb4",
         "--max-connections=100",
-        "--innodb-buffer-pool-size=64M",
+        f"--innodb-buffer-pool-size={instance.buffer_pool_mb}M",
         f"--init-file={init}",
         f"--lc-messages-dir={home / 'share'}",
         f"--character-sets-dir={home / 'share' / 'charsets'}",
@@ -94,11 +111,11 @@ def prepare(site: Site, row: Service) -> tuple[Launch, ...]:
     )
     return (
         Launch(
-            name="mariadb",
+            name=row.processes[0],
             argv=argv,
             env=environment,
             cwd=str(folder),
-            log=str(site.log("mariadb")),
+            log=str(site.log(row.processes[0])),
             uid=site.account.uid if site.account else None,
             gid=site.account.gid if site.account else None,
         ),
@@ -148,7 +165,7 @@ def ready(site: Site, row: Service) -> bool:
     try:
         connection = pymysql.connect(
             host="127.0.0.1",
-            port=site.ports["mariadb"],
+            port=site.ports[row.ports[0].name],
             user="root",
             password=site.secrets["LYREBIRD_MYSQL_ROOT_PASSWORD"],
             connect_timeout=2,
@@ -156,7 +173,8 @@ def ready(site: Site, row: Service) -> bool:
     except (pymysql.Error, OSError):
         return False
     with connection, connection.cursor() as cursor:
-        cursor.execute("SELECT 1 FROM information_schema.schemata WHERE schema_name = 'shop'")
+        database = _INSTANCES[row.name].database
+        cursor.execute("SELECT 1 FROM information_schema.schemata WHERE schema_name = %s", (database,))
         return cursor.fetchone() is not None
 
 

@@ -18,13 +18,13 @@ COMPOSE: dict[str, Any] = yaml.safe_load(TEXT)
 CONTAINERS: dict[str, dict[str, Any]] = COMPOSE["services"]
 
 # Ports that a person or a client uses; the others stay inside a container.
-PUBLISHED = ("mariadb", "kafka", "registry", "s3", "elasticsearch", "smtp", "mail", "airflow")
+PUBLISHED = ("mariadb", "mariadb_ads", "kafka", "registry", "s3", "elasticsearch", "smtp", "mail", "airflow")
 # Containers that do one thing and end.
 ONCE = {"s3-bucket", "airflow-init"}
 TOP_KEYS = {"name", "services", "volumes", "configs"}
 SERVICE_KEYS = {
     "build", "command", "configs", "depends_on", "environment", "healthcheck", "hostname", "image",
-    "pid", "ports", "restart", "stop_grace_period", "user", "volumes", "working_dir",
+    "pid", "ports", "profiles", "restart", "stop_grace_period", "user", "volumes", "working_dir",
 }  # fmt: skip
 HEALTH_KEYS = {"test", "interval", "timeout", "retries", "start_period"}
 CONDITIONS = {"service_started", "service_healthy", "service_completed_successfully"}
@@ -73,7 +73,7 @@ def test_every_lasting_container_has_a_health_check() -> None:
 
 
 def test_every_store_keeps_its_data_in_a_declared_volume() -> None:
-    for name in ("mariadb", "kafka", "registry", "s3", "elasticsearch", "mail", "postgres"):
+    for name in ("mariadb", "mariadb-ads", "kafka", "registry", "s3", "elasticsearch", "mail", "postgres"):
         assert any(mount.startswith(f"{name}:/") for mount in CONTAINERS[name]["volumes"]), name
     named = {
         mount.split(":")[0] for container in CONTAINERS.values() for mount in container["volumes"] if mount[0] != "."
@@ -129,7 +129,19 @@ def test_the_file_has_only_keys_and_references_that_compose_accepts() -> None:
 
 
 def test_mariadb_writes_the_same_binlog_as_natively() -> None:
-    assert set(BINLOG) <= set(CONTAINERS["mariadb"]["command"])
+    for row in SERVICES:
+        if row.program == "mariadb":
+            assert set(BINLOG) <= set(CONTAINERS[row.name]["command"])
+
+
+def test_only_an_optional_service_waits_for_its_profile() -> None:
+    profiled = {name for name, container in CONTAINERS.items() if container.get("profiles")}
+    assert profiled == {name for row in SERVICES if row.optional for name in row.processes}
+
+
+def test_each_server_of_mariadb_has_a_volume_of_its_own() -> None:
+    volumes = [CONTAINERS[row.name]["volumes"] for row in SERVICES if row.program == "mariadb"]
+    assert len(volumes) == len({str(each) for each in volumes}) == 2
 
 
 def test_compose_itself_accepts_the_file_where_it_is_installed(tmp_path: Path) -> None:

@@ -57,12 +57,19 @@ def test_what_is_whole_is_not_fetched_again(tmp_path: Path) -> None:
 
 def test_each_download_of_the_table_has_a_digest() -> None:
     digests = json.loads((Path(manifest.__file__).parent / "artefacts.json").read_text())
-    downloads = {row.name for row in SERVICES if isinstance(row.artefact, Ivy)}
+    downloads = {row.program for row in SERVICES if isinstance(row.artefact, Ivy)}
     assert set(digests) == downloads
     for row in SERVICES:
         if isinstance(row.artefact, Ivy):
             for module in row.artefact.modules:
-                assert any(name.startswith(f"{module.name}-{module.version}") for name in digests[row.name])
+                assert any(name.startswith(f"{module.name}-{module.version}") for name in digests[row.program])
+
+
+def test_a_program_that_two_services_run_is_installed_once(tmp_path: Path) -> None:
+    first, second = service("mariadb"), service("mariadb-ads")
+    assert resolve.folder_of(second, tmp_path) == resolve.folder_of(first, tmp_path)
+    assert resolve.missing([second], tmp_path) == [first]
+    assert resolve.missing([first, second], tmp_path) == [first]
 
 
 @pytest.mark.parametrize(

@@ -27,12 +27,28 @@ def test_the_servers_together_leave_room_within_six_gigabytes() -> None:
 
 def test_selection_keeps_the_order_of_the_table() -> None:
     assert [row.name for row in select(["registry", "kafka"])] == ["kafka", "registry"]
-    assert [row.name for row in select()] == [row.name for row in SERVICES]
+    assert [row.name for row in select()] == [row.name for row in SERVICES if not row.optional]
     assert "airflow" not in {row.name for row in select(without=["airflow"])}
 
 
+def test_an_optional_service_is_started_only_where_it_is_named() -> None:
+    optional = [row.name for row in SERVICES if row.optional]
+    assert optional == ["mariadb-ads"]
+    assert not {row.name for row in select(without=["airflow"])} & set(optional)
+    assert [row.name for row in select(["mariadb-ads", "mariadb"])] == ["mariadb", "mariadb-ads"]
+
+
+def test_a_second_instance_differs_from_its_like_in_ports_and_processes_alone() -> None:
+    second = [row for row in SERVICES if row.like]
+    assert second
+    for row in second:
+        first = service(row.program)
+        assert (row.artefact, row.version, row.image) == (first.artefact, first.version, first.image)
+        assert recipe(row) is recipe(first)
+
+
 def test_an_unknown_service_is_refused_with_the_list() -> None:
-    with pytest.raises(SettingsError, match=r"'kafak'.*mariadb, kafka, registry"):
+    with pytest.raises(SettingsError, match=r"'kafak'.*mariadb, mariadb-ads, kafka, registry"):
         service("kafak")
 
 
