@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from include.clock import SystemClock
-from include.local.demo.extras import parts
+from include.local.demo.extras import parts, services
 from include.local.demo.screen import Screen, screen
 from include.settings.environment import state_folder
 
@@ -45,9 +45,10 @@ def command(orders: int, rate: float, seed: int, once: bool, extras: str, as_jso
     summary: Summary | None = None
     try:
         show.step("the stack starts: MariaDB, Kafka, registry, S3, Elasticsearch, mail, Airflow")
-        env = stack.up()
+        env = stack.up(services(joined))
         os.environ.update({name: value for name, value in env.items() if name.startswith("LYREBIRD_")})
-        make_index(Deployment.load(), "orders")
+        for index in [index for part in joined for index in part.indexes]:
+            make_index(Deployment.load(), index)
         demo = Demo(stack, env, joined, show, clock, begun_s=begun_s)
         try:
             summary = demo.run(orders, rate, seed)

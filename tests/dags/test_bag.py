@@ -158,6 +158,7 @@ def test_the_projects_own_deployment_makes_dags(monkeypatch: pytest.MonkeyPatch)
     assert bag.import_errors == {}
     assert {"source_snapshot", "source_replicate", "audit_search"} < set(bag.dags)
     assert {"lake_upload", "stream_lake_backup", "stream_lake_partition"} < set(bag.dags)
+    assert {"stream_join_shop", "stream_index_joined", "audit_join"} < set(bag.dags)
 
 
 @pytest.mark.parametrize("after", [timedelta(seconds=1), timedelta(minutes=4), timedelta(minutes=50)])

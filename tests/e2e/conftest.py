@@ -187,9 +187,9 @@ def platform(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Platform]:
         )
         index = OrdersIndex(env["LYREBIRD_ELASTICSEARCH"])
         found = Platform(state, stack, env, airflow, index, shop_server, deployment)
-        snapshot = pipeline.start(airflow, [ORDER_SEARCH])
-        assert snapshot is not None
-        pipeline.await_snapshot(airflow, snapshot)
+        snapshots = pipeline.start(airflow, [ORDER_SEARCH])
+        assert snapshots
+        pipeline.await_snapshots(airflow, snapshots)
         with Shop(shop_server.connect, 1) as shop:
             shop.run(1000, orders=5)
             shop.quiesce()

@@ -42,10 +42,11 @@ class Airflow:
         """Let the DAG's runs start."""
         self._call("PATCH", f"/api/v2/dags/{dag_id}", json={"is_paused": False})
 
-    def running(self, dag_id: str) -> str | None:
-        """A run of the DAG that is queued or running, or None."""
-        runs = self.get(f"/api/v2/dags/{dag_id}/dagRuns", state=["running", "queued"], limit=1)["dag_runs"]
-        return str(runs[0]["dag_run_id"]) if runs else None
+    def running(self, dag_id: str, conf: Mapping[str, Any] | None = None) -> str | None:
+        """A run of the DAG that is queued or running, with these Params among its own, or None."""
+        runs = self.get(f"/api/v2/dags/{dag_id}/dagRuns", state=["running", "queued"], limit=100)["dag_runs"]
+        wanted = (conf or {}).items()
+        return next((str(run["dag_run_id"]) for run in runs if wanted <= (run["conf"] or {}).items()), None)
 
     def trigger(self, dag_id: str, conf: Mapping[str, Any] | None = None) -> str:
         """Start a run by hand; its id. `Terminal` carries Airflow's own words when the Params are refused."""
@@ -60,9 +61,9 @@ class Airflow:
         return run_id
 
     def ensure_running(self, dag_id: str, conf: Mapping[str, Any] | None = None) -> str:
-        """The run that is under way (one may have survived a restart of the stack), else a new one."""
+        """The run with these Params that is under way (it may have survived a restart of the stack), else a new one."""
         self.unpause(dag_id)
-        return self.running(dag_id) or self.trigger(dag_id, conf)
+        return self.running(dag_id, conf) or self.trigger(dag_id, conf)
 
     def run(self, dag_id: str, run_id: str) -> dict[str, Any]:
         """One run, as Airflow tells it."""

@@ -2,24 +2,36 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 
+from include.clock import Clock
 from include.errors import SettingsError
-from include.local.demo import joins, lake
+from include.local.demo import advertisers, joins, lake
 from include.local.demo.told import Closing
+from include.local.services import select
 
-__all__ = ["EXTRAS", "ORDER_SEARCH", "Part", "parts"]
+__all__ = ["EXTRAS", "ORDER_SEARCH", "Part", "Writing", "parts", "services"]
+
+Writing = Callable[[Mapping[str, str], int, Clock], AbstractContextManager[None]]
+"""Of the stack's values and the seed: makes its tables when the block begins, and writes until it ends."""
 
 
 @dataclass(frozen=True)
 class Part:
-    """A stage's share of the demo: DAGs that are started once the source is captured, DAGs of its verdict.
+    """A stage's share of the demo: DAGs that are started once its sources are captured, DAGs of its verdict.
 
     `streams` run for ever, `verdicts` end; both are DAG ids. `applications` name the rows of the live screen.
-    `closings` say what the part has come to, in the summary.
+    `services` are started for it beside those that the stack starts by itself, `sources` captured, `indexes` made.
+    `writings` write beside the shop, until it closes. `closings` say what the part has come to, in the summary.
     """
 
     name: str
+    services: tuple[str, ...] = ()
+    sources: tuple[str, ...] = ()
+    indexes: tuple[str, ...] = ()
+    writings: tuple[Writing, ...] = ()
     streams: tuple[str, ...] = ()
     verdicts: tuple[str, ...] = ()
     applications: tuple[str, ...] = field(default=())
@@ -28,6 +40,8 @@ class Part:
 
 ORDER_SEARCH = Part(
     name="order search",
+    sources=("shop",),
+    indexes=("orders",),
     streams=("stream_assemble_orders", "stream_index_orders"),
     verdicts=("audit_search",),
     applications=("capture-shop", "assemble_orders", "index_orders"),
@@ -43,10 +57,14 @@ EXTRAS: dict[str, Part] = {
     ),
     "joins": Part(
         name="joins",
-        streams=("stream_join_shop",),
+        services=("mariadb-ads",),
+        sources=("ads",),
+        indexes=("advertisers",),
+        writings=(advertisers.written,),
+        streams=("stream_join_shop", "stream_index_joined"),
         verdicts=("audit_join",),
-        applications=("join_shop",),
-        closings=joins.CLOSINGS,
+        applications=("capture-ads", "join_shop", "index_joined"),
+        closings=(*joins.CLOSINGS, advertisers.indexed),
     ),
 }
 """Name as given in WITH= -> part."""
@@ -60,3 +78,8 @@ def parts(names: str) -> list[Part]:
             allowed = ", ".join(sorted(EXTRAS)) or "none: order search is all that there is so far"
             raise SettingsError("no such part of the demo", got=name, allowed=allowed, fix="Leave it out of WITH=.")
     return [ORDER_SEARCH, *(EXTRAS[name] for name in dict.fromkeys(wanted))]
+
+
+def services(joined: Sequence[Part]) -> list[str]:
+    """Names of the services that a demo of these parts is made of."""
+    return [row.name for row in select()] + [name for part in joined for name in part.services]

@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from include.errors import Transient
+from include.local.demo.bodies import bodies
 
 if TYPE_CHECKING:
     from elasticsearch import Elasticsearch
 
 __all__ = ["OrdersIndex"]
-
-_PAGE = 1000
 
 
 class OrdersIndex:
@@ -52,28 +50,7 @@ class OrdersIndex:
 
     def bodies(self) -> dict[int, dict[str, Any]]:
         """Every document, by order id; raises `Transient` when the index cannot answer."""
-        from elasticsearch import ApiError, TransportError
-
-        found: dict[int, dict[str, Any]] = {}
-        after: list[Any] | None = None
-        try:
-            while True:
-                answer = self._client.search(
-                    index=self._alias,
-                    query={"match_all": {}},
-                    sort=[{"metadata.doc_id": "asc"}],
-                    size=_PAGE,
-                    search_after=after,
-                )
-                hits = answer["hits"]["hits"]
-                for hit in hits:
-                    body = hit["_source"][self._entity]
-                    found[body["order_id"]] = body
-                if len(hits) < _PAGE:
-                    return found
-                after = hits[-1]["sort"]
-        except (ApiError, TransportError) as error:
-            raise Transient("the index does not answer", system="elasticsearch", reason=str(error)) from error
+        return {body["order_id"]: body for body in bodies(self._client, self._alias, self._entity)}
 
     def close(self) -> None:
         """Give up the connection."""

@@ -93,7 +93,7 @@ class Demo:
         begun_s: float,
     ) -> None:
         self._stack, self._parts, self._screen, self._clock = stack, parts, screen, clock
-        self._begun_s = begun_s
+        self._begun_s, self._env = begun_s, env
         self._shop_server = ShopServer.from_environment(values=env)
         self._index = OrdersIndex(env["LYREBIRD_ELASTICSEARCH"])
         self._airflow = Airflow(
@@ -108,14 +108,14 @@ class Demo:
     def run(self, orders: int, rate: float, seed: int) -> Summary:
         """Place `orders` at `rate` a second, wait until all is quiet, compare, audit."""
         self._orders = orders
-        with Shop(self._shop_server.connect, seed, clock=self._clock) as shop:
+        with Shop(self._shop_server.connect, seed, clock=self._clock) as shop, contextlib.ExitStack() as beside:
             self._shop = shop
             self._screen.step("the shop opens: tables and reference data")
             shop.prepare()
+            for writing in [each for part in self._parts for each in part.writings]:
+                beside.enter_context(writing(self._env, seed, self._clock))
             self._screen.step("Airflow starts snapshot, assembler and indexer, then the replication")
-            snapshot = pipeline.start(self._airflow, self._parts)
-            if snapshot is not None:
-                pipeline.await_snapshot(self._airflow, snapshot)
+            pipeline.await_snapshots(self._airflow, pipeline.start(self._airflow, self._parts))
             with self._searching():
                 first_s = self._first_order(shop)
                 self._screen.step(f"{orders} orders at {rate:g} a second")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Literal
 
 import pymysql
 from pymysql.connections import Connection
@@ -39,15 +40,17 @@ class ShopServer:
             )
 
     @classmethod
-    def from_environment(cls, database: str = "shop", values: Mapping[str, str] | None = None) -> ShopServer:
-        """The shop of the running stack, by LYREBIRD_MYSQL_HOST/PORT and LYREBIRD_SHOP_USER/PASSWORD.
+    def from_environment(
+        cls, database: str = "shop", values: Mapping[str, str] | None = None, server: Literal["MYSQL", "ADS"] = "MYSQL"
+    ) -> ShopServer:
+        """The shop of the running stack, by LYREBIRD_<server>_HOST/PORT and LYREBIRD_SHOP_USER/PASSWORD.
 
-        Raises `SettingsError` when one of them is not set.
+        `ADS` is the server of advertising. Raises `SettingsError` when one of them is not set.
         """
         found = environment() if values is None else values
         names = (
-            "LYREBIRD_MYSQL_HOST",
-            "LYREBIRD_MYSQL_PORT",
+            f"LYREBIRD_{server}_HOST",
+            f"LYREBIRD_{server}_PORT",
             "LYREBIRD_SHOP_USER",
             "LYREBIRD_SHOP_PASSWORD",
         )
@@ -60,7 +63,7 @@ class ShopServer:
             )
         host, port, user, password = (found[name] for name in names)
         if not port.isdecimal():
-            raise SettingsError("not a port", LYREBIRD_MYSQL_PORT=port, fix="Give a number, such as 23306.")
+            raise SettingsError("not a port", **{names[1]: port}, fix="Give a number, such as 23306.")
         return cls(host, int(port), user, password, database)
 
     def create_database(self) -> None:

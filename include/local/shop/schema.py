@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pymysql.connections import Connection
     from pymysql.cursors import Cursor
 
-__all__ = ["TABLES", "create_tables"]
+__all__ = ["TABLES", "create_tables", "statements"]
 
 _COLUMNS: dict[str, str] = {
     "verticals": """
@@ -187,19 +187,21 @@ _COLUMNS: dict[str, str] = {
         CONSTRAINT reviews_business FOREIGN KEY (business_id) REFERENCES businesses (id)""",
 }
 
-TABLES: Mapping[str, str] = MappingProxyType(
-    {
-        name: (
-            f"CREATE TABLE IF NOT EXISTS {name} ({columns}\n) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin"
-        )
-        for name, columns in _COLUMNS.items()
-    }
-)
+
+def statements(columns: Mapping[str, str]) -> Mapping[str, str]:
+    """Name of each table and its columns → name and the statement that makes it where it is not there."""
+    form = "ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin"
+    return MappingProxyType(
+        {name: f"CREATE TABLE IF NOT EXISTS {name} ({each}\n) {form}" for name, each in columns.items()}
+    )
+
+
+TABLES: Mapping[str, str] = statements(_COLUMNS)
 """Name of each table → the statement that makes it; parents stand before children."""
 
 
-def create_tables(connection: Connection[Cursor]) -> None:
+def create_tables(connection: Connection[Cursor], tables: Mapping[str, str] = TABLES) -> None:
     """Make the tables that are not there in the connection's database. May be called again."""
     with connection.cursor() as cursor:
-        for statement in TABLES.values():
+        for statement in tables.values():
             cursor.execute(statement)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias, TypeVar
 
@@ -103,10 +103,11 @@ class Writer:
         assignments = ", ".join(f"{column} = %s" for column in errand.values)
         statement = f"UPDATE {errand.table} SET {assignments} WHERE id = %s"  # noqa: S608 - names from Errand's own list
 
-        def work(cursor: Cursor) -> int:
-            return cursor.execute(statement, (*errand.values.values(), errand.row_id))
+        self.run_again(statement, (*errand.values.values(), errand.row_id))
 
-        self._committed(work, lambda _: None)
+    def run_again(self, statement: str, values: Sequence[object]) -> None:
+        """Commit one statement that changes nothing more when it is run twice; blocks and raises as `write`."""
+        self._committed(lambda cursor: cursor.execute(statement, values), lambda _: None)
 
     def close(self) -> None:
         """Leave the server; what is not committed is rolled back there."""

@@ -37,10 +37,25 @@ def _edit(file: Path, old: str, new: str) -> None:
 
 def test_the_projects_own_deployment_is_right(folder: Path) -> None:
     found = check(Deployment.load(folder, ENV))
-    assert found["sources"] == ["shop"]
+    assert found["sources"] == ["ads", "shop"]
     assert found["documents"] == ["assembled_order"]
-    assert found["applications"] == ["assemble_orders", "index_orders", "join_shop", "lake_backup", "lake_partition"]
-    assert found["joins"] == ["business_reviews", "order_lines", "order_rows", "order_rows_paid", "order_rows_sold"]
+    assert found["applications"] == [
+        "assemble_orders",
+        "index_joined",
+        "index_orders",
+        "join_shop",
+        "lake_backup",
+        "lake_partition",
+    ]
+    assert found["joins"] == [
+        "advertisers",
+        "business_reviews",
+        "order_lines",
+        "order_rows",
+        "order_rows_paid",
+        "order_rows_sold",
+    ]
+    assert found["indexes"] == ["advertisers", "orders"]
     assert found["lake"] == ["by_date", "raw"]
 
 
