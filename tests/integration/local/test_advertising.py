@@ -22,15 +22,30 @@ SEED = 7
 
 @pytest.fixture(scope="module")
 def servers(services: Callable[..., dict[str, str]]) -> tuple[ShopServer, ShopServer]:
-    """The shop's server, and that of advertising, with their own databases."""
+    """The shop's server, and that of advertising, by the account that the stack gives them."""
     env = services("mariadb", "mariadb-ads")
     return ShopServer.from_environment("shop", env), ShopServer.from_environment("ads", env, "ADS")
 
 
 @pytest.fixture
-def ads(servers: tuple[ShopServer, ShopServer]) -> Iterator[ShopServer]:
-    yield servers[1]
-    query(servers[1], "DROP TABLE IF EXISTS packages, owners")
+def own(services: Callable[..., dict[str, str]], unique: str) -> Iterator[tuple[ShopServer, ShopServer]]:
+    """A database of this test on each of them."""
+    env = services("mariadb", "mariadb-ads")
+    root = {**env, "LYREBIRD_SHOP_USER": "root", "LYREBIRD_SHOP_PASSWORD": env["LYREBIRD_MYSQL_ROOT_PASSWORD"]}
+    made = (
+        ShopServer.from_environment(f"shop_{unique}", root),
+        ShopServer.from_environment(f"ads_{unique}", root, "ADS"),
+    )
+    for server in made:
+        server.create_database()
+    yield made
+    for server in made:
+        query(server, f"DROP DATABASE {server.database}")
+
+
+@pytest.fixture
+def ads(own: tuple[ShopServer, ShopServer]) -> ShopServer:
+    return own[1]
 
 
 def query(server: ShopServer, sql: str) -> list[tuple[Any, ...]]:
@@ -83,15 +98,16 @@ def test_a_second_run_keeps_what_is_there_and_writes_the_same_rows_again(ads: Sh
 
 
 def test_the_truth_has_each_package_of_a_business_with_each_owner_or_with_none(
-    servers: tuple[ShopServer, ShopServer], ads: ShopServer
+    own: tuple[ShopServer, ShopServer],
 ) -> None:
-    with Shop(servers[0].connect, SEED) as shop:
+    shop_server, ads = own
+    with Shop(shop_server.connect, SEED) as shop:
         shop.prepare()
     desk = Desk(ads.connect, SEED, SystemClock())
     desk.prepare()
     stranger = len(reference_data().businesses) + 1
     desk.write(Change("packages", 9_001, (9_001, stranger, "plus", "10.00", "trial", "2026-01-01")))
-    with closing(servers[0].connect()) as there, closing(ads.connect()) as here:
+    with closing(shop_server.connect()) as there, closing(ads.connect()) as here:
         found = advertisers(there, here)
     packages, owners = first_rows()["packages"], first_rows()["owners"]
     pairs = {(package[1], package[0], owner[0]) for package in packages for owner in owners if package[1] == owner[1]}

@@ -1,7 +1,10 @@
+from pathlib import Path
+
 import pytest
 
+from include.clock import ManualClock
 from include.errors import SettingsError
-from include.local import ports
+from include.local import ports, status
 from include.local.recipes import recipe
 from include.local.services import SERVICES, Port, select, service
 
@@ -36,6 +39,11 @@ def test_an_optional_service_is_started_only_where_it_is_named() -> None:
     assert optional == ["mariadb-ads"]
     assert not {row.name for row in select(without=["airflow"])} & set(optional)
     assert [row.name for row in select(["mariadb-ads", "mariadb"])] == ["mariadb", "mariadb-ads"]
+
+
+def test_a_server_that_nobody_asked_for_is_not_told_to_be_down(tmp_path: Path) -> None:
+    shown = {process.service for process in status.read(tmp_path, ManualClock()).processes}
+    assert shown == {row.name for row in select()}
 
 
 def test_a_second_instance_differs_from_its_like_in_ports_and_processes_alone() -> None:
