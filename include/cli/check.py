@@ -16,6 +16,7 @@ SECTIONS = (
     "applications",
     "audits",
     "cluster",
+    "dark_rows",
     "documents",
     "elasticsearch",
     "expectations",
@@ -67,6 +68,7 @@ def check(deployment: Deployment) -> dict[str, list[str]]:
     from include.join.config.deployed import declared_joins
     from include.lake.backfill.deployed import deleting
     from include.lake.check import check_groups
+    from include.search.dark_rows.definition import declared_dark_rows
     from include.search.definition import targets
     from include.settings.applications import Alerts, Application
     from include.settings.connections import Cluster, Elasticsearch, Kafka, ObjectStore, Registry
@@ -102,6 +104,7 @@ def check(deployment: Deployment) -> dict[str, list[str]]:
         "joins": sorted(declared_joins(deployment)),
         "indexes": sorted(indexes),
         "searches": sorted(targets(deployment)),
+        "dark_rows": sorted(declared_dark_rows(deployment)),
         "lake": sorted(groups),
         "applications": sorted(applications),
         "audits": sorted(declared_audits(deployment)),

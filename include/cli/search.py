@@ -19,6 +19,7 @@ COMMANDS: Final[dict[str, Entry]] = {
     "near": Entry("search_near", "Nearest first, around a point.", "near"),
     "area": Entry("search_near", "Inside a box of degrees, newest first.", "area"),
     "dark-launch": Entry("search_dark_launch", "Database and index asked the same: compare, and advise to switch."),
+    "dark-rows": Entry("search_dark_rows", "Documents beside the rows that a join made of the same tables."),
 }
 
 

@@ -17,7 +17,7 @@ from include.index.definition import IndexDefinition, declared_indexes, index_na
 from include.index.identity import index_id
 from include.settings.deployment import Deployment, Strict, unknown_name
 
-__all__ = ["EXACT", "Fresh", "Lines", "SearchDefinition", "Target", "declared_searches", "targets"]
+__all__ = ["EXACT", "Fresh", "Lines", "SearchDefinition", "Target", "declared_searches", "targets", "type_of"]
 
 SECTION: Final = "searches"
 EXACT: Final = ("keyword", "long", "integer", "short", "byte", "unsigned_long", "boolean")
@@ -78,7 +78,7 @@ class Target:
 
     def field_type(self, field: str) -> str | None:
         """Elasticsearch's type of a field of the body; None when the mapping has none of that name."""
-        return _type_of(self.mapping["properties"][self.search.entity], field)
+        return type_of(self.mapping["properties"][self.search.entity], field)
 
     @property
     def shares_index(self) -> bool:
@@ -176,7 +176,8 @@ def _check_fields(deployment: Deployment, target: Target) -> None:
             raise deployment.error(where, message, got=field, type=kind, allowed=allowed, mapping=target.index.mapping)
 
 
-def _type_of(mapping: Mapping[str, Any], field: str) -> str | None:
+def type_of(mapping: Mapping[str, Any], field: str) -> str | None:
+    """Elasticsearch's type of a field of an object's mapping; None when it has none of that name."""
     here: Mapping[str, Any] = mapping
     for step in field.split("."):
         found = here.get("properties", {}).get(step) or here.get("fields", {}).get(step)

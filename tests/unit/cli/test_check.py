@@ -55,7 +55,8 @@ def test_the_projects_own_deployment_is_right(folder: Path) -> None:
         "order_rows_paid",
         "order_rows_sold",
     ]
-    assert found["indexes"] == ["advertisers", "orders"]
+    assert found["indexes"] == ["advertisers", "order_lines", "orders"]
+    assert found["dark_rows"] == ["order_lines"]
     assert found["lake"] == ["by_date", "raw"]
 
 
@@ -89,6 +90,11 @@ def test_a_section_that_no_stage_reads_is_refused_by_name(folder: Path) -> None:
         ("audits.yaml", "index: orders", "index: order", "assembled_order.index"),
         ("searches.yaml", "index: orders", "index: order", "searches.orders.index"),
         ("searches.yaml", "time: created_at", "time: made_at", "searches.orders.time"),
+        ("dark_rows.yaml", "rows: order_lines", "rows: order_line", "dark_rows.order_lines.rows"),
+        ("dark_rows.yaml", "documents: orders", "documents: order_lines", "dark_rows.order_lines"),
+        ("dark_rows.yaml", "name: partner_name", "name: partners_name", "dark_rows.order_lines"),
+        ("dark_rows.yaml", "lines.price:", "lines.prize:", "dark_rows.order_lines"),
+        ("dark_rows.yaml", "of: order_row_id", "of: partner.name", "dark_rows.order_lines"),
         ("sources.yaml", "databases:", "database:", "sources.shop"),
         ("lake.yaml", "application: lake_backup", "application: lake_backups", "lake.raw.application"),
         ("lake.yaml", "source.ts_ms, unit: ms", "source.ts_ms, unit: instants", "lake.by_date.rules.0.versions.0"),
