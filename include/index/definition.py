@@ -23,7 +23,7 @@ __all__ = [
     "alias_of",
     "declared_indexes",
     "index_named",
-    "index_of_application",
+    "indexes_of_application",
     "mapping_of",
 ]
 
@@ -126,18 +126,17 @@ def index_named(deployment: Deployment, name: str) -> IndexDefinition:
     return found
 
 
-def index_of_application(deployment: Deployment, application: str) -> tuple[str, IndexDefinition]:
-    """Alias and entry that `application` writes; raises `SettingsError` unless there is exactly one."""
-    found = [(n, d) for n, d in declared_indexes(deployment).items() if d.application == application]
-    if len(found) != 1:
+def indexes_of_application(deployment: Deployment, application: str) -> dict[str, IndexDefinition]:
+    """All entries that `application` writes, by alias; raises `SettingsError` where there is none."""
+    found = {alias: each for alias, each in declared_indexes(deployment).items() if each.application == application}
+    if not found:
         raise deployment.error(
             (SECTION,),
-            "an indexing application needs exactly one index that names it",
-            got=[name for name, _ in found],
+            "an indexing application needs an index that names it",
             application=application,
-            fix=f"Set `application: {application}` in one entry of `{SECTION}`.",
+            fix=f"Set `application: {application}` in an entry of `{SECTION}`.",
         )
-    return found[0]
+    return found
 
 
 def alias_of(deployment: Deployment, name: str) -> str:

@@ -28,16 +28,21 @@ _PARTITION: Final = 0
 _NO_IDS: Final[Mapping[str, str]] = {}
 
 
-def dead_group(application: str, index: IndexInfo | None = None) -> str:
+def dead_group(application: str, index: IndexInfo | None = None, part: str = "") -> str:
     """Group that offsets are committed for with letters that `index` refused, or that nobody can read (None).
 
-    The latter is the writer's transactional id, too.
+    The latter is the writer's transactional id, too. `part`: which index it is, where the application writes several:
+    each has a writer.
     """
-    return f"{application}.dead" if index is None else f"{application}.{index.name}.{index.uuid}.dead"
+    named = part if index is None else f"{index.name}.{index.uuid}"
+    return ".".join(filter(None, (application, named, "dead")))
 
 
 class DeadLetters:
-    """The one writer of an application's dead letters; `limits` by topic stop a stage that sets too much aside."""
+    """The one writer of an application's dead letters; `limits` by topic stop a stage that sets too much aside.
+
+    `part`: as of `dead_group`.
+    """
 
     def __init__(
         self,
@@ -47,8 +52,10 @@ class DeadLetters:
         writer: LogWriter,
         reader: LogReader,
         clock: Clock,
+        part: str = "",
     ) -> None:
         self._application = application
+        self._part = part
         self._limits = limits
         self._writer = writer
         self._reader = reader
@@ -73,7 +80,7 @@ class DeadLetters:
             of = sorted(aside.get(topic, ()), key=lambda a: (a.record.topic, a.record.partition, a.record.offset))
             for one, letter in zip(of, self._letters(of, read.get(topic, 0), limit, topic_ids), strict=True):
                 letters[one.refused].append((topics.dead(topic, self._application), letter))
-        self._write(dead_group(self._application), letters[False], ends)
+        self._write(dead_group(self._application, part=self._part), letters[False], ends)
         self._write(dead_group(self._application, index), letters[True], ends)
 
     def _letters(

@@ -1,7 +1,8 @@
 """The indexer as a Spark application: topics of documents into an index, from where the index itself says.
 
 Tasks read the log, build and send bulks; the driver then does the steps of `batch`. Spark's checkpoint is disposable:
-the start comes from the progress documents, and from a topic's beginning for an index that has none.
+the start comes from the progress documents, and from a topic's beginning for an index that has none. One application
+may write several indexes: each has a stream of its own.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from include.clock import Clock, SystemClock
 from include.errors import LyrebirdError
 from include.index.advance import start_of
 from include.index.auto_create import require_no_auto_create
-from include.index.definition import IndexDefinition, index_of_application, mapping_of
+from include.index.definition import IndexDefinition, indexes_of_application, mapping_of
 from include.index.durability import require_durable
 from include.index.elasticsearch import ElasticsearchIndex
 from include.index.elasticsearch_admin import ElasticsearchAdmin
@@ -40,6 +41,7 @@ from include.log.kafka import KafkaAdmin, KafkaReader
 from include.log.kafka_writer import KafkaWriter
 from include.log.ports import TopicSpec
 from include.log.slices import Slice, cut_evenly, tasks_for
+from include.log.supervised import run_beside
 from include.metrics.exporter import Metrics
 from include.metrics.progress import RunFolder
 from include.settings.connections import Cluster, Elasticsearch, Kafka, Registry
@@ -64,19 +66,21 @@ def build(
     spark: SparkSession,
     deployment: Deployment,
     application: str,
+    alias: str,
     *,
     run_folder: RunFolder,
     metrics: Metrics,
     stopped: Callable[[], bool] | None = None,
     clock: Clock | None = None,
 ) -> Prepared:
-    """Claim the fed indexes for this process and plan where to read from.
+    """Claim the fed generations of `alias` for this process and plan where to read from.
 
     Waits up to ten minutes for servers that are away; what is prepared waits until `stopped` says so. Raises
     `SettingsError`, `Fenced`, or `Terminal` when no index exists or one lacks the metadata fields.
     """
     clock = clock or SystemClock()
-    alias, definition = index_of_application(deployment, application)
+    indexes = indexes_of_application(deployment, application)
+    definition, part = indexes[alias], alias if len(indexes) > 1 else ""
     kafka, registry = deployment.one("kafka", Kafka), deployment.one("registry", Registry)
     server, cluster = deployment.one("elasticsearch", Elasticsearch), deployment.one("cluster", Cluster)
     incidents = Incidents(alias, run_folder, clock)
@@ -111,9 +115,10 @@ def build(
         on_removed=lambda removed: metrics.count("lyrebird_documents_total", removed, "deleted"),
     )
     # The offsets of all are known before one is claimed, and no dead letter is written before that.
-    writer = patience.call(lambda: _dead_writer(kafka.bootstrap, admin, options, definition, application))
+    group = dead_group(application, part=part)
+    writer = patience.call(lambda: _dead_writer(kafka.bootstrap, admin, options, definition, group))
     limits = {topic: DeadLetterLimit(definition.dead_ratio, definition.dead_run) for topic in definition.topics}
-    letters = DeadLetters(application=application, limits=limits, writer=writer, reader=reader, clock=clock)
+    letters = DeadLetters(application=application, limits=limits, writer=writer, reader=reader, clock=clock, part=part)
     targets, old = opened(fed.infos, lambda info: patience.call(lambda: opening.target(info, letters)))
     incidents.old(old)
     leader = leader_of(targets, fed.serving)
@@ -162,32 +167,42 @@ def build(
 def run_application(application: str, deployment: Deployment) -> None:
     """Run `application` until its run folder or SIGTERM asks for a stop; the batch at hand is finished first.
 
-    Raises what `build` and `include.log.stream.run` raise.
+    Raises what `build` and `include.log.stream.run` raise; what one of several indexes raises ends the others.
     """
+    aliases = list(indexes_of_application(deployment, application))
     state = state_folder()
     run_folder = RunFolder.from_environment(application, state)
     metrics = Metrics(application).serve(state)
     spark = stream.session(application)
-    try:
-        asked = threading.Event()
+    asked, told = threading.Event(), dict[str, dict[str, Any]]()
+
+    def host(alias: str) -> None:
+        several = len(aliases) > 1
+        folder = run_folder.of_part(alias, told) if several else run_folder
         prepared = build(
             spark,
             deployment,
             application,
-            run_folder=run_folder,
+            alias,
+            run_folder=folder,
             metrics=metrics,
-            stopped=lambda: asked.is_set() or run_folder.stop_requested(),
+            stopped=lambda: asked.is_set() or folder.stop_requested(),
         )
         with prepared.indexing.beside():
             stream.run(
                 prepared.rows,
                 lambda _, batch: prepared.indexing.on_batch(batch),
                 application=application,
-                run_folder=run_folder,
+                run_folder=folder,
                 metrics=metrics,
+                part=alias if several else "",
                 trigger_s=_TRIGGER_S,
+                keep_session=True,
                 asked=asked,
             )
+
+    try:
+        run_beside([functools.partial(host, alias) for alias in aliases], asked)
     finally:
         spark.stop()
 
@@ -202,12 +217,12 @@ def _tasks(spark: SparkSession, plan: WorkerPlan, slices: Sequence[Slice]) -> Ta
 
 
 def _dead_writer(
-    bootstrap: str, admin: KafkaAdmin, options: Mapping[str, Any], definition: IndexDefinition, application: str
+    bootstrap: str, admin: KafkaAdmin, options: Mapping[str, Any], definition: IndexDefinition, group: str
 ) -> KafkaWriter:
     for topic in definition.topics:
-        dead = topics.dead(topic, application)
+        dead = topics.dead(topic, definition.application)
         admin.ensure(TopicSpec(dead, 1, topics.policy(dead)))
-    return KafkaWriter(bootstrap, dead_group(application), dict(options))
+    return KafkaWriter(bootstrap, group, dict(options))
 
 
 def _waiting(

@@ -10,7 +10,6 @@ import functools
 import logging
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Any, Final, get_args
@@ -34,7 +33,7 @@ from include.log.kafka import KafkaAdmin, KafkaReader, KafkaWriter
 from include.log.plan import BatchPlan
 from include.log.registry import ConfluentRegistry
 from include.log.slices import Slice, cut_evenly, tasks_for
-from include.log.supervised import stop_signal
+from include.log.supervised import run_beside
 from include.log.transaction_end import end_transaction
 from include.metrics.exporter import Metrics
 from include.metrics.progress import RunFolder
@@ -70,22 +69,12 @@ def run(application: str, deployment: Deployment, *, keep_session: bool = False)
     asked = threading.Event()
     told: dict[str, dict[str, Any]] = {}
     try:
-        if len(joins) == 1:
-            _Hosted(spark, application, deployment, joins[0], run_folder, metrics, asked).run()
-            return
+        parts = [("", run_folder)] if len(joins) == 1 else [(j.name, run_folder.of_part(j.name, told)) for j in joins]
         hosted = [
-            _Hosted(
-                spark, application, deployment, each, run_folder.of_part(each.name, told), metrics, asked, each.name
-            )
-            for each in joins
+            _Hosted(spark, application, deployment, join, folder, metrics, asked, part)
+            for join, (part, folder) in zip(joins, parts, strict=True)
         ]
-        with stop_signal(asked), ThreadPoolExecutor(len(hosted)) as threads:
-            futures = [threads.submit(each.run) for each in hosted]
-            wait(futures, return_when=FIRST_EXCEPTION)
-            # Each sees by itself that a stop was asked for; after a failure nobody asks.
-            asked.set()
-        for future in futures:
-            future.result()
+        run_beside([each.run for each in hosted], asked)
     finally:
         if not keep_session:
             spark.stop()

@@ -10,7 +10,8 @@ import json
 import signal
 import tempfile
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import Any, Final, Protocol
 
@@ -21,7 +22,7 @@ from include.log.plan import BatchPlan, Cuts
 from include.metrics.exporter import Metrics
 from include.metrics.progress import RunFolder
 
-__all__ = ["Draining", "Supervised", "checkpoint_folder", "lag_by_topic", "stop_signal"]
+__all__ = ["Draining", "Supervised", "checkpoint_folder", "lag_by_topic", "run_beside", "stop_signal"]
 
 _ASK_EVERY_S: Final = 0.25
 _SETTLE_S: Final = 3.0
@@ -191,6 +192,23 @@ def stop_signal(asked: threading.Event | None = None) -> Iterator[threading.Even
         yield asked
     finally:
         signal.signal(signal.SIGTERM, before)
+
+
+def run_beside(runs: Sequence[Callable[[], None]], asked: threading.Event) -> None:
+    """Run the streams of one application until all have ended; `asked` is set by SIGTERM, and once one has failed.
+
+    One alone runs in this thread, several in threads of their own. Raises what the first in order raised.
+    """
+    if len(runs) == 1:
+        runs[0]()
+        return
+    with stop_signal(asked), ThreadPoolExecutor(len(runs)) as threads:
+        futures = [threads.submit(run) for run in runs]
+        wait(futures, return_when=FIRST_EXCEPTION)
+        # Each sees by itself that a stop was asked for; after a failure nobody asks.
+        asked.set()
+    for future in futures:
+        future.result()
 
 
 def lag_by_topic(latest: Any, end: Any) -> dict[str, int]:

@@ -74,7 +74,8 @@ class Indexer:
         folder = RunFolder(self.folder / f"run-{self.runs}", SystemClock())
         folder.path.mkdir()
         metrics = Metrics(self.name)
-        prepared = build(self.spark, self.deployment, f"index_{self.name}", run_folder=folder, metrics=metrics)
+        application = f"index_{self.name}"
+        prepared = build(self.spark, self.deployment, application, self.name, run_folder=folder, metrics=metrics)
         stopper = threading.Thread(target=self._stop_when_done, args=(folder, generations or (1,)))
         stopper.start()
         try:

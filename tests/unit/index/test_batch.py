@@ -15,7 +15,8 @@ from include.index.definition import IndexTopic
 from include.index.delivery import Delivery
 from include.index.memory import MemoryIndex
 from include.index.metadata import Origin
-from include.index.outcome import SETTLED, TaskOutcome
+from include.index.outcome import SETTLED, SetAside, TaskOutcome
+from include.index.port import IndexInfo
 from include.index.progress import Progress, ProgressKeeper, read_progress
 from include.index.set_aside import DeadLetters, dead_group
 from include.index.states import Feed, States
@@ -23,6 +24,7 @@ from include.index.task import IndexTask, raw_of
 from include.log import topics
 from include.log.dead_letter import DeadLetter, DeadLetterLimit
 from include.log.memory import MemoryLog, MemoryRegistry
+from include.log.ports import Record
 from tests.document_topic import MAPPING, DocumentTopic
 
 NAME, APPLICATION = "orders-v1", "index_orders"
@@ -345,3 +347,21 @@ def test_progress_never_goes_back() -> None:
     before = process.settlement.progress["docs"].acked
     process.settlement.settle(TaskOutcome(), {("docs", 0): 0}, {})
     assert process.settlement.progress["docs"].acked == before
+
+
+def test_each_index_of_an_application_has_a_writer_of_dead_letters_of_its_own() -> None:
+    world, info = World(), IndexInfo("order_lines-v1", "u", {}, {})
+    groups = [dead_group("a"), dead_group("a", part="orders"), dead_group("a", part="order_lines")]
+    assert groups == ["a.dead", "a.orders.dead", "a.order_lines.dead"]
+    assert dead_group("a", info, "order_lines") == dead_group("a", info) == "a.order_lines-v1.u.dead"
+    letters = DeadLetters(
+        application=APPLICATION,
+        limits={"docs": DeadLetterLimit(1.0, 100)},
+        writer=world.log.writer(dead_group(APPLICATION, part="orders")),
+        reader=world.log.reader(),
+        clock=ManualClock(),
+        part="orders",
+    )
+    bad = SetAside(Record("docs", 0, 3, b"k", b"v", (), 0), "bad")
+    letters.settle(info, {"docs": [bad]}, {"docs": 1}, {("docs", 0): 4})
+    assert world.log.reader().committed(f"{APPLICATION}.orders.dead", "docs") == {0: 4}

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from include.errors import SettingsError, Terminal
-from include.index.definition import IndexDefinition, alias_of, index_named, index_of_application, mapping_of
+from include.index.definition import IndexDefinition, alias_of, index_named, indexes_of_application, mapping_of
 from include.index.generation import IndexName
 from include.index.mapping import check, creation, undeclared
 from include.index.metadata import FIELDS, metadata_mapping
@@ -180,9 +180,16 @@ ONE = "indexes: {orders: {application: a, topic: docs, entity: order, mapping: m
 def test_an_index_is_found_by_name_application_and_topic(tmp_path: Path) -> None:
     found = deployment(tmp_path, ONE)
     definition = index_named(found, "orders")
-    assert index_of_application(found, "a") == ("orders", definition)
+    assert indexes_of_application(found, "a") == {"orders": definition}
     assert [alias_of(found, name) for name in ("orders", "docs", "other")] == ["orders", "orders", "other"]
     assert mapping_of(found, definition) == MAPPING
+
+
+def test_an_application_may_write_several_indexes(tmp_path: Path) -> None:
+    more = ", more: {application: a, topic: others, entity: order, mapping: m.json}"
+    other = ", other: {application: b, topic: others, entity: order, mapping: m.json}"
+    found = deployment(tmp_path, f"{ONE[:-1]}{more}{other}}}")
+    assert list(indexes_of_application(found, "a")) == ["orders", "more"]
 
 
 def test_unknown_names_are_refused_with_those_that_there_are(tmp_path: Path) -> None:
@@ -190,7 +197,7 @@ def test_unknown_names_are_refused_with_those_that_there_are(tmp_path: Path) -> 
     with pytest.raises(SettingsError, match=r"allowed=\['orders'\]"):
         index_named(found, "order")
     with pytest.raises(SettingsError, match="application: b"):
-        index_of_application(found, "b")
+        indexes_of_application(found, "b")
     two = ONE[:-1] + ", more: {application: b, topic: docs, entity: order, mapping: m.json}}"
     with pytest.raises(SettingsError, match="topic fills several indexes"):
         alias_of(deployment(tmp_path, two), "docs")

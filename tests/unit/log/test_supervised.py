@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import threading
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from include.errors import Fenced, LyrebirdError, Terminal, Transient
 from include.log.failure import first_line, lyrebird_error
 from include.log.plan import BatchPlan, Cut, StreamOffset
 from include.log.spark_settings import settings
-from include.log.supervised import Draining, Supervised, lag_by_topic, stop_signal
+from include.log.supervised import Draining, Supervised, lag_by_topic, run_beside, stop_signal
 from include.metrics.exporter import Metrics
 from include.metrics.progress import RunFolder
 from include.record.gtid import MariadbGtidSet
@@ -183,3 +184,48 @@ def test_a_local_session_listens_on_this_machine_only(tmp_path: Path) -> None:
     found = settings("app", given={}, outside={}, master="local[2]", root=tmp_path / "gone")
     assert found["spark.driver.bindAddress"] == found["spark.driver.host"] == "127.0.0.1"
     assert "spark.executorEnv.PYTHONPATH" not in found
+
+
+def test_streams_of_one_application_run_beside_each_other_until_all_have_ended() -> None:
+    asked, meet = threading.Event(), threading.Barrier(2)
+    ended: list[int] = []
+
+    def one(number: int) -> None:
+        meet.wait(60)
+        ended.append(number)
+
+    run_beside([lambda: one(1), lambda: one(2)], asked)
+    assert sorted(ended) == [1, 2]
+
+
+def test_a_stream_that_fails_asks_the_others_to_end_and_is_told_of() -> None:
+    asked = threading.Event()
+    ended: list[bool] = []
+
+    def fails() -> None:
+        raise Terminal("no index serves this alias")
+
+    with pytest.raises(Terminal, match="no index"):
+        run_beside([lambda: ended.append(asked.wait(60)), fails], asked)
+    assert ended == [True]
+
+
+def test_one_stream_alone_keeps_the_main_thread_which_hears_of_signals() -> None:
+    threads: list[threading.Thread] = []
+    run_beside([lambda: threads.append(threading.current_thread())], threading.Event())
+    assert threads == [threading.current_thread()]
+
+
+def test_a_signal_asks_all_streams_of_an_application() -> None:
+    asked = threading.Event()
+
+    def kills() -> None:
+        os.kill(os.getpid(), signal.SIGTERM)
+        assert asked.wait(60)
+
+    run_beside([kills, lambda: assert_asked(asked)], asked)
+    assert asked.is_set()
+
+
+def assert_asked(asked: threading.Event) -> None:
+    assert asked.wait(60)
