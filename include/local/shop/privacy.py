@@ -1,4 +1,4 @@
-"""Columns whose content must never reach a document, an index or any other copy made for search."""
+"""Columns whose content must never reach a document of an order, its index or any other copy made for order search."""
 
 from __future__ import annotations
 
