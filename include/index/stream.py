@@ -164,7 +164,7 @@ def build(
     return Prepared(indexing, rows)
 
 
-def run_application(application: str, deployment: Deployment) -> None:
+def run_application(application: str, deployment: Deployment, *, keep_session: bool = False) -> None:
     """Run `application` until its run folder or SIGTERM asks for a stop; the batch at hand is finished first.
 
     Raises what `build` and `include.log.stream.run` raise; what one of several indexes raises ends the others.
@@ -204,7 +204,8 @@ def run_application(application: str, deployment: Deployment) -> None:
     try:
         run_beside([functools.partial(host, alias) for alias in aliases], asked)
     finally:
-        spark.stop()
+        if not keep_session:
+            spark.stop()
 
 
 def _tasks(spark: SparkSession, plan: WorkerPlan, slices: Sequence[Slice]) -> TaskOutcome:

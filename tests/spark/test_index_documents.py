@@ -24,8 +24,8 @@ from include.index.definition import index_named, mapping_of
 from include.index.elasticsearch import ElasticsearchIndex
 from include.index.fed import change_fed
 from include.index.mapping import creation
-from include.index.progress import Progress, read_progress
-from include.index.stream import build
+from include.index.progress import Progress, ProgressKeeper, read_progress
+from include.index.stream import build, run_application
 from include.log import topics
 from include.log.dead_letter import DeadLetter
 from include.log.kafka import KafkaAdmin, KafkaReader
@@ -285,3 +285,67 @@ def test_spark_expects_the_same_as_one_process_and_the_audit_agrees(
     assert alone.missing == by_spark.missing == ("9",)
     assert alone.findings == by_spark.findings == 1
     assert alone.expected == by_spark.expected == 28
+
+
+def test_an_application_of_two_indexes_fills_both_and_one_that_fails_ends_the_other(
+    topic: DocumentTopic,
+    indexer: Indexer,
+    kafka: str,
+    registry_url: str,
+    elasticsearch_url: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    one, two, folder = indexer.name, f"{indexer.name}-more", indexer.folder
+    writer = KafkaWriter(kafka, f"{two}.writer", {})
+    more = DocumentTopic(two, KafkaAdmin(kafka, {}), writer, ConfluentRegistry(registry_url))
+    text = DEPLOYMENT.format(kafka=kafka, registry=registry_url, elasticsearch=elasticsearch_url, name=one)
+    entry = f"  {two}: {{application: index_{one}, topic: {two}, entity: order, mapping: mapping.json}}\n"
+    (folder / "all.yaml").write_text(text.replace("audits:\n", f"{entry}audits:\n"))
+    deployment = Deployment.load(folder, {})
+    definition = index_named(deployment, two)
+    run_folder = folder / "run-both"
+    run_folder.mkdir()
+    monkeypatch.setenv("LYREBIRD_RUN", str(run_folder))
+    monkeypatch.setenv("LYREBIRD_STATE", str(folder / "state"))
+    failures: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            run_application(f"index_{one}", deployment, keep_session=True)
+        except BaseException as error:  # noqa: BLE001 - looked at in the test's thread
+            failures.append(error)
+
+    def lives() -> tuple[int, int]:
+        indexer.index.refresh(one)
+        indexer.index.refresh(two)
+        return tuple(indexer.index.client.count(index=name).body["count"] for name in (one, two))  # type: ignore[return-value]
+
+    indexer.index.create(f"{two}-v1", creation(two, definition, mapping_of(deployment, definition)))
+    try:
+        topic.write([(n, {"state": "completed"}) for n in range(1, 6)])
+        more.write([(n, {"state": "cancelled"}) for n in range(1, 4)])
+        for each in (topic, more):
+            each.spoil(1, b"\x01rubbish")
+            each.resolve()
+        thread = threading.Thread(target=work)
+        thread.start()
+        until = time.monotonic() + 90
+        while lives() != (5, 3) and thread.is_alive() and time.monotonic() < until:
+            time.sleep(0.3)
+        assert lives() == (5, 3), failures
+        told = json.loads((run_folder / "progress.json").read_text())
+        assert told["parts"].keys() == {one, two}
+        # Another process takes one of them over, and this one ends for both.
+        info = indexer.index.describe(f"{two}-v1")
+        assert info is not None
+        ProgressKeeper(indexer.index, info, two, "somebody else", SystemClock()).claim()
+        more.put(9)
+        thread.join(90)
+        assert not thread.is_alive()
+        assert [type(error) for error in failures] == [Fenced]
+        for name, group in ((one, f"index_{one}.{one}.dead"), (two, f"index_{one}.{two}.dead")):
+            assert sum(indexer.reader.committed(group, name).values()) > 0
+    finally:
+        (run_folder / "stop").touch()
+        writer.close()
+        indexer.index.client.indices.delete(index=f"{two}-v1", ignore_unavailable=True)
