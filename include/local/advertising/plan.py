@@ -57,7 +57,7 @@ def first_rows() -> Mapping[Table, tuple[Row, ...]]:
 def changes(seed: int) -> Iterator[Change]:
     """Endless; equal seeds give equal changes. Ids are given once, and only what is there is changed or deleted."""
     rng = random.Random(f"{seed}/advertising")  # noqa: S311 - a reproducible draw, not a secret
-    there = {table: {int(str(row[0])): row for row in rows} for table, rows in first_rows().items()}
+    there = {table: dict(enumerate(rows, 1)) for table, rows in first_rows().items()}
     given = {table: len(rows) for table, rows in there.items()}
     packages, owners = there["packages"], there["owners"]
     while True:

@@ -42,7 +42,12 @@ def test_a_part_starts_and_makes_only_what_the_deployment_declares() -> None:
     for part in (ORDER_SEARCH, *EXTRAS.values()):
         assert set(part.streams) <= streams
         assert set(part.indexes) <= names["indexes"]["indexes"].keys()
-        assert {f"stream_{name}" for name in part.applications if not name.startswith("capture-")} == set(part.streams)
+        assert set(part.sources) <= names["sources"]["sources"].keys()
+        shown = {f"stream_{name}" for name in part.applications if not name.startswith("capture-")}
+        assert shown == set(part.streams)
+        assert {name for name in part.applications if name.startswith("capture-")} == {
+            f"capture-{source}" for source in part.sources
+        }
 
 
 def test_joined_rows_are_indexed_by_the_part_that_joins_alone() -> None:
