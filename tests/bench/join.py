@@ -6,9 +6,10 @@ workers all count) on a real log, registry and object store. `three`: three tabl
 application finds all rows (`bootstrap`). Then, in rounds, one row under each of many join keys changes. Rows and
 changes are held back by an open transaction until all are written, so that they are found at once. Last, of `three`:
 what the state takes, what an idle application takes, how long a change takes at 5,000 a second, and how long until
-outputs come again after kill -9, with and without the local state. `hot`: two tables with 1,000 and 100,000 rows under
-one join key, each change of which is held; how long changes of other join keys take before, and while it changes.
-Ends with 1 when a bound is missed.
+outputs come again after kill -9, with and without the local state. Between the parts of `three`, Flink joins the same
+rows in rounds of its own; what each side does for them says `tests.bench.join_flink`. `hot`: two tables with 1,000 and
+100,000 rows under one join key, each change of which is held; how long changes of other join keys take before, and
+while it changes. Ends with 1 when a bound is missed.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ import psutil
 from confluent_kafka import Consumer
 
 from include.join.algorithm.versions import VECTOR_HEADER, vector_from_header
+from tests.bench.join_flink import FlinkPeer
 from tests.bench.join_place import KINDS, JoinPlace
 from tests.bench.place import halves, served
 from tests.bench.processes import cpu_by_kind
@@ -39,6 +41,8 @@ from tests.join_process import JoinProcess
 
 _BOUNDS: Final = {"three": 20_000.0, "one": 40_000.0, "chain": 10_000.0}
 _BOOTSTRAP: Final = 50_000.0
+_OF_FLINK: Final = 0.6
+_KEYS: Final = {"three": 400_000, "one": 200_000, "chain": 200_000, "hot": 200_000}
 _FIRST: Final = 1_000
 _WARM: Final = 20_000
 _WITHIN_S: Final = 900.0
@@ -60,18 +64,30 @@ class Found:
     bootstrap: dict[str, float] = field(default_factory=dict)
     rounds: list[dict[str, float]] = field(default_factory=list)
     more: dict[str, float] = field(default_factory=dict)
+    flink: FlinkPeer | None = None
+
+    @property
+    def rows_a_cpu_s(self) -> float:
+        """Of the bootstrap."""
+        return self.rows / _cpu_s(self.bootstrap)
 
     @property
     def changes_a_cpu_s(self) -> float:
         """Median of the rounds."""
         return statistics.median(self.changes / _cpu_s(each) for each in self.rounds)
 
+    def told(self) -> dict[str, Any]:
+        """All of it, for JSON."""
+        made = {"changes_a_cpu_s": self.changes_a_cpu_s} if self.rounds else {}
+        return {**vars(self), **made, "flink": self.flink.told() if self.flink else None}
+
 
 def main() -> int:
     """Fill, join, tell; the exit code."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", choices=sorted(KINDS), help="these joins alone")
-    parser.add_argument("--keys", type=int, default=200_000, help="join keys, each with a row of each table")
+    told = ", ".join(f"{keys:,} of {kind}" for kind, keys in _KEYS.items())
+    parser.add_argument("--keys", type=int, help=f"join keys, each with a row of each table (without it {told})")
     parser.add_argument("--changes", type=int, default=100_000, help="of a round")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--json", action="store_true", help="one JSON object on stdout")
@@ -83,25 +99,30 @@ def main() -> int:
             for kind in [arguments.only] if arguments.only else list(KINDS):
                 folder = Path(name) / kind
                 folder.mkdir()
+                keys = arguments.keys or _KEYS[kind]
                 if kind == "hot":
-                    found[kind] = _hot(env, folder, arguments.keys)
+                    found[kind] = _hot(env, folder, keys)
                     continue
-                found[kind] = _measured(kind, env, folder, arguments.keys, arguments.changes, arguments.rounds)
+                found[kind] = _measured(kind, env, folder, keys, arguments.changes, arguments.rounds)
     return _tell(found, as_json=arguments.json)
 
 
 def _measured(kind: str, env: dict[str, str], folder: Path, keys: int, changes: int, rounds: int) -> Found:
     place = JoinPlace(f"bench{kind}", KINDS[kind], env, folder)
     found = Found(0, changes)
+    if kind == "three":
+        found.flink = FlinkPeer(keys, folder)
     # Something for Spark to start with.
     place.insert(_FIRST)
     process = JoinProcess(place.application, folder)
     try:
         place.await_all(process, _WITHIN_S)
+        _beside(found)
         with _taken_in(place, process) as spent:
             found.rows = place.insert(keys - _FIRST)
         found.bootstrap = spent
         _say(f"{kind}: bootstrap", found.rows, spent)
+        _beside(found)
         for number in range(-1, rounds):
             count = min(_WARM, changes) if number < 0 else changes
             with _taken_in(place, process) as spent:
@@ -109,12 +130,18 @@ def _measured(kind: str, env: dict[str, str], folder: Path, keys: int, changes: 
             if number >= 0:
                 found.rounds.append({**spent, "load": os.getloadavg()[0]})
             _say(f"{kind}: changes", count, spent)
+        _beside(found)
         if kind == "three":
             found.more = _more(place, process, folder)
     finally:
         process.kill()
         place.close()
     return found
+
+
+def _beside(found: Found) -> None:
+    if found.flink is not None:
+        found.flink.round()
 
 
 def _hot(env: dict[str, str], folder: Path, keys: int) -> Found:
@@ -257,7 +284,8 @@ def _p99_s(place: JoinPlace, rate: int = _RATE, beside: Callable[[], None] = lam
 
 
 def _tell(found: dict[str, Found], *, as_json: bool) -> int:
-    bounds: list[tuple[str, float, float, bool]] = []
+    # What it is; a figure, None where there is none; its bound, None where it is only told; whether that is a floor.
+    bounds: list[tuple[str, float | None, float | None, bool]] = []
     for kind, each in found.items():
         if kind == "hot":
             more = each.more
@@ -266,7 +294,7 @@ def _tell(found: dict[str, Found], *, as_json: bool) -> int:
             continue
         bounds.append((f"{kind}: changes a CPU second", each.changes_a_cpu_s, _BOUNDS[kind], True))
         if kind == "three":
-            bounds.append(("bootstrap: rows a CPU second", each.rows / _cpu_s(each.bootstrap), _BOOTSTRAP, True))
+            bounds.append(("bootstrap: rows a CPU second", each.rows_a_cpu_s, _BOOTSTRAP, True))
             bounds.append(("p99 at 5,000 changes/s, seconds", each.more["p99_s"], 3.0, False))
             bounds.append(("idle, cores", each.more["idle_cores"], 0.15, False))
             bounds.append(
@@ -274,17 +302,28 @@ def _tell(found: dict[str, Found], *, as_json: bool) -> int:
             )
             bounds.append(("outputs again after kill -9, seconds", each.more["again_s"], 60.0, False))
             bounds.append(("the same on an empty host, seconds", each.more["again_empty_s"], 300.0, False))
-    held = [got >= wanted if at_least else got <= wanted for _, got, wanted, at_least in bounds]
+        if each.flink is not None:
+            flink = each.flink
+            bounds.append(("Flink's MultiJoin with RocksDB: rows a CPU second", flink.rows_a_cpu_s, None, True))
+            times = flink.times(each.rows_a_cpu_s)
+            bounds.append(
+                ("three: input rows a CPU second / Flink's MultiJoin with RocksDB, times", times, _OF_FLINK, True)
+            )
+            bounds.append(
+                ("three: changes a CPU second / the same, times", flink.times(each.changes_a_cpu_s), None, True)
+            )
+    held = [
+        wanted is None or (got is not None and (got >= wanted if at_least else got <= wanted))
+        for _, got, wanted, at_least in bounds
+    ]
     if as_json:
-        said = {
-            kind: {**vars(each), **({"changes_a_cpu_s": each.changes_a_cpu_s} if each.rounds else {})}
-            for kind, each in found.items()
-        }
+        said = {kind: each.told() for kind, each in found.items()}
         print(json.dumps({"found": said, "bounds": bounds, "held": all(held)}))
         return 0 if all(held) else 1
     for (what, got, wanted, at_least), good in zip(bounds, held, strict=True):
-        figures = f"{got:>12,.2f} {'>=' if at_least else '<='} {wanted:>10,.2f}"
-        print(f"{what:<40} {figures}  {'' if good else 'MISSED'}")
+        figure = "not measured" if got is None else f"{got:,.2f}"
+        bound = "" if wanted is None else f"{'>=' if at_least else '<='} {wanted:>10,.2f}"
+        print(f"{what:<72} {figure:>12} {bound:<13}  {'' if good else 'MISSED'}")
     return 0 if all(held) else 1
 
 

@@ -26,7 +26,7 @@ from include.store.s3 import store_of
 from tests.captured import Captured
 from tests.join_process import JoinProcess
 
-__all__ = ["KINDS", "JoinPlace", "Kind"]
+__all__ = ["KINDS", "JoinPlace", "Kind", "made_row"]
 
 _PAD: Final = 135
 """Random bytes, in Base64: with them a row has 200."""
@@ -56,6 +56,12 @@ KINDS: Final = {
     # Over two foreign keys: the second join reads what the first one writes.
     "chain": Kind(((("t0", "k"), ("t1", "k")), (("", "f"), ("t2", "k"))), ("t0", "t1", "t2")),
 }
+
+
+def made_row(table: str, key: int, draw: random.Random) -> dict[str, Any]:
+    """The row of a table under a join key, as it is inserted; `draw` gives its random part."""
+    pad = base64.b64encode(draw.randbytes(_PAD)).decode()
+    return {"id": key, "k": key, "f": key, f"n{table[1]}": 0, f"pad{table[1]}": pad}
 
 
 class JoinPlace:
@@ -185,9 +191,7 @@ class JoinPlace:
             yield "u", table, before, after
 
     def _row(self, table: str, key: int) -> dict[str, Any]:
-        pad = base64.b64encode(self._draw.randbytes(_PAD)).decode()
-        row = {"id": key, "k": key, "f": key, f"n{table[1]}": 0, f"pad{table[1]}": pad}
-        self._rows[table, key] = row
+        row = self._rows[table, key] = made_row(table, key, self._draw)
         return row
 
     def _commit(self, steps: Iterable[Any]) -> None:
