@@ -126,9 +126,10 @@ class Demo:
                 shop.quiesce(self._on_event)
                 self._screen.step("truth against search, field by field")
                 comparison = self._compare_until_equal()
+        # Closings wait until their part has come to rest: a join that has said nothing yet cannot be audited.
+        told = {part.name: self._closed(part) for part in self._parts if part.closings}
         self._screen.step("audit, by its DAG")
         audit = self._verdict([dag for part in self._parts for dag in part.verdicts])
-        told = {part.name: self._closed(part) for part in self._parts if part.closings}
         seconds = self._latencies.seconds()
         return Summary(
             searchable=comparison.searchable,

@@ -20,7 +20,7 @@ MANUAL = (PROJECT_ROOT / "docs" / "joins.md").read_text(encoding="utf-8")
 
 
 def test_the_example_prints_what_the_manual_shows(tmp_path: Path) -> None:
-    config, entries = re.findall(r"```yaml\n(.*?)```", MANUAL, re.DOTALL)
+    config, entries, _ = re.findall(r"```yaml\n(.*?)```", MANUAL, re.DOTALL)
     changes, outputs = re.findall(r"```json\n(.*?)```", MANUAL, re.DOTALL)
     (tmp_path / "reviews.yaml").write_text(config)
     (tmp_path / "changes.jsonl").write_text(changes)
@@ -28,6 +28,11 @@ def test_the_example_prints_what_the_manual_shows(tmp_path: Path) -> None:
     done = CliRunner().invoke(command, arguments, catch_exceptions=False)
     assert done.stdout == outputs
     assert JoinEntry.model_validate(yaml.safe_load(entries)["joins"]["business_reviews"]).application == "join_shop"
+
+
+def test_the_join_across_two_servers_is_the_one_that_the_demo_runs() -> None:
+    *_, shown = re.findall(r"```yaml\n(.*?)```", MANUAL, re.DOTALL)
+    assert shown == (PROJECT_ROOT / "include/deployment/joins/advertisers.yaml").read_text(encoding="utf-8")
 
 
 def test_the_manual_names_every_setting_of_the_file() -> None:
