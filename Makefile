@@ -103,7 +103,7 @@ bench-lake: setup ## Kafka to committed objects: what a core stores, requests, m
 bench-search: setup ## documents, indexing, rebuilds, audits and readers beside their peers, latency at 200 orders/s (fails below the bounds)
 	@failed=0; for each in documents index index_rebuild audit_search search latency; do $(BIN)/python -m tests.bench.$$each || failed=1; done; exit $$failed
 
-bench-join: setup ## changes and rows that joins take in for each CPU second, delay, idle, outputs again after kill -9 (fails below the bounds)
+bench-join: setup ## changes and rows that joins take in for each CPU second, beside Flink; delay, idle, outputs again after kill -9 (fails below the bounds)
 	$(BIN)/python -m tests.bench.join
 
 bench: setup ## latency from commit to searchable: 2,000 orders at 20/s through the whole platform

@@ -116,8 +116,13 @@ class FlinkPeer:
             begun = flink.spent(_INSERT)
             flink.use("many", many)
             plan = flink("explain", _INSERT)
-            if joins_of(plan) != [_MULTI_JOIN]:
-                raise Terminal(f"Flink's plan has no {_MULTI_JOIN} alone: {plan}", fix="Look for its options.")
+            if (joins := joins_of(plan)) != [_MULTI_JOIN]:
+                raise Terminal(
+                    "Flink's plan is not one MultiJoin over the join key",
+                    fix="Look for table.optimizer.multi-join.enabled.",
+                    joins=joins,
+                    allowed=_MULTI_JOIN,
+                )
             spent = flink.spent(_INSERT)
             if _ROCKSDB not in flink.log():
                 raise Terminal(f"Flink's log knows no {_ROCKSDB}", fix="Look for state.backend.type.")
@@ -206,7 +211,9 @@ class _Flink:
             print(json.dumps([kind, statement]), file=stdin, flush=True)
             answer = stdout.readline()  # type: ignore[union-attr]
         if not answer and self._late:
-            raise Terminal(f"Flink took more than {_WITHIN_S:.0f} s", fix="Run it on a machine with less to do.")
+            raise Terminal(
+                f"Flink took more than {_WITHIN_S:.0f} s", fix="Give it fewer --keys, or a machine with less to do."
+            )
         if not answer:
             said = (self._folder / "said").read_text(errors="replace").strip()[-2_000:]
             raise Terminal(f"Flink ended at {statement!r}: {said}", fix="Run python -m tests.bench.join_flink alone.")

@@ -6,8 +6,6 @@ from include.errors import Transient
 from tests.bench import join_flink
 from tests.bench.join_flink import FlinkPeer, joins_of
 
-pytestmark = pytest.mark.unit
-
 ABSTRACT = """== Abstract Syntax Tree ==
 LogicalProject(id0=[$0], k=[$1])
 +- LogicalJoin(condition=[=($1, $16)], joinType=[inner])
