@@ -35,7 +35,8 @@ def command(config: Path, changes: Path, final: bool, batch: int, shuffle: bool,
     from include.join.replay import final_table, read_changes, replay, shuffled
 
     _, join = read_join(config)
-    done = replay(config, read_changes(changes, len(join.join)), batch)
+    # No batch of the application reads more.
+    done = replay(config, read_changes(changes, len(join.join)), min(batch, join.records_per_batch))
     outputs = shuffled(done.outputs, seed) if shuffle else done.outputs
     if final:
         outputs = final_table(outputs)

@@ -2,13 +2,14 @@
 
 One JSON object a line: `{"input": 0, "op": "c|u|d", "key": {…}, "value": {…}|null, "version": n}`; `input` counts the
 inputs of the join from 0, the version grows with each change of a row and is the line's number where it is left out.
-The algorithm is the platform's, so are the versions of the outputs.
+The algorithm is the platform's, so are the versions of the outputs: those of inputs with one partition each, whose
+records have the changes' versions.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
@@ -18,7 +19,7 @@ import orjson
 from pydantic import Field, ValidationError
 
 from include.errors import InvalidRecord, SettingsError
-from include.join.algorithm.batch import Applied, Output, apply
+from include.join.algorithm.batch import Output, apply
 from include.join.algorithm.moves import encoded_join_key
 from include.join.algorithm.row import Row
 from include.join.algorithm.whereabouts import Sighting, locate
@@ -27,7 +28,7 @@ from include.join.config.fields import InputFields, field_plan
 from include.join.rows.json_rows import JsonProjection, json_join_key, json_shape
 from include.settings.deployment import Strict
 
-__all__ = ["Change", "Replay", "final_table", "read_changes", "replay", "shuffled"]
+__all__ = ["Change", "Replay", "fields_of", "final_table", "of_batch", "read_changes", "replay", "shuffled"]
 
 
 class Change(Strict):
@@ -49,9 +50,9 @@ class Replay:
     stale: int
 
 
-def read_changes(file: Path, inputs: int) -> list[Change]:
-    """The lines; raises `SettingsError` with file and line for one that is no change of one of so many inputs."""
-    changes = []
+def read_changes(file: Path, inputs: int) -> dict[int, Change]:
+    """The changes by line; raises `SettingsError` with file and line for what is no change of one of so many inputs."""
+    changes = {}
     try:
         lines = file.read_bytes().splitlines()
     except OSError as error:
@@ -75,39 +76,46 @@ def read_changes(file: Path, inputs: int) -> list[Change]:
             raise SettingsError(
                 "a deleted row has no value, any other has one", file=str(file), line=number, op=change.op
             )
-        changes.append(change if change.version else change.model_copy(update={"version": number}))
+        changes[number] = change if change.version else change.model_copy(update={"version": number})
     return changes
 
 
-def replay(config: Path, changes: Sequence[Change], batch: int = 1) -> Replay:
+def replay(config: Path, changes: Mapping[int, Change], batch: int = 1) -> Replay:
     """Join the changes, so many in each batch; raises `SettingsError` for a configuration that does not fit them."""
     places, join = read_join(config)
-    plan = field_plan(places, join, [_fields(changes, i) for i in range(len(join.join))])
+    plan = field_plan(places, join, [fields_of(changes.values(), i) for i in range(len(join.join))])
     shape = json_shape(join, plan)
     projection = JsonProjection(join, plan)
     alone = shape.alone
     rows, whereabouts = _Memory(), _Memory()
-    done = Replay([], 0, 0)
-    for start in range(0, len(changes), batch):
+    done, numbered = Replay([], 0, 0), list(changes.items())
+    for start in range(0, len(numbered), batch):
+        # By input, as `Ranks` has them.
+        ranked = sorted(numbered[start : start + batch], key=lambda each: each[1].input)
         sightings = [
-            _sighting(change, rank, join, projection, alone=alone and change.input == 0)
-            for rank, change in enumerate(changes[start : start + batch], start + 1)
+            _sighting(change, line, rank, join, projection, alone=alone and change.input == 0)
+            for rank, (line, change) in enumerate(ranked, start)
         ]
         located = locate(sightings, whereabouts, complete=False)
         whereabouts.take(located.rows)
         applied = apply(located.touches, rows, shape)
         rows.take(applied.rows)
-        done = _add(done, applied, located.stale)
+        done = Replay(
+            [*done.outputs, *of_batch(applied.outputs)],
+            done.held + len(applied.held),
+            done.stale + located.stale + applied.stale,
+        )
     return done
+
+
+def of_batch(outputs: Iterable[Output]) -> list[Output]:
+    """What a batch has come to: the newest record of each key, by version."""
+    return sorted(_newest(outputs).values(), key=lambda output: (output.version, output.key))
 
 
 def final_table(outputs: Iterable[Output]) -> list[Output]:
     """What a sink holds in the end, sorted by key: the newest record of each key, without tombstones."""
-    newest: dict[bytes, Output] = {}
-    for output in outputs:
-        other = newest.get(output.key)
-        if other is None or other.version < output.version:
-            newest[output.key] = output
+    newest = _newest(outputs)
     return [newest[key] for key in sorted(newest) if newest[key].value is not None]
 
 
@@ -118,21 +126,26 @@ def shuffled(outputs: Sequence[Output], seed: int) -> list[Output]:
     return mixed
 
 
-def _add(done: Replay, applied: Applied, stale: int) -> Replay:
-    # Within a batch as a topic has them: by version.
-    outputs = sorted(applied.outputs, key=lambda output: (output.version, output.key))
-    return Replay([*done.outputs, *outputs], done.held + len(applied.held), done.stale + stale + applied.stale)
-
-
-def _fields(changes: Sequence[Change], number: int) -> InputFields:
-    """The fields that the input's changes show, each where it is first seen."""
+def fields_of(changes: Iterable[Change], number: int) -> InputFields:
+    """The fields that an input's changes show, each where it is first seen."""
     mine = [change for change in changes if change.input == number]
     key = dict.fromkeys(name for change in mine for name in change.key)
     row = dict.fromkeys(name for change in mine for name in change.value or {})
     return InputFields(tuple(key), tuple(row))
 
 
-def _sighting(change: Change, rank: int, join: JoinFile, projection: JsonProjection, *, alone: bool) -> Sighting:
+def _newest(outputs: Iterable[Output]) -> dict[bytes, Output]:
+    newest: dict[bytes, Output] = {}
+    for output in outputs:
+        other = newest.get(output.key)
+        if other is None or other.version < output.version:
+            newest[output.key] = output
+    return newest
+
+
+def _sighting(
+    change: Change, line: int, rank: int, join: JoinFile, projection: JsonProjection, *, alone: bool
+) -> Sighting:
     key = orjson.dumps(change.key, option=orjson.OPT_SORT_KEYS)
     if change.value is None:
         return Sighting(change.input, key, rank, change.version, None, None)
@@ -140,7 +153,7 @@ def _sighting(change: Change, rank: int, join: JoinFile, projection: JsonProject
     try:
         values = json_join_key({**change.value, **change.key}, join.join[change.input].join_keys)
     except InvalidRecord as error:
-        raise SettingsError(error.message, change=rank, field=error.details.get("field")) from error
+        raise SettingsError(error.message, line=line, field=error.details.get("field")) from error
     join_key = encoded_join_key(values, projection.alone(key, row) if alone and values is None else None)
     return Sighting(change.input, key, rank, change.version, join_key, row)
 

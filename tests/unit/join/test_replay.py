@@ -123,6 +123,17 @@ def test_the_final_table_is_the_same_for_any_batches_and_any_order_of_outputs(
     assert [(each["key"], each["value"]) for each in found] == [({"biz_id": 7}, joined(3, "NV"))]
 
 
+def test_versions_count_the_changes_of_a_batch_by_input_and_records_per_batch_bounds_it(tmp_path: Path) -> None:
+    other = {**business("NV", 1), "key": {"business_id": 8}}
+    other["value"] = {"business_id": 8, "name": "a", "address": "b", "state": "NV"}
+    changes = [business("CA", 1), other, review(1, 3, 1)]
+    # The review is the first of the batch then, and the business that completes it the second.
+    assert [each["version"] for each in outputs(tmp_path, REVIEWS, changes)] == [5]
+    assert [each["version"] for each in outputs(tmp_path, REVIEWS, changes, "--batch", "3")] == [3]
+    bounded = f"{REVIEWS}records_per_batch: 2\n"
+    assert [each["version"] for each in outputs(tmp_path, bounded, changes, "--batch", "3")] == [5]
+
+
 def test_without_an_alias_both_names_of_the_join_key_are_shown(tmp_path: Path) -> None:
     config = REVIEWS.replace("    aliases: [{from: business_id, to: biz_id}]\n", "")
     found = outputs(tmp_path, config, [review(1, 3, 1), business("CA", 1)])
@@ -163,3 +174,10 @@ def test_a_line_that_is_no_change_is_refused_with_its_number(tmp_path: Path) -> 
         with pytest.raises(SettingsError, match=reason) as refused:
             outputs(tmp_path, REVIEWS, [review(1, 3, 1), bad])
         assert refused.value.details["line"] == 2
+
+
+def test_a_join_key_that_is_never_equal_is_refused_with_its_line(tmp_path: Path) -> None:
+    bad = {"input": 0, "op": "c", "key": {"review_id": 2}, "value": {"review_id": 2, "biz_id": 7.5, "user_id": 3}}
+    with pytest.raises(SettingsError, match="a join key is") as refused:
+        outputs(tmp_path, REVIEWS, [review(1, 3, 1), business("CA", 1), bad])
+    assert refused.value.details == {"line": 3, "field": "biz_id"}
