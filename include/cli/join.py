@@ -13,7 +13,7 @@ __all__ = ["COMMANDS", "command"]
 COMMANDS: Final[dict[str, Entry]] = {
     "check": Entry("join_check", "Check a join's file against its topics, and show what it would write."),
     "rebuild": Entry("join_rebuild", "Ask a running join to be made of its inputs anew."),
-    "replay": Entry("join_replay", "Join the changes of a file, without any server: for tests of your joins."),
+    "replay": Entry("join_replay", "Join the changes of a file, without servers of yours: for tests of your joins."),
     "status": Entry("join_status", "How far joins are, and what their state holds."),
 }
 

@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+import signal
+import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from include.join.replay import Change, Replay
 
 __all__ = ["command"]
 
@@ -13,30 +22,47 @@ __all__ = ["command"]
 @click.option("--config", required=True, type=click.Path(path_type=Path, dir_okay=False), help="File of the join.")
 @click.option(
     "--input",
-    "changes",
+    "file",
     required=True,
     type=click.Path(path_type=Path, dir_okay=False),
     help="Changes, one JSON object a line.",
+)
+@click.option(
+    "--engine",
+    type=click.Choice(["python", "spark"]),
+    default="python",
+    show_default=True,
+    help="spark: through the real application, on servers that are started for it and stopped.",
 )
 @click.option("--final", is_flag=True, help="Print the table that the outputs make, by key, instead of the outputs.")
 @click.option("--batch", type=click.IntRange(min=1), default=1, show_default=True, help="Changes of one batch.")
 @click.option("--shuffle", is_flag=True, help="Hand the outputs out in another order; --final is the same.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Which order `--shuffle` takes.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object, nothing else.")
-def command(config: Path, changes: Path, final: bool, batch: int, shuffle: bool, seed: int, as_json: bool) -> None:
+def command(
+    config: Path, file: Path, engine: str, final: bool, batch: int, shuffle: bool, seed: int, as_json: bool
+) -> None:
     """Print what a join writes for the changes of a file: no server, no registry, no Spark.
 
     A line of the file is `{"input": 0, "op": "c", "key": {"id": 1}, "value": {"id": 1, "name": "x"}, "version": 7}`;
     `input` counts the inputs of the join from 0, `op` is c, u or d (with `"value": null`). A line of what is printed
     is `{"key": {…}, "value": {…}, "version": 15}`.
+
+    With `--engine spark` the same goes through Kafka, registry, object store and the Spark application, which are
+    started first; each batch takes about a second.
     """
     from include.join.algorithm.batch import Output
     from include.join.config.definition import read_join
     from include.join.replay import final_table, read_changes, replay, shuffled
 
     _, join = read_join(config)
+    changes = read_changes(file, len(join.join))
     # No batch of the application reads more.
-    done = replay(config, read_changes(changes, len(join.join)), min(batch, join.records_per_batch))
+    batch = min(batch, join.records_per_batch)
+    if engine == "spark":
+        done = _on_spark(config, file, changes, batch, quiet=as_json)
+    else:
+        done = replay(config, changes, batch)
     outputs = shuffled(done.outputs, seed) if shuffle else done.outputs
     if final:
         outputs = final_table(outputs)
@@ -54,3 +80,31 @@ def command(config: Path, changes: Path, final: bool, batch: int, shuffle: bool,
     if done.held or done.stale:
         told = f"{done.held:,} changes held, as they would change too many outputs; {done.stale:,} older than their row"
         click.echo(told, err=True)
+
+
+def _on_spark(config: Path, file: Path, changes: Mapping[int, Change], batch: int, *, quiet: bool) -> Replay:
+    from include.clock import SystemClock
+    from include.local.join_replay import replay_on_spark
+
+    def say(line: str) -> None:
+        if not quiet:
+            click.echo(line, err=True)
+
+    # As Ctrl-C does, so that nothing is left running.
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        return replay_on_spark(config, file, changes, batch, SystemClock(), say=say, tell=_tell(quiet))
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _tell(quiet: bool) -> Callable[[int, int], None]:
+    if quiet:
+        return lambda _done, _all: None
+    shown = sys.stderr.isatty()
+
+    def tell(done: int, total: int) -> None:
+        end = "\r" if shown and done < total else "\n"
+        click.echo(f"{done:,} of {total:,} changes are joined{end}", err=True, nl=False)
+
+    return tell

@@ -155,7 +155,8 @@ class _Hosted:
             refused = {each: counts[f"refused {each}"] for each in runner.topics}
             commits = [cut.position.commit_us for cut in plan.cuts.values()]
             incidents.after_batch(refused, self._incomplete, min(commits, default=None))
-            return {"read": counts["read"], "held": counts["held"], "incidents": incidents.open()}
+            told = {name: counts[name] for name in ("read", "held", "stale")}
+            return {**told, "incidents": incidents.open()}
 
         stream.run(
             rows,
