@@ -51,7 +51,6 @@ from include.settings.environment import state_folder
 __all__ = ["Prepared", "build", "run_application"]
 
 _OUTAGE_S = 600.0
-_TRIGGER_S = 0.4
 
 
 @dataclass(frozen=True)
@@ -196,7 +195,7 @@ def run_application(application: str, deployment: Deployment, *, keep_session: b
                 run_folder=folder,
                 metrics=metrics,
                 part=alias if several else "",
-                trigger_s=_TRIGGER_S,
+                trigger_s=stream.trigger_s(len(aliases)),
                 keep_session=True,
                 asked=asked,
             )

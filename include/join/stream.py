@@ -51,7 +51,6 @@ LOGGER: Final = logging.getLogger("lyrebird.join")
 _TRANSACTION_S: Final = 300.0
 _PATIENCE_S: Final = 60.0
 _WAIT_S: Final = 0.5
-_TRIGGER_S: Final = 0.4
 _LARGE: Final = 50_000
 """Offsets of a batch whose results may not come to the driver at once."""
 
@@ -71,7 +70,7 @@ def run(application: str, deployment: Deployment, *, keep_session: bool = False)
     try:
         parts = [("", run_folder)] if len(joins) == 1 else [(j.name, run_folder.of_part(j.name, told)) for j in joins]
         hosted = [
-            _Hosted(spark, application, deployment, join, folder, metrics, asked, part)
+            _Hosted(spark, application, deployment, join, folder, metrics, asked, stream.trigger_s(len(joins)), part)
             for join, (part, folder) in zip(joins, parts, strict=True)
         ]
         run_beside([each.run for each in hosted], asked)
@@ -91,6 +90,7 @@ class _Hosted:
     run_folder: RunFolder
     metrics: Metrics
     asked: threading.Event
+    trigger_s: float
     part: str = ""
     homes: dict[int, RDD[int]] = field(default_factory=dict)
     _incomplete: int = 0
@@ -165,7 +165,7 @@ class _Hosted:
             run_folder=self.run_folder,
             metrics=self.metrics,
             part=self.part,
-            trigger_s=_TRIGGER_S,
+            trigger_s=self.trigger_s,
             keep_session=True,
             asked=self.asked,
         )

@@ -17,7 +17,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, Final, TypeVar
 
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark import RDD, SparkConf, SparkContext, StorageLevel
@@ -68,11 +68,15 @@ __all__ = [
     "run",
     "session",
     "telling",
+    "trigger_s",
     "warm",
     "work_off",
 ]
 
 T = TypeVar("T")
+_STARTING: Final = threading.Lock()
+_BATCHES_A_SECOND: Final = 4
+_TRIGGER_S: Final = 0.4
 
 
 def session(application: str, conf: Mapping[str, str] | None = None) -> SparkSession:
@@ -162,7 +166,8 @@ def read_stream(
         cut_limit=cut_limit,
         total_limit=total_limit,
     )
-    return spark.readStream.format(FORMAT).option("spec", spec.to_text()).load()
+    with _STARTING:
+        return spark.readStream.format(FORMAT).option("spec", spec.to_text()).load()
 
 
 def read_batch(
@@ -191,6 +196,14 @@ def read_batch(
     spec = StreamSpec(bootstrap, names, start or {}, tasks=tasks, slices=slices, options=dict(options or {}))
     offset = bounded(spec, KafkaSurvey(bootstrap, spec.options), end or {})
     return spark.read.format(FORMAT).option("spec", spec.to_text()).option("offset", offset.to_text()).load()
+
+
+def trigger_s(streams: int) -> float:
+    """Least seconds between two batches of each of so many streams of one driver, which begins four a second at most.
+
+    A batch takes a driver some 0.1 s of CPU, also where nothing happens but that sources say how far they are.
+    """
+    return max(_TRIGGER_S, streams / _BATCHES_A_SECOND)
 
 
 def run(
@@ -243,7 +256,11 @@ def run(
 
             writer = df.writeStream.queryName(called).foreachBatch(work)
             writer = writer.option("checkpointLocation", folder.as_uri())
-            query = writer.trigger(processingTime=f"{round(trigger_s * 1000)} milliseconds").start()
+            # Spark gives each Python process of a stream that starts ten seconds to answer: of an application's several
+            # streams one starts after the other.
+            with _STARTING:
+                query = writer.trigger(processingTime=f"{round(trigger_s * 1000)} milliseconds").start()
+                supervised.await_begun(query)
             supervised.until_stopped(query, asked)
         if supervised.failure is not None:
             raise supervised.error(supervised.failure)

@@ -26,10 +26,15 @@ __all__ = ["Draining", "Supervised", "checkpoint_folder", "lag_by_topic", "run_b
 
 _ASK_EVERY_S: Final = 0.25
 _SETTLE_S: Final = 3.0
+_BEGINS_WITHIN_S: Final = 60.0
 
 
 class Query(Protocol):
     """What is asked of Spark's `StreamingQuery`."""
+
+    @property
+    def isActive(self) -> bool:  # noqa: N802
+        """Whether it has not ended."""
 
     def awaitTermination(self, timeout: Any = None) -> bool | None:  # noqa: N802
         """Whether it ended within so many seconds; raises what it failed with."""
@@ -57,6 +62,7 @@ class Supervised:
         self._writing = threading.Lock()
         self._draining = False
         self._batch_id = -1
+        self._begun = threading.Event()
         self._settled = threading.Event()
         self._settled.set()
         self._fields: dict[str, Any] = {}
@@ -73,6 +79,7 @@ class Supervised:
         with self._gate:
             if self._draining:
                 raise Draining
+            self._begun.set()
             self._batch_id = batch_id
             self._settled.clear()
             try:
@@ -90,6 +97,15 @@ class Supervised:
             self._read = (told or {}).get("read")
             # Written with Spark's report on the batch: a file and its fsync would only hold the next batch up here.
             self._fields.update(batch=batch_id, **_of_cuts(plan.cuts), **dict(told or {}))
+
+    def await_begun(self, query: Query) -> None:
+        """Returns when the first batch begins, when there is none to begin with, or when `query` has ended.
+
+        After a minute in any case: a log that does not answer holds up no other stream.
+        """
+        for _ in range(round(_BEGINS_WITHIN_S / _ASK_EVERY_S)):
+            if self._begun.wait(_ASK_EVERY_S) or not query.isActive:
+                return
 
     def drain(self) -> None:
         """Returns when no batch runs and Spark has noted down the last one; none begins afterwards."""
@@ -132,6 +148,7 @@ class Supervised:
 
     def idle(self) -> None:
         """Triggers run, nothing is there to read: that is progress too."""
+        self._begun.set()
         self._seen(0)
         self._tell(idle_at_us=self._clock.now_us(), **_eta(0, 0.0, {}))
 

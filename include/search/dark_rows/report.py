@@ -84,4 +84,6 @@ class DarkRowsReport:
         more = self.found.total() - min(len(self.examples), _SHOWN)
         if more:
             out.append(f"… and {more:,} more (--json shows {_KEPT:,})")
+        if self.outcomes["undecided"]:
+            out.append("next: see by `lyrebird index status` how far both indexes are, then run this again")
         return out

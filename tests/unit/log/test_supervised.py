@@ -229,3 +229,29 @@ def test_a_signal_asks_all_streams_of_an_application() -> None:
 
 def assert_asked(asked: threading.Event) -> None:
     assert asked.wait(60)
+
+
+class Starting:
+    """A query that ends after it was asked so often whether it runs."""
+
+    def __init__(self, asked: int) -> None:
+        self.left = asked
+
+    @property
+    def isActive(self) -> bool:
+        self.left -= 1
+        return self.left > 0
+
+
+def test_a_stream_has_begun_with_its_first_batch_or_when_there_is_none_or_when_it_ended(run: Run) -> None:
+    ends = Starting(3)
+    run.supervised.await_begun(ends)  # type: ignore[arg-type]
+    assert ends.left == 0
+    run.supervised.batch(1, PLAN, lambda: None)
+    untouched = Starting(1)
+    run.supervised.await_begun(untouched)  # type: ignore[arg-type]
+    assert untouched.left == 1
+    idle = Run(run.folder)
+    idle.supervised.idle()
+    idle.supervised.await_begun(untouched)  # type: ignore[arg-type]
+    assert untouched.left == 1

@@ -222,6 +222,7 @@ def test_nothing_is_said_of_what_an_index_does_not_reach_in_time() -> None:
     assert (report.outcomes["undecided"], report.outcomes["equal"]) == (1, 2)
     assert world.clock.monotonic_s() >= 5
     assert (report.good, report.differs) == (False, False)
+    assert report.lines("order row", "line")[-1].startswith("next: see by `lyrebird index status`")
 
 
 def test_nothing_is_said_where_the_database_does_not_tell_its_position() -> None:
