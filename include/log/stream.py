@@ -461,7 +461,7 @@ class _Listener(StreamingQueryListener):
         # It hears of all queries of the session.
         if event.name() == self._query:
             self._run = str(event.runId())
-            self._supervised.idle()
+            self._supervised.started()
 
     def onQueryProgress(self, event: Any) -> None:  # noqa: N802
         if str(event.progress().runId()) == self._run:

@@ -146,11 +146,15 @@ class Supervised:
         self._seen(sum(lag.values()))
         self._tell(rows=rows, lag_records=sum(lag.values()), batch_s=round(seconds, 3), **_eta(rows, seconds, lag))
 
+    def started(self) -> None:
+        """Spark has the query, and brings its source up."""
+        self._seen(0)
+        self._tell(idle_at_us=self._clock.now_us(), **_eta(0, 0.0, {}))
+
     def idle(self) -> None:
         """Triggers run, nothing is there to read: that is progress too."""
         self._begun.set()
-        self._seen(0)
-        self._tell(idle_at_us=self._clock.now_us(), **_eta(0, 0.0, {}))
+        self.started()
 
     def error(self, failed: BaseException) -> LyrebirdError:
         """What ended the query, as one of ours in one line.

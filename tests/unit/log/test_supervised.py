@@ -245,6 +245,7 @@ class Starting:
 
 def test_a_stream_has_begun_with_its_first_batch_or_when_there_is_none_or_when_it_ended(run: Run) -> None:
     ends = Starting(3)
+    run.supervised.started()
     run.supervised.await_begun(ends)  # type: ignore[arg-type]
     assert ends.left == 0
     run.supervised.batch(1, PLAN, lambda: None)
