@@ -14,13 +14,13 @@ if TYPE_CHECKING:
 
 __all__ = ["CLOSINGS", "beside_documents", "caught_up", "told_of", "told_of_rows"]
 
-_WITHIN_S: Final = 90.0
+_WITHIN_S: Final = 300.0
 _LOOK_EVERY_S: Final = 1.0
 _EXAMPLES: Final = 20
 
 
 def caught_up(clock: Clock) -> Told:
-    """What each join holds, once it has read all that there is; it is waited for, but a minute and a half at most."""
+    """What each join holds, once it has read all that there is; it is waited for, but five minutes at most."""
     from include.join.config.deployed import declared_joins
     from include.join.status import join_status
     from include.log.kafka import KafkaAdmin, KafkaReader
