@@ -15,7 +15,7 @@ from include.local.demo.told import Told
 __all__ = ["indexed", "told_of", "written"]
 
 _RATE: Final = 4.0
-_WITHIN_S: Final = 90.0
+_WITHIN_S: Final = 300.0
 _LOOK_EVERY_S: Final = 1.0
 _EXAMPLES: Final = 5
 _KEY: Final = ("business_id", "package_id", "owner_id")
