@@ -59,7 +59,6 @@ class SearchReport:
     a bisect would have asked for one at a time. The log holds no record from below `starts` any more, so `unproven`
     documents are not judged. Of documents `set_aside` the newest state is on neither side.
     Partitions that are `unsettled`, with so many documents from above the cut, were not compared.
-    Without a `window` neither the topic nor the index was ever made; `index` is the alias then.
     """
 
     audit: str
@@ -177,9 +176,6 @@ class SearchReport:
             counts = f"{counts or 'documents clean'}, {counted(self.beside.findings, 'finding')} beside"
         if self.set_aside:
             counts = f"{counts or 'both sides equal'}, {len(self.set_aside)} set aside"
-        if not self.window:
-            nothing = f"  neither {self.topic} nor an index {self.index} was ever made: nothing is missing"
-            return [f"audit {self.audit} ({self.mode}): clean", nothing]
         out = [
             f"audit {self.audit} ({self.mode}): {counts or 'clean'}",
             f"  {self.topic} expects {self.expected:,} documents, {self.index} holds {self.indexed:,}",

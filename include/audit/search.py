@@ -7,8 +7,7 @@
 5. what differs is asked for again in realtime: a document that was written since from above the cut is no finding,
 6. documents whose newest state never came into the topic are told by its dead letters (`set_aside`).
 
-So writes may go on meanwhile without a false alarm, and what lies above the cut is not judged. Where the topic is not
-there and no index is to be fed, as its writers were never started, both sides are equal: there is nothing on either.
+So writes may go on meanwhile without a false alarm, and what lies above the cut is not judged.
 """
 
 from __future__ import annotations
@@ -36,7 +35,6 @@ from include.audit.state_view import MOST_ABOVE, IndexState, StateView, far_ahea
 from include.audit.verdict import judge, judge_counted
 from include.clock import iso
 from include.errors import Transient
-from include.index.fed import read_fed
 from include.index.growth import require_no_growth
 
 __all__ = ["Examined", "How", "Mode", "Since", "audit_and_repair", "audit_search", "examine"]
@@ -74,8 +72,8 @@ class Examined:
 
 
 def audit_search(spec: SearchAuditSpec, sides: Sides, **how: Unpack[How]) -> SearchReport:
-    """`examine`, and its report alone; that of two empty sides where neither was ever made."""
-    return _of_nothing(spec, sides, how.get("mode", "digest")) or examine(spec, sides, **how).report
+    """`examine`, and its report alone."""
+    return examine(spec, sides, **how).report
 
 
 def audit_and_repair(spec: SearchAuditSpec, sides: Sides, **how: Unpack[How]) -> SearchReport:
@@ -83,8 +81,6 @@ def audit_and_repair(spec: SearchAuditSpec, sides: Sides, **how: Unpack[How]) ->
 
     A first report that is clean, or that names no key, is given as it is. Raises as `examine` and `repair`.
     """
-    if nothing := _of_nothing(spec, sides, how.get("mode", "digest")):
-        return nothing
     found = examine(spec, sides, **how)
     keys = found.report.keys
     if not keys:
@@ -136,13 +132,6 @@ def examine(
     behind = at.behind(sides.reader.end_offsets(spec.topic))
     aside = still_set_aside(spec, sides, found.at, found.expected)
     return replace(found, report=replace(found.report, behind=behind, beside=beside, set_aside=aside))
-
-
-def _of_nothing(spec: SearchAuditSpec, sides: Sides, mode: Mode) -> SearchReport | None:
-    """The report where there is neither a topic nor an index that is to be fed; else None."""
-    if sides.admin.describe(spec.topic) is not None or read_fed(sides.index, spec.alias):
-        return None
-    return SearchReport(spec.name, spec.topic, spec.alias, mode, iso(sides.clock.now_us()), window={}, position=None)
 
 
 def _cut(spec: SearchAuditSpec, sides: Sides, name: str, wait_s: float = 0.0) -> Cut:

@@ -8,10 +8,9 @@ from dataclasses import replace
 import pytest
 
 from include.audit.report import together
-from include.audit.search import Mode, audit_and_repair, audit_search
+from include.audit.search import Mode
 from include.errors import Terminal
 from include.index.memory import MemoryIndex
-from include.log.memory import MemoryLog
 from tests.audit_world import AuditWorld
 
 
@@ -261,26 +260,3 @@ def test_reports_together_tell_the_findings_of_each_audit(world: AuditWorld) -> 
     found = together([world.audit()])
     assert found["audits"]["docs"]["findings"] == 1
     assert found["audits"]["docs"]["missing"] == ("7",)
-
-
-def test_where_neither_topic_nor_index_was_ever_made_nothing_is_missing(mode: Mode) -> None:
-    world = AuditWorld()
-    nowhere = replace(world.spec, topic="shop.order_lines", alias="order_lines")
-    for report in (audit_search(nowhere, world, mode=mode), audit_and_repair(nowhere, world, mode=mode)):
-        assert report.clean
-        assert (report.mode, report.window, report.expected, report.indexed) == (mode, {}, 0, 0)
-        assert report.lines()[1:] == [
-            "  neither shop.order_lines nor an index order_lines was ever made: nothing is missing"
-        ]
-
-
-def test_a_topic_whose_index_was_never_made_is_no_clean_audit(world: AuditWorld, mode: Mode) -> None:
-    with pytest.raises(Terminal, match="no index serves this alias"):
-        audit_search(replace(world.spec, alias="order_lines"), world, mode=mode)
-
-
-def test_an_index_whose_topic_is_gone_is_no_clean_audit(world: AuditWorld, mode: Mode) -> None:
-    gone = MemoryLog()
-    world.admin, world.reader = gone.admin(), gone.reader()
-    with pytest.raises(Terminal):
-        world.audit(mode)
