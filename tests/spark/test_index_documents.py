@@ -253,7 +253,7 @@ def test_a_second_application_for_the_same_index_fences_the_first(
     topic.resolve()
     folder, metrics = RunFolder(tmp_path, SystemClock()), Metrics("first")
     application = f"index_{indexer.name}"
-    first = build(indexer.spark, indexer.deployment, application, run_folder=folder, metrics=metrics)
+    first = build(indexer.spark, indexer.deployment, application, indexer.name, run_folder=folder, metrics=metrics)
     indexer.run()
     with pytest.raises(Fenced):
         run(
@@ -299,7 +299,10 @@ def test_an_application_of_two_indexes_fills_both_and_one_that_fails_ends_the_ot
     writer = KafkaWriter(kafka, f"{two}.writer", {})
     more = DocumentTopic(two, KafkaAdmin(kafka, {}), writer, ConfluentRegistry(registry_url))
     text = DEPLOYMENT.format(kafka=kafka, registry=registry_url, elasticsearch=elasticsearch_url, name=one)
-    entry = f"  {two}: {{application: index_{one}, topic: {two}, entity: order, mapping: mapping.json}}\n"
+    entry = (
+        f"  {two}: {{application: index_{one}, topic: {two}, entity: order, mapping: mapping.json, "
+        "coerced: [order.note]}\n"
+    )
     (folder / "all.yaml").write_text(text.replace("audits:\n", f"{entry}audits:\n"))
     deployment = Deployment.load(folder, {})
     definition = index_named(deployment, two)
