@@ -18,7 +18,7 @@ from pyspark.sql import DataFrame, SparkSession, functions
 
 from include.audit.join_state.report import KINDS, SHOWN, StateReport
 from include.audit.join_state.rows import held_rows, stood
-from include.audit.joins.cut import join_cut
+from include.audit.joins.cut import JoinCut, join_cut
 from include.audit.joins.report import JoinReport
 from include.audit.joins.stream import (
     arrow_of,
@@ -40,7 +40,6 @@ from include.join.task import equipped
 from include.log import topics
 from include.log.kafka import KafkaAdmin, KafkaReader, KafkaWriter
 from include.log.registry import ConfluentRegistry
-from include.log.spoken import newest_of
 from include.log.worker_memory import keep_imports
 from include.settings.connections import Kafka, ObjectStore, Registry
 from include.settings.deployment import Deployment
@@ -84,7 +83,7 @@ def verify_state(spark: SparkSession, deployment: Deployment, join: DeployedJoin
         )
         require_settled(join, checked, reader)
         cut = join_cut(reader, join.topic)
-        committed = _committed_at_cut(reader, join)
+        committed = _committed_at_cut(reader, join, cut)
         floors = floors_at(checked, cut, reader)
     finally:
         reader.close()
@@ -140,11 +139,12 @@ def verified(
         return report, outputs
 
 
-def _committed_at_cut(reader: KafkaReader, join: DeployedJoin) -> Committed:
-    """What the join had committed when it spoke last, or the import that stands in its place since then."""
-    name = topics.state(join.topic)
-    _, _, spoken = newest_of(reader, topics.resolved(join.topic))
-    end = None if spoken is None else spoken.ends.get((name, 0))
+def _committed_at_cut(reader: KafkaReader, join: DeployedJoin, cut: JoinCut) -> Committed:
+    """What the join had committed at the cut, or the import that stands in its place since then.
+
+    Both rest on one record: a running join speaks again between two looks.
+    """
+    name, end = topics.state(join.topic), cut.state
     if end is None:
         raise Terminal("the join has not said which state is its own", join=join.name, fix="Let it run for a batch.")
     records = list(reader.read(name, 0, reader.begin_offsets(name)[0], reader.end_offsets(name)[0]))

@@ -25,12 +25,14 @@ class JoinCut:
     Args:
         inputs: partition → next offset, of all that the join reads.
         output: the same of the joined topic.
+        state: next offset of the topic of the state's pointers; None where the record does not tell.
         positions: source → what the joined topic is complete to, as its GTIDs say it.
         uncovered: tables whose changes it may lack.
     """
 
     inputs: Mapping[Partition, int]
     output: Mapping[Partition, int]
+    state: int | None
     positions: Mapping[str, str]
     uncovered: tuple[str, ...]
 
@@ -45,6 +47,7 @@ def join_cut(reader: LogReader, topic: str) -> JoinCut:
     return JoinCut(
         partitions_of(spoken.committed),
         {at: end for at, end in spoken.ends.items() if at[0] == topic},
+        spoken.ends.get((topics.state(topic), 0)),
         {source: str(last.position.gtids) for source, last in sorted(told.items())},
         tuple(sorted({table for last in told.values() for table in last.uncovered})),
     )
