@@ -15,10 +15,10 @@ from include.join.algorithm.whereabouts import Sighting
 from include.join.rows.reading import InputReader
 from include.log.plan import Partition
 from include.log.ports import Record
-from include.record import version as versions
 from include.record.key import murmur2
+from include.record.version import version_of
 
-__all__ = ["Gathering", "LocatedResult", "Refused", "Work", "bucket_of", "version_of"]
+__all__ = ["Gathering", "LocatedResult", "Refused", "Work", "bucket_of"]
 
 _FORM: Final = 2
 """Of marshal: later ones write what is equal in several ways, as it is referred to elsewhere or not."""
@@ -125,7 +125,7 @@ class Gathering:
         self._counts[topic, "read"] += 1
         rank = self._bases[topic, record.partition] + record.offset
         try:
-            version = version_of(record, change=reader.change)
+            version = version_of(record.headers, record.offset, change=reader.change)
             if version < self._floors.get(topic, 0):
                 self._counts[topic, "below_floor"] += 1
                 return
@@ -154,10 +154,3 @@ class Gathering:
 
     def _of(self, key: bytes) -> Work:
         return self._work[bucket_of(key, len(self._work))]
-
-
-def version_of(record: Record, *, change: bool) -> int:
-    """The version in the header; of a plain topic without one its place in the partition, which grows as well."""
-    if change or any(name == versions.HEADER for name, _ in record.headers):
-        return versions.from_headers(record.headers)
-    return record.offset + 1

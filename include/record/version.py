@@ -21,6 +21,7 @@ __all__ = [
     "number_of",
     "pack",
     "to_header",
+    "version_of",
 ]
 
 HEADER: Final = "version"
@@ -66,3 +67,14 @@ def from_headers(headers: Iterable[tuple[str, bytes | None]]) -> int:
     if found is None or not found.isdigit() or int(found) >= 1 << 53:
         raise InvalidRecord("record has no valid version header", reason="version", value=found)
     return int(found)
+
+
+def version_of(headers: Iterable[tuple[str, bytes | None]], offset: int, *, change: bool) -> int:
+    """The version of the record at `offset`; of one that has none its place in the partition, which grows as well.
+
+    Raises `InvalidRecord` for one of a change topic without a version, and for one that is none.
+    """
+    headers = tuple(headers)
+    if change or any(name == HEADER for name, _ in headers):
+        return from_headers(headers)
+    return offset + 1

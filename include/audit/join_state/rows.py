@@ -9,10 +9,10 @@ from typing import Final, NamedTuple
 
 from include.errors import InvalidRecord
 from include.join.algorithm.row import Row, incomplete_join_key, row_place
-from include.join.gathering import version_of
 from include.join.homes import home_of
 from include.join.rows.reading import InputReader
 from include.log.ports import Record
+from include.record.version import version_of
 
 __all__ = ["HeldRow", "StoodRow", "held_rows", "stood"]
 
@@ -51,7 +51,7 @@ def stood(record: Record, reader: InputReader) -> StoodRow:
     try:
         if record.key is None:
             raise InvalidRecord("record of a keyed input has no key", reason="key")
-        version = version_of(record, change=reader.change)
+        version = version_of(record.headers, record.offset, change=reader.change)
         for move in reader.read(record.key, record.value, 0, version):
             if move.row is not None and move.join_key is not None:
                 return StoodRow(reader.number, record.key, version, *at, True, move.join_key, _digest(move.row))

@@ -15,10 +15,9 @@ from typing import Any, NamedTuple
 from include.errors import InvalidRecord
 from include.join.algorithm.versions import vector_from_header
 from include.join.config.check import CheckedJoin
-from include.join.gathering import version_of
 from include.log.ports import Record
 from include.record.codec import Decoder
-from include.record.version import from_headers
+from include.record.version import from_headers, version_of
 
 __all__ = ["InputRow", "InputSide", "OutputRow", "OutputSide", "text_of"]
 
@@ -80,7 +79,7 @@ class InputSide:
         try:
             if record.key is None:
                 raise InvalidRecord("record of a keyed input has no key", reason="key")
-            version = version_of(record, change=self._change)
+            version = version_of(record.headers, record.offset, change=self._change)
             key, value = self._decoder(record.key), None if record.value is None else self._decoder(record.value)
             if value is not None and self._change:
                 value = None if value["op"] == "d" else value["after"]
