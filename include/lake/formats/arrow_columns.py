@@ -1,17 +1,19 @@
 """Columns of an Avro schema.
 
-| Avro | Arrow, and Parquet through it |
-|---|---|
-| boolean, int, long, float, double, string, bytes | bool, int32, int64, float32, float64, string, binary |
-| fixed; enum | binary of that length; string |
-| record; array; map | struct; list; map |
-| union of null and one other type | that type, nullable |
-| union of several | struct with a nullable member for each, by the name of its type |
-| decimal | decimal128, decimal256 over 38 digits |
-| date; time-millis, time-micros | date32; time32(ms), time64(us) |
-| timestamp-millis, -micros, -nanos | timestamp of that unit in UTC |
-| local-timestamp-millis, -micros, -nanos | timestamp of that unit without a zone |
-| uuid; duration; any other logical type | the type below it |
+| Avro | Arrow, and Parquet through it | in Delta tables, where they differ |
+|---|---|---|
+| boolean, int, long, float, double | bool, int32, int64, float32, float64 | |
+| string, enum; bytes | string; binary | |
+| fixed | binary of that length | binary |
+| record; array; map | struct; list; map | all in them nullable |
+| union of null and one other type | that type, nullable | |
+| union of several | struct with a nullable member for each, by the name of its type | |
+| null | null | string |
+| decimal | decimal128, decimal256 over 38 digits | over 38 digits its text, as string |
+| date; time-millis, time-micros | date32; time32(ms), time64(us) | time: int64, microseconds |
+| timestamp-millis, -micros, -nanos | timestamp of that unit in UTC | of microseconds; nanos: int64 |
+| local-timestamp-millis, -micros, -nanos | timestamp of that unit without a zone | the same (`timestamp_ntz`) |
+| uuid; duration; any other logical type | the type below it | |
 
 No columns have: types that contain themselves, unions whose branches look alike when read (two records, int and long),
 records without fields.
@@ -21,13 +23,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from decimal import Context, Decimal
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 from include.errors import InvalidRecord
 
-__all__ = ["Column", "columns_of"]
+__all__ = ["Column", "Target", "columns_of"]
 
 Convert = Callable[[Any], Any]
+Target = Literal["parquet", "delta"]
+"""parquet: whatever Arrow has. delta: types that Delta tables have too; each column may be null."""
 
 _UNITS: Final = {"millis": "ms", "micros": "us", "nanos": "ns"}
 _SIMPLE: Final = {
@@ -40,6 +44,7 @@ _KINDS: Final = {
     "enum": "str", "bytes": "bytes", "fixed": "bytes", "array": "list", "map": "dict", "record": "dict",
 }  # fmt: skip
 _MOST_DIGITS: Final = 76
+_DELTA_DIGITS: Final = 38
 _EXACT: Final = Context(prec=_MOST_DIGITS)
 
 
@@ -68,21 +73,21 @@ class Column(NamedTuple):
         return values if convert is None else [None if value is None else convert(value) for value in values]
 
 
-def columns_of(schema: Any, *, strict: bool = False) -> list[Column]:
+def columns_of(schema: Any, *, strict: bool = False, target: Target = "parquet") -> list[Column]:
     """Columns of a record's fields; of any other schema one, `value`. `InvalidRecord` when it has none.
 
     `strict`: they convert whatever Arrow could refuse, with `InvalidRecord` for a value that does not fit. So a value
     is checked without Arrow, which takes a tenth of a millisecond for a row of its own.
     """
-    types = _Types(strict)
+    types = _Types(strict, target)
     if isinstance(schema, Mapping) and schema["type"] == "record":
         return types.fields(schema, "", str(schema["name"]))
     return [types.column("value", schema, "", "value")._replace(whole=True)]
 
 
 class _Types:
-    def __init__(self, strict: bool) -> None:
-        self._strict = strict
+    def __init__(self, strict: bool, target: Target) -> None:
+        self._strict, self._delta = strict, target == "delta"
         self._named: dict[str, tuple[Mapping[str, Any], str]] = {}
         self._open: list[str] = []
 
@@ -106,7 +111,8 @@ class _Types:
         kind, schema, space = self._resolved(schema, space)
         if kind == "union":
             return self._union(name, schema, space, path)
-        return Column(name, *self._one(kind, schema, space, path))
+        type_, nullable, convert = self._one(kind, schema, space, path)
+        return Column(name, type_, nullable or self._delta, convert)
 
     def _resolved(self, schema: Any, space: str) -> tuple[str, Any, str]:
         """Kind, definition and the namespace around it; a name leads to what was defined under it."""
@@ -130,14 +136,15 @@ class _Types:
         if not members:
             return self.column(name, "null", space, path)
         if len(members) == 1:
-            return Column(name, members[0].type, nullable, members[0].convert)
+            return members[0]._replace(name=name, nullable=nullable or self._delta)
         kinds = [_KINDS[self._resolved(branch, space)[0]] for branch in present]
         if len(set(kinds)) < len(members):
             raise _refused("a union whose branches look alike has no columns", path)
         import pyarrow.lib as pa
 
         fields = [pa.field(member.name, member.type, True) for member in members]
-        return Column(name, pa.struct(fields), nullable, _chosen(dict(zip(kinds, members, strict=True))))
+        chosen = _chosen(dict(zip(kinds, members, strict=True)))
+        return Column(name, pa.struct(fields), nullable or self._delta, chosen)
 
     def _member(self, branch: Any, space: str) -> str:
         kind, schema, _ = self._resolved(branch, space)
@@ -159,14 +166,33 @@ class _Types:
                 return pa.map_(pa.string(), value.field), False, _map(value)
         digits = _digits(schema)
         if kind in ("bytes", "fixed") and digits:
-            type_ = pa.decimal128(*digits) if digits[0] <= 38 else pa.decimal256(*digits)
-            return type_, False, _decimal(*digits)
+            exact = _decimal(*digits)
+            if self._delta and digits[0] > _DELTA_DIGITS:
+                return pa.string(), False, lambda data: f"{exact(data):f}"
+            return pa.decimal128(*digits) if digits[0] <= _DELTA_DIGITS else pa.decimal256(*digits), False, exact
         if kind == "fixed":
-            return pa.binary(schema["size"]), False, None
+            return pa.binary(-1 if self._delta else schema["size"]), False, None
         if kind not in _SIMPLE:
             raise _refused(f"a type that is not defined: {kind}", path)
-        type_ = _temporal(kind, str(schema.get("logicalType", ""))) or pa.type_for_alias(_SIMPLE[kind])
-        return type_, kind == "null", _int32 if self._strict and kind == "int" else None
+        logical = str(schema.get("logicalType", ""))
+        checked = _int32 if self._strict and kind == "int" else None
+        if self._delta and (kind == "null" or logical.startswith("time-") or logical.endswith(("-millis", "-nanos"))):
+            return self._of_delta(kind, logical, checked)
+        return _temporal(kind, logical) or pa.type_for_alias(_SIMPLE[kind]), kind == "null", checked
+
+    @staticmethod
+    def _of_delta(kind: str, logical: str, checked: Convert | None) -> tuple[Any, bool, Convert | None]:
+        """What Delta has no type for, or in microseconds alone."""
+        import pyarrow.lib as pa
+
+        if kind == "null":
+            return pa.string(), True, None
+        known = _temporal(kind, logical)
+        if known is None or not logical.endswith("-millis"):
+            # Microseconds of a time, nanoseconds of a timestamp: the number that it is.
+            return pa.type_for_alias(_SIMPLE[kind] if known is None else "int64"), False, checked
+        micros = pa.timestamp("us", known.tz) if logical.count("timestamp") else pa.int64()
+        return micros, False, lambda millis: 1000 * (checked(millis) if checked else millis)
 
 
 def _full_name(schema: Mapping[str, Any], space: str) -> tuple[str, str]:

@@ -1,0 +1,316 @@
+"""Tables in Spark: workers write buckets' files, the driver commits versions. One stream an entry of section `tables`.
+
+Batches end at resolved records of their topics where these have any. Where reading starts follows from the tables' own
+last versions; checkpoints are disposable. Topics that come to match an entry's patterns, and generations that somebody
+asked for, are taken up within seconds: the stream then ends and begins again.
+"""
+
+from __future__ import annotations
+
+import functools
+import logging
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from typing import Any, Final
+
+from pyspark.sql import DataFrame, SparkSession
+
+from include.clock import SystemClock
+from include.errors import Transient
+from include.lake.tables.columns import BUCKET
+from include.lake.tables.definition import TableEntry, declared_tables, table_topics, tables_of_application
+from include.lake.tables.delta_log import DeltaLog, storage_options
+from include.lake.tables.runner import TablesRunner
+from include.lake.tables.spark_task import TablesPlan, apply, gather, read_files
+from include.lake.tables.task import first_buckets
+from include.lake.tables.versions import chosen, kept_table
+from include.lake.tables.work import BucketResult, TableWork, arrow_bytes
+from include.log import stream, topics
+from include.log.kafka import KafkaAdmin, KafkaReader, KafkaWriter
+from include.log.letters import LettersOnce
+from include.log.plan import BatchPlan
+from include.log.ports import TopicSpec
+from include.log.registry import ConfluentRegistry
+from include.log.slices import cut_evenly, tasks_for
+from include.log.spoken import newest_of
+from include.log.supervised import run_beside
+from include.metrics.exporter import Metrics
+from include.metrics.progress import RunFolder
+from include.settings.connections import Kafka, ObjectStore, Registry
+from include.settings.deployment import Deployment
+from include.settings.environment import state_folder
+from include.store.s3 import store_of
+
+__all__ = ["read_table", "run"]
+
+LOGGER: Final = logging.getLogger("lyrebird.tables")
+_PATIENCE_S: Final = 60.0
+_WAIT_S: Final = 1.0
+_LOOK_S: Final = 10.0
+
+
+def run(application: str, deployment: Deployment, *, keep_session: bool = False) -> None:
+    """Keep the tables of `application` until it is asked to stop; returns after a clean end.
+
+    Raises `SettingsError` for what the deployment files get wrong, `Fenced` when another process wrote one of the
+    tables, and any other `LyrebirdError` that ended one of the streams: the others are stopped then.
+    """
+    entries = tables_of_application(deployment, application)
+    metrics = Metrics(application).serve(state_folder())
+    run_folder = RunFolder.from_environment(application, state_folder())
+    spark = stream.session(application)
+    asked = threading.Event()
+    told: dict[str, dict[str, Any]] = {}
+    several = len(entries) > 1
+    try:
+        hosted = [
+            _Hosted(
+                spark,
+                application,
+                deployment,
+                name,
+                entry,
+                run_folder.of_part(name, told) if several else run_folder,
+                metrics,
+                asked,
+                max(entry.every_s, stream.trigger_s(len(entries))),
+                name if several else "",
+            )
+            for name, entry in entries.items()
+        ]
+        run_beside([each.run for each in hosted], asked)
+    finally:
+        if not keep_session:
+            spark.stop()
+
+
+def read_table(spark: SparkSession, deployment: Deployment, topic: str, at: str = "") -> DataFrame:
+    """A version of a topic's table as a DataFrame: tasks read its files with pyarrow, so Spark needs no jar for it.
+
+    Columns are those of `columns`; `at` as of `versions.chosen`, whose errors it raises.
+    """
+    import pyarrow.lib as pa
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    connection, clock = deployment.one("store", ObjectStore), SystemClock()
+    with closing(store_of(connection)) as store:
+        entry, generations = kept_table(store, declared_tables(deployment).values(), topic)
+        options = storage_options(connection)
+        found = chosen(
+            lambda folder: DeltaLog(f"s3://{connection.bucket}/{folder}", options, clock),
+            entry,
+            topic,
+            generations,
+            at,
+            clock,
+        )
+    schema = pa.schema([*found.schema, pa.field(BUCKET, pa.int32())])
+    rows = [(f"{found.folder}/{each.path}", each.bucket) for each in found.files]
+    files = spark.createDataFrame(rows, "key string, bucket int").repartition(max(1, len(rows)))
+    shape = from_arrow_schema(schema, prefer_timestamp_ntz=True)
+    read = functools.partial(read_files, connection.model_dump_json(exclude_unset=True), arrow_bytes(found.schema))
+    return files.mapInArrow(read, shape)
+
+
+class _Again(threading.Event):
+    """Ends a stream: for good when `asked` is set, which a signal's `set` does too; else to begin again."""
+
+    def __init__(self, asked: threading.Event) -> None:
+        super().__init__()
+        self._asked = asked
+
+    def set(self) -> None:
+        self._asked.set()
+
+    def is_set(self) -> bool:
+        return super().is_set() or self._asked.is_set()
+
+    def renew(self) -> None:
+        """End the stream, to begin again."""
+        super().set()
+
+
+@dataclass
+class _Hosted:
+    """One entry of an application."""
+
+    spark: SparkSession
+    application: str
+    deployment: Deployment
+    name: str
+    entry: TableEntry
+    run_folder: RunFolder
+    metrics: Metrics
+    asked: threading.Event
+    trigger_s: float
+    part: str = ""
+    _anew: bool = False
+
+    def run(self) -> None:
+        """Until a stop is asked for."""
+        kafka = self.deployment.one("kafka", Kafka)
+        options, clock = dict(kafka.options), SystemClock()
+        connection = self.deployment.one("store", ObjectStore)
+        admin = KafkaAdmin(kafka.bootstrap, options)
+        dead = f"{self.application}.{self.name}.dead"
+        with (
+            closing(KafkaReader(kafka.bootstrap, options)) as reader,
+            closing(store_of(connection)) as store,
+            closing(KafkaWriter(kafka.bootstrap, dead, options)) as writer,
+        ):
+
+            def runner() -> TablesRunner:
+                return TablesRunner(
+                    self.name,
+                    self.entry,
+                    store=store,
+                    log_of=lambda folder: DeltaLog(
+                        f"s3://{connection.bucket}/{folder}", storage_options(connection), clock
+                    ),
+                    registry=ConfluentRegistry(self.deployment.one("registry", Registry)),
+                    reader=reader,
+                    letters=LettersOnce(writer, reader),
+                    deletions_kept_ms=admin.deletions_kept_ms,
+                    clock=clock,
+                    carry_out=self._carry_out,
+                )
+
+            while True:
+                opened = self._opened(lambda: self._open(runner(), admin, reader))
+                if opened is None:
+                    return
+                tables, cut_at, ids = opened
+                self._stream(tables, cut_at, ids, admin, kafka)
+                if not self._anew:
+                    return
+
+    def _open(
+        self, runner: TablesRunner, admin: KafkaAdmin, reader: KafkaReader
+    ) -> tuple[TablesRunner, tuple[str, ...], dict[str, str]]:
+        """The runner with its tables; resolved topics to cut at; ids of the topics. Raises `_NotThere`."""
+        names = admin.names()
+        wanted = table_topics(self.entry, names)
+        cut_at, sources = dict[str, None](), dict[str, None]()
+        for resolved in {topics.resolved_of(topic) for topic in wanted} & set(names):
+            said = newest_of(reader, resolved)[0].sources()
+            if not said:
+                raise _NotThereError(f"nothing is resolved yet in {resolved}")
+            cut_at[resolved] = None
+            sources |= dict.fromkeys(said)
+        infos = [info for topic in wanted if (info := admin.describe(topic)) is not None]
+        opened = runner.open(infos, tuple(sources), tuple(cut_at))
+        if not opened:
+            raise _NotThereError(f"no topic with a schema is there yet that matches {', '.join(self.entry.topics)}")
+        for topic in opened:
+            name = topics.dead(topic, self.application)
+            admin.ensure(TopicSpec(name, 1, topics.policy(name)))
+        return runner, tuple(cut_at), {info.name: info.topic_id for info in infos if info.name in opened}
+
+    def _stream(
+        self,
+        runner: TablesRunner,
+        cut_at: tuple[str, ...],
+        ids: Mapping[str, str],
+        admin: KafkaAdmin,
+        kafka: Kafka,
+    ) -> None:
+        clock, again = SystemClock(), _Again(self.asked)
+        looked_s = clock.monotonic_s()
+        self._anew = False
+        rows = stream.read_stream(
+            self.spark,
+            bootstrap=kafka.bootstrap,
+            topics=[*runner.controls(), *sorted(ids)],
+            start=runner.start(),
+            cut_at=cut_at,
+            total_limit=self.entry.records_per_batch,
+            topic_ids=ids,
+            options=dict(kafka.options),
+        )
+
+        def on_batch(_: DataFrame, plan: BatchPlan) -> Mapping[str, Any]:
+            nonlocal looked_s
+            counts = runner.run(plan)
+            self._count(counts, runner)
+            if clock.monotonic_s() - looked_s >= _LOOK_S:
+                looked_s = clock.monotonic_s()
+                if set(table_topics(self.entry, admin.names())) - ids.keys() or runner.asked_anew():
+                    self._anew = True
+                    again.renew()
+            told = {name: counts[name] for name in ("read", "written", "deleted", "stale")}
+            return {**told, "tables": {topic: each.version for topic, each in sorted(runner.states.items())}}
+
+        stream.run(
+            rows,
+            on_batch,
+            application=self.application,
+            run_folder=self.run_folder,
+            metrics=self.metrics,
+            part=self.part,
+            trigger_s=self.trigger_s,
+            keep_session=True,
+            asked=again,
+        )
+        if self.asked.is_set() or self.run_folder.stop_requested():
+            self._anew = False
+
+    def _count(self, counts: Mapping[str, int], runner: TablesRunner) -> None:
+        count = self.metrics.count
+        count("lyrebird_documents_total", counts.get("written", 0), "put")
+        count("lyrebird_documents_total", counts.get("deleted", 0), "tombstone")
+        count("lyrebird_superseded_total", counts.get("stale", 0) + counts.get("superseded", 0))
+        count("lyrebird_filtered_total", counts.get("below_floor", 0), "below the floor")
+        count("lyrebird_set_aside_total", counts.get("refused", 0), self.name)
+        for topic, state in runner.states.items():
+            rows = sum(each.rows for files in state.files.values() for each in files)
+            self.metrics.set("lyrebird_state_rows", rows, f"{self.name} {topic}")
+
+    def _opened(self, open_tables: Callable[[], Any]) -> Any:
+        """Waits for servers (for a while) and for topics (for ever); None when asked to stop."""
+        clock = SystemClock()
+        until_s = clock.monotonic_s() + _PATIENCE_S
+        while not (self.asked.is_set() or self.run_folder.stop_requested()):
+            try:
+                return open_tables()
+            except _NotThereError as missing:
+                waiting_for = str(missing)
+            except Transient as error:
+                if clock.monotonic_s() > until_s:
+                    raise
+                LOGGER.warning("starting again: %s", error)
+                waiting_for = str(error)
+            self.run_folder.report(application=self.application, waiting_for=waiting_for)
+            clock.sleep(_WAIT_S)
+        return None
+
+    def _carry_out(self, works: Sequence[TableWork]) -> Mapping[str, Sequence[BucketResult]]:
+        """A batch's work on Spark's workers."""
+        plan = TablesPlan.of(
+            self.deployment.one("kafka", Kafka),
+            self.deployment.one("registry", Registry),
+            self.deployment.one("store", ObjectStore),
+        )
+        slices = sorted(each for work in works for each in work.slices)
+        cores = self.spark.sparkContext.defaultParallelism
+        shares = cut_evenly(slices, tasks_for(slices, cores)) if slices else []
+        if any(work.whole or work.floor for work in works):
+            shares.append([])
+        first, buckets = first_buckets(works)
+        found: dict[str, list[BucketResult]] = {work.topic: [] for work in works}
+        by_first = sorted(((at, topic) for topic, at in first.items()), reverse=True)
+        for number, result in stream.exchange(
+            self.spark,
+            functools.partial(gather, plan, works),
+            shares,
+            functools.partial(apply, plan, works),
+            buckets=buckets,
+            tasks=min(cores, buckets),
+        ):
+            found[next(topic for at, topic in by_first if at <= number)].append(result)
+        return found
+
+
+class _NotThereError(Exception):
+    """What is read has not been made yet: wait."""
