@@ -29,6 +29,7 @@ SECTIONS = (
     "searches",
     "sources",
     "store",
+    "tables",
 )
 """Every section that some stage reads."""
 
@@ -68,6 +69,7 @@ def check(deployment: Deployment) -> dict[str, list[str]]:
     from include.join.config.deployed import declared_joins
     from include.lake.backfill.deployed import deleting
     from include.lake.check import check_groups
+    from include.lake.tables.definition import declared_tables
     from include.search.dark_rows.definition import declared_dark_rows
     from include.search.definition import targets
     from include.settings.applications import Alerts, Application
@@ -106,6 +108,7 @@ def check(deployment: Deployment) -> dict[str, list[str]]:
         "searches": sorted(targets(deployment)),
         "dark_rows": sorted(declared_dark_rows(deployment)),
         "lake": sorted(groups),
+        "tables": sorted(declared_tables(deployment)),
         "applications": sorted(applications),
         "audits": sorted(declared_audits(deployment)),
         "expectations": sorted(declared_expectations(deployment)),

@@ -27,6 +27,7 @@ COMMANDS: dict[str, Entry] = {
     "capture": Entry("capture", "Copy a MySQL source into Kafka: run, snapshot, position."),
     "binlog": Entry("binlog", "Read binlog files: row changes as JSON."),
     "lake": Entry("lake", "What stands on object storage: found, shown and proven."),
+    "table": Entry("tables", "Current-state tables on the lake: how far, which files."),
     "documents": Entry("documents", "The assembler of documents: rebuild, inspect."),
     "join": Entry("join", "Keyed changelogs joined without windows."),
     "state": Entry("state", "The keyed state of joins: look into it, take it out, put it back."),

@@ -25,6 +25,7 @@ EXPECTED = {
     "lake_backfill.py": {"lake_backfill"},
     "lake_finalise.py": {"lake_finalise"},
     "lake_forget.py": {"lake_forget"},
+    "lake_maintenance.py": {"lake_maintenance"},
     "lake_upload.py": {"lake_upload"},
     "source_replicate.py": {"source_replicate"},
     "source_snapshot.py": {"source_snapshot"},

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from include.clock import Clock
 from include.errors import SettingsError
-from include.local.demo import advertisers, joins, lake
+from include.local.demo import advertisers, joins, lake, tables
 from include.local.demo.told import Closing
 from include.local.services import select
 
@@ -54,6 +54,12 @@ EXTRAS: dict[str, Part] = {
         streams=("stream_lake_backup", "stream_lake_partition"),
         applications=("lake_backup", "lake_partition"),
         closings=lake.CLOSINGS,
+    ),
+    "tables": Part(
+        name="tables",
+        streams=("stream_lake_tables",),
+        applications=("lake_tables",),
+        closings=tables.CLOSINGS,
     ),
     "joins": Part(
         name="joins",

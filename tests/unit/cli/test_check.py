@@ -46,6 +46,7 @@ def test_the_projects_own_deployment_is_right(folder: Path) -> None:
         "join_shop",
         "lake_backup",
         "lake_partition",
+        "lake_tables",
     ]
     assert found["joins"] == [
         "advertisers",
@@ -58,6 +59,7 @@ def test_the_projects_own_deployment_is_right(folder: Path) -> None:
     assert found["indexes"] == ["advertisers", "order_lines", "orders"]
     assert found["dark_rows"] == ["order_lines"]
     assert found["lake"] == ["by_date", "raw"]
+    assert found["tables"] == ["shop"]
 
 
 def test_a_mapping_without_the_metadata_fields_is_refused_before_an_index_is_made(folder: Path) -> None:
