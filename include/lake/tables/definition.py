@@ -47,7 +47,6 @@ class TableEntry(Strict):
     )
     every_s: float = Field(default=10, gt=0, le=3600, description="least time between two versions")
     records_per_batch: int = Field(default=500_000, ge=100, description="most offsets of a batch, of all topics")
-    lag_alarm_s: float = Field(default=600.0, gt=0, description="who is further behind the source is told of by mail")
 
 
 def declared_tables(deployment: Deployment) -> dict[str, TableEntry]:
