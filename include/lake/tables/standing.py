@@ -23,7 +23,7 @@ from typing import Any, Final, Self
 from include.errors import Terminal
 from include.log.plan import Cut
 
-__all__ = ["LABEL", "Label", "Standing"]
+__all__ = ["LABEL", "Label", "Standing", "label_read", "label_text"]
 
 LABEL: Final = "lyrebird.label"
 _END: Final = "lyrebird.end."
