@@ -28,6 +28,7 @@ from include.settings.deployment import Deployment
 from tests.join_world import PATIENCE_S, JoinWorld
 
 Row = dict[str, Any]
+_WITHIN_S = 150
 
 
 @pytest.fixture
@@ -113,20 +114,20 @@ def equal(scene: JoinWorld) -> bool:
     )
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(900)
 def test_tables_of_two_servers_and_a_plain_topic_equal_them_over_a_truncation_and_a_restart(
     scene: JoinWorld, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     scene.change(120)
     with application(scene, spark, monkeypatch):
-        scene.wait(lambda: equal(scene))
+        scene.wait(lambda: equal(scene), _WITHIN_S)
         scene.change(40)
         scene.truncate()
         scene.change(15)
-        scene.wait(lambda: equal(scene))
+        scene.wait(lambda: equal(scene), _WITHIN_S)
     scene.change(30)
     with application(scene, spark, monkeypatch):
-        scene.wait(lambda: equal(scene))
+        scene.wait(lambda: equal(scene), _WITHIN_S)
     place = opened(scene, "tables", scene.shop.topic("reviews"))
     assert place is not None
     log = DeltaLog(*place, SystemClock())
@@ -201,5 +202,5 @@ def a_new_generation_is_read_once_it_is_complete(scene: JoinWorld, spark: SparkS
         found = generations_of(scene.bucket, "tables", topic)
         return found is not None and found.serving == 2 and equal(scene)
 
-    scene.wait(renewed)
+    scene.wait(renewed, _WITHIN_S)
     assert told("status", topic)["tables"][0]["generation"] == 2
