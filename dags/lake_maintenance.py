@@ -37,13 +37,15 @@ with DAG(
     is_paused_upon_creation=False,
     tags=["lake"],
     params={
-        "topic": Param("", type="string", title="Topic", description="whose table is maintained; all when left out"),
+        "topic": Param(
+            None, type=["null", "string"], title="Topic", description="whose table is maintained; all when left out"
+        ),
     },
     doc_md=__doc__,
     default_args=default_args(ALERTS, run_next="lyrebird table maintain --dry-run"),
 ):
     LyrebirdOperator(
         task_id="maintain",
-        arguments=["table", "maintain", "{{ params.topic }}"],
+        arguments=["table", "maintain", "{{ params.topic or '' }}"],
         execution_timeout=timedelta(hours=6),
     )
