@@ -8,11 +8,11 @@ from __future__ import annotations
 import fnmatch
 from collections.abc import Callable, Mapping
 from itertools import permutations
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, model_validator
 
-from include.errors import SettingsError, Terminal
+from include.errors import SettingsError
 from include.lake.cron import HOURLY, Cron
 from include.lake.finalising.declared import Finalising
 from include.lake.formats.avro_container import AvroContainer, AvroContainerOptions
@@ -21,7 +21,7 @@ from include.lake.formats.json_lines import JsonLines, JsonLinesOptions
 from include.lake.formats.parquet import Parquet, ParquetOptions
 from include.lake.formats.port import Format
 from include.lake.formats.sequence_file import SequenceFile
-from include.lake.object_key import HIDDEN, check_parts
+from include.lake.object_key import HIDDEN, valid_prefix
 from include.lake.parsing.versions import Versions
 from include.lake.upload_policy import UploadPolicies
 from include.log.ports import SchemaRegistry
@@ -43,21 +43,6 @@ SECTION = "lake"
 
 Kind = Literal["backup", "partition"]
 """backup: keeps records whole and looks at nothing; partition: parses them and files them by what they say."""
-
-
-# Of the 1,024 bytes of a key topic, partition names, a schema's folder and the file need 860 at most.
-_PREFIX_BYTES: Final = 160
-# Readers skip folders whose names begin so: such a topic would be stored and never seen.
-
-
-def _prefix(text: str) -> str:
-    try:
-        check_parts(text, "t", 0, 0)
-    except Terminal as error:
-        raise ValueError(str(error)) from None
-    if len(text) > _PREFIX_BYTES:
-        raise ValueError(f"a prefix has {_PREFIX_BYTES} bytes at most, this one {len(text)}")
-    return text
 
 
 def _cron(text: str) -> str:
@@ -112,7 +97,7 @@ class LakeGroup(Strict):
         description="patterns (`*`, `?`) of topics, found while it runs; names that begin with _ or . only if these do",
     )
     exclude: tuple[str, ...] = Field(default=(), description="patterns of topics that are left out")
-    prefix: Annotated[str, AfterValidator(_prefix)] = Field(min_length=1, description="folder in the bucket")
+    prefix: Annotated[str, AfterValidator(valid_prefix)] = Field(min_length=1, description="folder in the bucket")
     revision: int = Field(
         default=1, ge=1, description="raised for another logic: a new generation is written from then"
     )

@@ -25,6 +25,7 @@ __all__ = [
     "topic_folder",
     "topic_of",
     "topic_path",
+    "valid_prefix",
 ]
 
 KEY_BYTES: Final = 1024
@@ -41,6 +42,8 @@ _PREFIX = re.compile(r"[A-Za-z0-9][A-Za-z0-9._=-]*(/[A-Za-z0-9][A-Za-z0-9._=-]*)
 _EXTENSION = re.compile(r"(\.[A-Za-z0-9-]+)*")
 _FILE = re.compile(r"(0|[1-9][0-9]{0,8})_(0|[1-9][0-9]{0,9})_([0-9]{20})((?:\.[A-Za-z0-9-]+)*)", re.ASCII)
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f/]")
+# Of the bytes of a key topic, partition names, a schema's folder and the file need 860 at most.
+_PREFIX_BYTES: Final = 160
 _LAST_OFFSET: Final = (1 << 63) - 1
 
 
@@ -131,3 +134,14 @@ def misnamed(what: str, got: str, allowed: str) -> Terminal:
     return Terminal(
         f"not a {what} of the lake", got=got, allowed=allowed, fix="Mend the deployment, or remove what is not ours."
     )
+
+
+def valid_prefix(text: str) -> str:
+    """`text`, a folder in the bucket as a deployment declares it; raises `ValueError` for what cannot be one."""
+    try:
+        check_parts(text, "t", 0, 0)
+    except Terminal as error:
+        raise ValueError(str(error)) from None
+    if len(text) > _PREFIX_BYTES:
+        raise ValueError(f"a prefix has {_PREFIX_BYTES} bytes at most, this one {len(text)}")
+    return text

@@ -8,8 +8,8 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
-from include.errors import SettingsError, Terminal
-from include.lake.object_key import check_parts
+from include.errors import SettingsError
+from include.lake.object_key import valid_prefix
 from include.log.topics import TopicName
 from include.settings.applications import Application
 from include.settings.deployment import Deployment, Strict, unknown_name
@@ -17,19 +17,7 @@ from include.settings.deployment import Deployment, Strict, unknown_name
 __all__ = ["TableEntry", "declared_tables", "table_topics", "tables_of_application"]
 
 SECTION = "tables"
-# Of the 1,024 bytes of a key the topic, generation, bucket and file need 330 at most.
-_PREFIX_BYTES = 160
 _KINDS = ("plain", "change")
-
-
-def _prefix(text: str) -> str:
-    try:
-        check_parts(text, "t", 0, 0)
-    except Terminal as error:
-        raise ValueError(str(error)) from None
-    if len(text) > _PREFIX_BYTES:
-        raise ValueError(f"a prefix has {_PREFIX_BYTES} bytes at most, this one {len(text)}")
-    return text
 
 
 class TableEntry(Strict):
@@ -38,7 +26,7 @@ class TableEntry(Strict):
     application: str = Field(description="the entry of `applications` that hosts it, with other tables or alone")
     topics: tuple[str, ...] = Field(min_length=1, description="topics, or patterns of them (`*`, `?`)")
     exclude: tuple[str, ...] = Field(default=(), description="patterns of topics that are left out")
-    prefix: Annotated[str, AfterValidator(_prefix)] = Field(min_length=1, description="folder in the bucket")
+    prefix: Annotated[str, AfterValidator(valid_prefix)] = Field(min_length=1, description="folder in the bucket")
     buckets: int = Field(
         default=16, ge=1, le=4096, description="parts that a table is written in, by hash of the key; for new tables"
     )
