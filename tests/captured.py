@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from include.log import topics
 from include.log.control import Control
-from include.log.ports import LogWriter, SchemaRegistry, TopicAdmin, TopicSpec
+from include.log.ports import Headers, LogWriter, SchemaRegistry, TopicAdmin, TopicSpec
 from include.log.resolved import ResolvedWriter
 from include.record.change import Change, Op, SourceBlock
 from include.record.codec import Encoder
@@ -20,6 +21,15 @@ from include.record.version import to_header
 Row = Mapping[str, Any]
 Step = tuple[Op, str, Row | None, Row | None]
 """Operation, table, row before, row after."""
+
+
+@dataclass(frozen=True)
+class Transaction:
+    """Records of a source transaction, that are to be written in its turn."""
+
+    number: int
+    version: int
+    records: Sequence[tuple[str, bytes, bytes | None, Headers, int | None]]
 
 
 class Captured:
@@ -60,8 +70,12 @@ class Captured:
 
     def commit(self, *steps: Step, control: Control | None = None) -> int:
         """Write the changes of one transaction; the version of its resolved record."""
+        return self.write(self.encoded(*steps, control=control))
+
+    def encoded(self, *steps: Step, control: Control | None = None) -> Transaction:
+        """The next transaction, to be written before any that is encoded later."""
         self.transactions += 1
-        self._writer.begin()
+        records: list[tuple[str, bytes, bytes | None, Headers, int | None]] = []
         for number, (op, table, before, after) in enumerate(steps):
             self.version += 1
             change = Change(
@@ -85,44 +99,53 @@ class Captured:
             at = self._partition(table, change.row, key)
             value = self._encoders[table, "value"](change.envelope())
             headers = (to_header(self.version),)
-            self._writer.append(self.topic(table), key, value, headers=headers, partition=at)
+            records.append((self.topic(table), key, value, headers, at))
             if op == "d":
-                self._writer.append(self.topic(table), key, None, headers=headers, partition=at)
+                records.append((self.topic(table), key, None, headers, at))
         if control is not None:
             self.version += 1
             headers = (to_header(self.version),)
-            self._writer.append(topics.control(self.source), control.key(), control.value(), headers=headers)
-        return self._end()
+            records.append((topics.control(self.source), control.key(), control.value(), headers, None))
+        self.version += 1
+        return Transaction(self.transactions, self.version, records)
+
+    def write(self, transaction: Transaction) -> int:
+        """Write it; the version of its resolved record."""
+        self._writer.begin()
+        for topic, key, value, headers, partition in transaction.records:
+            self._writer.append(topic, key, value, headers=headers, partition=partition)
+        return self._end(transaction.number, transaction.version)
 
     def heartbeat(self) -> int:
         """A resolved record when nothing happened; its version."""
         self._writer.begin()
-        return self._end()
+        self.version += 1
+        return self._end(self.transactions, self.version)
 
     def spoil(self, table: str, value: bytes, headers: Sequence[tuple[str, bytes | None]] = ()) -> None:
         """A record that is no change."""
         self._writer.begin()
         self._writer.append(self.topic(table), b"spoilt", value, headers=headers)
-        self._end()
+        self.version += 1
+        self._end(self.transactions, self.version)
 
     def _partition(self, table: str, row: Row, key: bytes) -> int:
         column = self._partition_by.get(table)
         return partition_of(key if column is None else str(row[column]).encode(), self._partitions)
 
-    def _end(self) -> int:
+    def _end(self, number: int, version: int) -> int:
         changed = self._writer.next_offsets()
-        self.version += 1
         position = SourcePosition(
             "mariadb",
-            MariadbGtidSet({0: (1, self.transactions)}),
-            BinlogPosition("bin.000001", self.transactions),
-            self.transactions * 1_000_000,
+            MariadbGtidSet({0: (1, number)}),
+            BinlogPosition("bin.000001", number),
+            number * 1_000_000,
         )
         _record, out = self._resolved.records(
-            changed, version=self.version, position=position, now_us=self.version, uncovered=self.uncovered
+            changed, version=version, position=position, now_us=version, uncovered=self.uncovered
         )
         for key, value in out:
-            headers = (to_header(self.version),)
+            headers = (to_header(version),)
             self._writer.append(topics.source_resolved(self.source), key, value, headers=headers)
         self._writer.commit()
-        return self.version
+        return version

@@ -77,6 +77,8 @@ T = TypeVar("T")
 _STARTING: Final = threading.Lock()
 _BATCHES_A_SECOND: Final = 4
 _TRIGGER_S: Final = 0.4
+_WARM_S: Final = 30.0
+_ENDED_S: Final = 5.0
 
 
 def session(application: str, conf: Mapping[str, str] | None = None) -> SparkSession:
@@ -261,7 +263,9 @@ def run(
             with _STARTING:
                 query = writer.trigger(processingTime=f"{round(trigger_s * 1000)} milliseconds").start()
                 supervised.await_begun(query)
-            supervised.until_stopped(query, asked)
+            # Spark ends workers that had nothing to do for a minute.
+            with _beside(lambda: warm(spark, _nothing), _WARM_S):
+                supervised.until_stopped(query, asked)
         if supervised.failure is not None:
             raise supervised.error(supervised.failure)
     except PySparkException as failed:
@@ -414,29 +418,45 @@ def telling(spark: SparkSession, tell: Callable[[], None], every_s: float = 1.0)
 
     A job whose tasks stand still is not told of, so who watches over the application sees that it hangs.
     """
-    ended = threading.Event()
     tracker = spark.sparkContext.statusTracker()
+    seen: list[tuple[int, int]] = []
 
     def look() -> None:
-        seen = None
-        while not ended.wait(every_s):
-            stages = ((stage, tracker.getStageInfo(stage)) for stage in tracker.getActiveStageIds())
-            now = sorted((stage, info.numCompletedTasks) for stage, info in stages if info is not None)
-            if now != seen:
-                seen = now
-                tell()
+        stages = ((stage, tracker.getStageInfo(stage)) for stage in tracker.getActiveStageIds())
+        now = sorted((stage, info.numCompletedTasks) for stage, info in stages if info is not None)
+        if now != seen:
+            seen[:] = now
+            tell()
 
-    watching = threading.Thread(target=look, name="telling", daemon=True)
-    watching.start()
+    with _beside(look, every_s):
+        yield
+
+
+@contextlib.contextmanager
+def _beside(work: Callable[[], object], every_s: float) -> Iterator[None]:
+    """Calls `work` every so many seconds from a thread of its own, which ends with the first error."""
+    ended = threading.Event()
+
+    def go_on() -> None:
+        while not ended.wait(every_s):
+            work()
+
+    thread = threading.Thread(target=go_on, name="beside", daemon=True)
+    thread.start()
     try:
         yield
     finally:
         ended.set()
-        watching.join()
+        # Work that waits for executors that are gone has no end.
+        thread.join(_ENDED_S)
 
 
 def _pickled(task: Callable[[Sequence[Slice]], object], share: Sequence[Slice]) -> bytes:
     return pickle.dumps(task(share), pickle.HIGHEST_PROTOCOL)
+
+
+def _nothing(_: Sequence[Slice]) -> None:
+    pass
 
 
 def warm(spark: SparkSession, task: Callable[[Sequence[Slice]], T]) -> None:

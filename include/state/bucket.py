@@ -5,7 +5,9 @@ The embedded store holds the rows, which version they are (`META`), and what the
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Final, Literal
 
@@ -91,7 +93,7 @@ class Bucket:
         """Make the next version: these keys put or (None) deleted; its pointer.
 
         1. The rows go to the object store, under a new name; instead of them a snapshot, where one is due (3).
-        2. The store takes rows, undo and version in one write.
+        2. Meanwhile the store takes rows, undo and version in one write.
         3. A snapshot: new files go to the object store, then the list of all.
 
         The version stands once a transaction has committed the pointer. Until then whoever opens the bucket at the
@@ -106,21 +108,21 @@ class Bucket:
             raise ValueError("keys that begin with a zero byte are the bucket's own")
         before = self._pointer
         uid = self._objects.uid()
+        size = sum(len(key) + len(value or b"") for key, value in rows.items())
+        whole = self._snapshot_due(size, before.counts.get("bytes", 0))
+        sending = None if whole else _senders().submit(self._objects.put_log, uid, rows)
         counts = dict(before.counts)
         old = self._old(rows)
         for name, count in (*_difference(old, rows).items(), *(more or {}).items()):
             counts[name] = counts.get(name, 0) + count
-        size = sum(len(key) + len(value or b"") for key, value in rows.items())
-        whole = self._snapshot_due(size, counts["bytes"])
-        logs = before.logs if whole else (*before.logs, self._objects.put_log(uid, rows))
         own = {META: uid.encode(), UNDO: pack_undo(before.uid, old)}
         self._engine.write([*rows.items(), *own.items()])
         self._read.clear()
-        if whole:
+        if sending is None:
             self._take_snapshot(uid, before)
             after = Pointer(uid, uid, (), counts, due)
         else:
-            after = Pointer(uid, before.snapshot, logs, counts, due)
+            after = Pointer(uid, before.snapshot, (*before.logs, sending.result()), counts, due)
         self._pointer = after
         return after.to_bytes()
 
@@ -146,6 +148,11 @@ class Bucket:
         unchanging = set(self._engine.snapshot(self._scratch))
         there = {} if before.snapshot is None else self._objects.snapshot(before.snapshot)
         self._objects.put_snapshot(uid, self._scratch, {name: there[name] for name in unchanging & there.keys()})
+
+
+@functools.cache
+def _senders() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(thread_name_prefix="state")
 
 
 def _difference(old: Mapping[bytes, bytes | None], new: Mapping[bytes, bytes | None]) -> dict[str, int]:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import functools
 import shutil
+import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final, Self
 
+from include.clock import SystemClock
 from include.errors import Transient
 from include.state.engine import BrokenStore
 
@@ -18,6 +20,9 @@ _BUFFER: Final = 16 << 20
 _FILE: Final = 64 << 20
 _BLOCK: Final = 8 << 10
 _BLOOM_BITS: Final = 10
+_RUNS: Final = (6, 12)
+_DEAD_PERCENT: Final = 25
+_LOOK_S: Final = 0.001
 _TABLES: Final = ".sst"
 _CONFIG: Final = "rocksdict-config.json"
 _NO_ROOM: Final = ("No space", "Too many open files", "Disk quota")
@@ -36,7 +41,7 @@ class RocksEngine:
         self._folder = folder
         folder.parent.mkdir(parents=True, exist_ok=True)
         with _Errors(folder):
-            self._db = Rdict(str(folder), _options())
+            self._db = Rdict(str(folder), _options(folder.name))
         unlogged: Any = WriteOptions()
         unlogged.disable_wal = True
         self._db.set_write_options(unlogged)
@@ -112,6 +117,10 @@ class RocksEngine:
         """See `Engine`."""
         self._iterator = None
         if self._open:
+            # Closing breaks a compaction off, and the next opening would begin it again: with a batch in a bucket every
+            # second none but the smallest would ever end.
+            while self._db.property_int_value("rocksdb.num-running-compactions"):
+                SystemClock().sleep(_LOOK_S)
             self._db.close()
         self._open = False
 
@@ -144,8 +153,8 @@ def _shared_cache() -> Any:
     return Cache(_CACHE)
 
 
-def _options() -> Any:
-    from rocksdict import BlockBasedOptions, DBCompressionType, Options
+def _options(name: str) -> Any:
+    from rocksdict import BlockBasedOptions, DBCompactionStyle, DBCompressionType, Options, UniversalCompactOptions
 
     options = Options(raw_mode=True)
     options.create_if_missing(True)
@@ -156,7 +165,15 @@ def _options() -> Any:
     options.set_block_based_table_factory(blocks)
     options.set_compression_type(DBCompressionType.lz4())
     options.set_bottommost_compression_type(DBCompressionType.zstd())
-    options.set_level_compaction_dynamic_level_bytes(True)
+    # A write makes a small file. Files of like sizes are merged, so that a row is written a few times on its way into
+    # the large one; by levels all of the bucket would be written again for every four writes.
+    sizes = UniversalCompactOptions()
+    sizes.max_size_amplification_percent = _DEAD_PERCENT
+    sizes.size_ratio = _DEAD_PERCENT
+    options.set_compaction_style(DBCompactionStyle.universal())
+    options.set_universal_compaction_options(sizes)
+    # Not all buckets in the same batch.
+    options.set_level_zero_file_num_compaction_trigger(_RUNS[0] + zlib.crc32(name.encode()) % (_RUNS[1] - _RUNS[0]))
     options.set_write_buffer_size(_BUFFER)
     options.set_target_file_size_base(_FILE)
     options.set_max_background_jobs(2)

@@ -37,6 +37,7 @@ from tests.bench.join_flink import FlinkPeer
 from tests.bench.join_place import KINDS, JoinPlace
 from tests.bench.place import halves, served
 from tests.bench.processes import cpu_by_kind
+from tests.captured import Transaction
 from tests.join_process import JoinProcess
 
 _BOUNDS: Final = {"three": 20_000.0, "one": 40_000.0, "chain": 10_000.0}
@@ -156,12 +157,11 @@ def _hot(env: dict[str, str], folder: Path, keys: int) -> Found:
             place.await_all(process, _WITHIN_S)
         changed = 0
 
-        def heat() -> None:
+        def heat() -> list[Transaction]:
             nonlocal changed
             changed += 1
             # Twice a second.
-            if changed % 5 == 0:
-                place.heat_more()
+            return place.hotter() if changed % 5 == 0 else []
 
         found.more["beside_s"] = _p99_s(place, _HOT_RATE, heat)
         place.await_all(process, _WITHIN_S)
@@ -240,10 +240,11 @@ def _idle_cores(place: JoinPlace, process: JoinProcess) -> float:
             return (sum(after.values()) - sum(before.values())) / took_s
 
 
-def _p99_s(place: JoinPlace, rate: int = _RATE, beside: Callable[[], None] = lambda: None) -> float:
+def _p99_s(place: JoinPlace, rate: int = _RATE, beside: Callable[[], list[Transaction]] = list) -> float:
     """Changes at a steady rate, with something else beside at each tick.
 
-    Seconds from a change's commit until its output could be read, of 99 in 100.
+    They are encoded before, as elsewhere another machine does that. Seconds from a change's commit until its output
+    could be read, of 99 in 100.
     """
     seen: dict[int, float] = {}
     over = threading.Event()
@@ -273,19 +274,21 @@ def _p99_s(place: JoinPlace, rate: int = _RATE, beside: Callable[[], None] = lam
     if not ready.wait(30):
         raise SystemExit("the consumer was assigned nothing")
     time.sleep(2)
+    count = round(rate * _TICK_S)
+    ticks = [[*beside(), place.updates(count)] for _ in range(round(_PACED_S / _TICK_S))]
     committed: dict[int, float] = {}
     begun_s = time.monotonic()
-    for tick in range(round(_PACED_S / _TICK_S)):
-        beside()
-        first = place.captured.version + 1
-        count = round(rate * _TICK_S)
-        place.update(count)
+    for tick, transactions in enumerate(ticks):
+        end = [place.captured.write(each) for each in transactions][-1]
         now_s = time.monotonic()
-        committed |= {version: now_s for version in range(first, first + count)}
+        # The last one's changes.
+        committed |= {version: now_s for version in range(end - count, end)}
         time.sleep(max(0.0, begun_s + (tick + 1) * _TICK_S - time.monotonic()))
     end_s = time.monotonic() + 60
-    while not committed.keys() <= seen.keys() and time.monotonic() < end_s:
+    while max(committed) not in seen and time.monotonic() < end_s:
         time.sleep(0.2)
+    # Other partitions may be read later.
+    time.sleep(2)
     over.set()
     thread.join()
     consumer.close()

@@ -23,7 +23,7 @@ from include.record.schema import Column, TableSchema
 from include.settings.connections import ObjectStore
 from include.settings.deployment import Deployment
 from include.store.s3 import store_of
-from tests.captured import Captured
+from tests.captured import Captured, Transaction
 from tests.join_process import JoinProcess
 
 __all__ = ["KINDS", "JoinPlace", "Kind", "made_row"]
@@ -161,12 +161,14 @@ class JoinPlace:
         self._hot[table] = 0
         self._commit(("c", table, None, self._hot_row(table, number)) for number in range(rows))
 
-    def heat_more(self) -> None:
-        """A row of each of these tables changes."""
+    def hotter(self) -> list[Transaction]:
+        """A row of each of these tables changes; encoded, as `updates`."""
+        made = []
         for table in self._hot:
             before = self._hot_row(table, 0)
             self._hot[table] += 1
-            self._commit([("u", table, before, self._hot_row(table, 0))])
+            made.append(self.captured.encoded(("u", table, before, self._hot_row(table, 0))))
+        return made
 
     def _hot_row(self, table: str, number: int) -> dict[str, Any]:
         changed = 0 if number else self._hot[table]
@@ -176,6 +178,10 @@ class JoinPlace:
     def update(self, count: int) -> None:
         """A change of one row under each of so many join keys."""
         self._commit(self._updates(self._draw.sample(range(self.keys), count)))
+
+    def updates(self, count: int) -> Transaction:
+        """As `update`, encoded, to be written before any that is encoded later."""
+        return self.captured.encoded(*self._updates(self._draw.sample(range(self.keys), count)))
 
     @property
     def keys(self) -> int:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from rocksdict import Options, Rdict
 
 from include.state.engine import BrokenStore, Engine
 from include.state.memory import MemoryEngine
@@ -103,3 +104,38 @@ def test_damaged_files_are_told(opener: Opener, tmp_path: Path) -> None:
             file.write_bytes(body)
     with pytest.raises(BrokenStore, match="folder="):
         list(opener("a").scan(b""))
+
+
+def test_stores_that_take_a_batch_at_each_opening_stay_few_files(tmp_path: Path) -> None:
+    # Closing broke merges off, so that each opening began with the same one, and files heaped up to twenty.
+    draw, rows = random.Random(3), 40_000
+    most = 0
+    for opening in range(40):
+        store = RocksEngine.open(tmp_path / "a")
+        some = range(rows) if not opening else draw.sample(range(rows), 300)
+        store.write([(b"%08d" % number, draw.randbytes(200)) for number in some])
+        store.close()
+        most = max(most, len(list((tmp_path / "a").glob("*.sst"))))
+    assert most <= 14
+
+
+def test_a_store_that_was_filed_by_levels_is_read_and_written_on(tmp_path: Path) -> None:
+    options = Options(raw_mode=True)
+    options.create_if_missing(True)
+    options.set_write_buffer_size(1 << 16)
+    options.set_target_file_size_base(1 << 16)
+    options.set_max_bytes_for_level_base(1 << 18)
+    older = Rdict(str(tmp_path / "a"), options)
+    rows = {b"%06d" % number: random.Random(number).randbytes(100) for number in range(20_000)}
+    for key, value in rows.items():
+        older[key] = value
+    older.close()
+    for number in range(20):
+        store = RocksEngine.open(tmp_path / "a")
+        more = {b"%06d" % key: b"%d" % number for key in range(number, 20_000, 500)}
+        store.write(more.items())
+        rows |= more
+        store.close()
+    store = RocksEngine.open(tmp_path / "a")
+    assert dict(store.scan(b"")) == rows
+    store.close()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,9 +13,12 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, Row, SparkSession
 
+from include.clock import SystemClock
 from include.errors import Fenced, SettingsError, Terminal, Transient
 from include.log.slices import Slice, cached_consumer
-from include.log.stream import BatchPlan, newest_cut, read_batch, read_stream, warm, work_off
+from include.log.stream import BatchPlan, newest_cut, read_batch, read_stream, run, warm, work_off
+from include.metrics.exporter import Metrics
+from include.metrics.progress import RunFolder
 
 
 class Batches:
@@ -346,3 +351,33 @@ def test_a_bounded_read_has_the_same_rows_at_every_action(spark: SparkSession, l
     assert read_batch(spark, bootstrap=log.bootstrap, topics=[empty]).collect() == []
     with pytest.raises(Terminal, match="topic does not exist"):
         read_batch(spark, bootstrap=log.bootstrap, topics=[f"{unique}.none"])
+
+
+def test_workers_are_kept_while_nothing_comes(
+    spark: SparkSession, log: Any, unique: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Spark ends its workers after a minute without a task, which is not waited for here."""
+    monkeypatch.setattr("include.log.stream._WARM_S", 0.2)
+    topic, folder = log.topic(unique, 1), tmp_path / "run"
+    folder.mkdir()
+    tracker = spark.sparkContext.statusTracker()
+    before = set(tracker.getJobIdsForGroup(None))
+
+    def look() -> None:
+        end_s = time.monotonic() + 30
+        while len(set(tracker.getJobIdsForGroup(None)) - before) < 3 and time.monotonic() < end_s:
+            time.sleep(0.1)
+        (folder / "stop").touch()
+
+    looking = threading.Thread(target=look)
+    looking.start()
+    run(
+        read_stream(spark, bootstrap=log.bootstrap, topics=[topic]),
+        lambda *_: None,
+        application="tests",
+        run_folder=RunFolder(folder, SystemClock()),
+        metrics=Metrics("tests"),
+        keep_session=True,
+    )
+    looking.join()
+    assert len(set(tracker.getJobIdsForGroup(None)) - before) >= 3
