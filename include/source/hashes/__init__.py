@@ -1,0 +1,1 @@
+"""Texts of rows that the server, Spark and Python make alike, and their hashes."""

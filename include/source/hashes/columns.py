@@ -1,0 +1,95 @@
+"""Which columns of a table can be compared, and what the text of a value is.
+
+| kind | columns | text |
+|---|---|---|
+| `number` | integers, year, bit, decimal | decimal digits, as many behind the point as the column has |
+| `double` | float, double | sign, 53 bits of the mantissa as an integer, `p`, exponent of the first bit; `0` |
+| `date` | date | days since 1970-01-01 |
+| `datetime`, `timestamp`, `time` | of these names | microseconds, since 1970-01-01 without a zone or in UTC |
+| `text` | char, varchar, enum, set, uuid, inet4, inet6 | itself |
+| `long_text` | text, json | MD5 of its UTF-8 |
+| `bytes` | binary, varbinary, blob, geometry | MD5 |
+
+All in lower case. A date of no calendar has the text that the server shows. Masked columns have the text of what
+leaves. Of a charset that leaves bytes open the server makes question marks: a text that has such bytes is `?` and their
+hex digits to it, and differs from the topic's. What has no text that both sides make alike is named with the reason,
+and not compared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from include.record.schema import GEOMETRIES, Column, TableSchema
+from include.source.policy.masks import Hash, KeepLast, Mask, Null
+from include.source.policy.policy import TablePolicy
+from include.source.rows.text import text_charset
+
+__all__ = ["Compared", "Kind", "compared_columns"]
+
+Kind = Literal["number", "double", "date", "datetime", "timestamp", "time", "text", "long_text", "bytes"]
+
+_KINDS: Final[dict[str, Kind]] = {
+    **dict.fromkeys(("tinyint", "smallint", "mediumint", "int", "bigint", "year", "bit", "decimal"), "number"),
+    **dict.fromkeys(("float", "double"), "double"),
+    "date": "date",
+    "datetime": "datetime",
+    "timestamp": "timestamp",
+    "time": "time",
+    **dict.fromkeys(("char", "varchar", "enum", "set", "uuid", "inet4", "inet6"), "text"),
+    **dict.fromkeys(("tinytext", "text", "mediumtext", "longtext", "json"), "long_text"),
+    **dict.fromkeys(("binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob"), "bytes"),
+    **dict.fromkeys(GEOMETRIES, "bytes"),
+}
+_HASHED: Final = frozenset({"number", "text", "long_text", "bytes"})
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """A column at the server, and what of it leaves; `charset` is that of its texts where that leaves bytes open."""
+
+    column: Column
+    kind: Kind
+    mask: Hash | KeepLast | None = None
+    charset: str = ""
+
+
+def compared_columns(
+    columns: Iterable[Column], schema: TableSchema, policy: TablePolicy
+) -> tuple[list[Compared], dict[str, str]]:
+    """The columns that leave, in the server's order: those that are compared, and why others are not, by name.
+
+    Args:
+        columns: the server's.
+        schema: those that leave.
+        policy: of the table.
+    """
+    leaving = {column.name for column in schema.columns}
+    found: list[Compared] = []
+    refused: dict[str, str] = {}
+    for column in columns:
+        if column.name in leaving:
+            mask = policy.mask(column.name)
+            why = _why_not(column, mask)
+            if why:
+                refused[column.name] = why
+            elif not isinstance(mask, Null):
+                charset = text_charset(column) or "utf8mb4"
+                found.append(Compared(column, _KINDS[column.type], mask, charset if charset != "utf8mb4" else ""))
+    return found, refused
+
+
+def _why_not(column: Column, mask: Mask | None) -> str:
+    """Why both sides make no equal text of a column; '' when they do."""
+    if isinstance(mask, Null):
+        return ""
+    kind = _KINDS.get(column.type)
+    if kind is None:
+        return f"{column.type} has no text that both sides make alike"
+    if column.old:
+        return "a DECIMAL of before MySQL 5.0 may hold more digits than SQL shows"
+    if isinstance(mask, Hash) and (kind not in _HASHED or column.type == "bit"):
+        return f"the text of a {column.type} that was hashed is not what SQL prints"
+    return ""

@@ -1,0 +1,98 @@
+"""The text of a row in the SQL of MariaDB and MySQL. The session is in UTC and utf8mb4.
+
+A row's text is that of its columns one behind the other, each as a netstring (https://cr.yp.to/proto/netstrings.txt
+without the comma), `N` for null: so no two rows have the same. Both servers compute impossible dates (2026-02-31 is the
+third of March to them) and know no number of zero dates: whether a date is one says the way there and back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from include.source.hashes.columns import Compared
+from include.source.policy.masks import Hash, KeepLast
+
+__all__ = ["row_hash", "row_text", "value_text"]
+
+
+def row_hash(columns: Iterable[Compared]) -> str:
+    """MD5 of a row's text, 32 hex digits; NULL where the text was longer than the server may make one."""
+    return f"MD5({row_text(columns)})"
+
+
+def row_text(columns: Iterable[Compared]) -> str:
+    """A row's text."""
+    return f"CONCAT({', '.join(_netstring(value_text(each)) for each in columns)})"
+
+
+def value_text(compared: Compared) -> str:
+    """A value's text; NULL of null."""
+    column, name = compared.column, _quoted(compared.column.name)
+    if isinstance(compared.mask, Hash):
+        printed = name if compared.kind == "bytes" else _utf8(compared)
+        return f"SHA2(CONCAT(CAST({_literal(compared.mask.salt)} AS BINARY), CAST({printed} AS BINARY)), 256)"
+    if isinstance(compared.mask, KeepLast):
+        count, text = compared.mask.count, _utf8(compared)
+        kept = f"CONCAT(REPEAT('*', GREATEST(0, CHAR_LENGTH({text}) - {count})), RIGHT({text}, {count}))"
+        return f"MD5({kept})" if compared.kind == "long_text" else kept
+    match compared.kind:
+        case "number":
+            # A ZEROFILL column prints zeros that are no part of the number.
+            return f"CAST({name} + 0 AS CHAR)"
+        case "double":
+            return _double(f"({name} * 1e0)")
+        case "date":
+            return _of_calendar(name, f"TO_DAYS({name}) - 719528")
+        case "datetime":
+            return _of_calendar(name, f"TIMESTAMPDIFF(MICROSECOND, '1970-01-01', {name})")
+        case "timestamp":
+            micros = f"CAST(UNIX_TIMESTAMP({name}) * 1000000 AS SIGNED)"
+            return f"IF({micros} = 0, CAST({name} AS CHAR), CAST({micros} AS CHAR))"
+        case "time":
+            # MySQL leaves fractions out of the seconds, MariaDB has them in.
+            seconds = f"TRUNCATE(ABS(TIME_TO_SEC({name})), 0)"
+            sign = f"IF(LEFT({name}, 1) = '-', -1, 1)"
+            return f"CAST(CAST({sign} * ({seconds} * 1000000 + MICROSECOND({name})) AS SIGNED) AS CHAR)"
+        case "text":
+            return _utf8(compared)
+        case "long_text":
+            return f"MD5({_utf8(compared)})"
+        case "bytes":
+            return f"MD5({name})" if column.type != "geometry" else f"MD5(CAST({name} AS BINARY))"
+
+
+def _netstring(text: str) -> str:
+    return f"IFNULL(CONCAT(LENGTH({text}), ':', {text}), 'N')"
+
+
+def _utf8(compared: Compared) -> str:
+    name = _quoted(compared.column.name)
+    text = f"CONVERT({name} USING utf8mb4)"
+    if not compared.charset:
+        return text
+    back = f"CAST(CONVERT({text} USING {compared.charset}) AS BINARY)"
+    return f"IF({back} = CAST({name} AS BINARY), {text}, CONCAT('?', HEX({name})))"
+
+
+def _of_calendar(name: str, number: str) -> str:
+    return (
+        f"IF({name} IS NULL, NULL, IF(IFNULL(FROM_DAYS(TO_DAYS({name})) = DATE({name}), 0),"
+        f" CAST({number} AS CHAR), CAST({name} AS CHAR)))"
+    )
+
+
+def _double(x: str) -> str:
+    # The logarithm may be off by one beside a power of two. Dividing by powers of two is exact, in two steps also where
+    # one power would be too large.
+    e = f"CAST(FLOOR(LOG2(ABS({x}))) AS SIGNED)"
+    m = f"(ABS({x}) / POW(2, {e} DIV 2) / POW(2, {e} - {e} DIV 2))"
+    mantissa = f"CAST({m} * IF({m} >= 2, 0.5e0, IF({m} < 1, 2e0, 1e0)) * 4503599627370496e0 AS UNSIGNED)"
+    return f"IF({x} = 0, '0', CONCAT(IF({x} < 0, '-', ''), {mantissa}, 'p', {e} + ({m} >= 2) - ({m} < 1)))"
+
+
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"
+
+
+def _literal(text: str) -> str:
+    return f"x'{text.encode().hex()}'" if text else "''"

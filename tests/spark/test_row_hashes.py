@@ -1,0 +1,105 @@
+"""The text of a row that Spark makes of a lake table is that of the row in the topic: every type, random values."""
+
+from __future__ import annotations
+
+import struct
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql import SparkSession
+
+from include.lake.formats.arrow_columns import columns_of
+from include.record.schema import Column, TableSchema
+from include.source.hashes import plain, spark_sql
+from include.source.hashes.columns import compared_columns
+from include.source.policy.policy import Policy
+
+ROWS = 2_000
+SEED = Random().randrange(1 << 32)
+COLUMNS = (
+    Column("id", "bigint"),
+    Column("small", "smallint"),
+    Column("unsigned", "bigint", unsigned=True),
+    Column("bits", "bit", length=64),
+    Column("flag", "bit", length=1),
+    Column("price", "decimal", precision=10, scale=2),
+    Column("tiny", "decimal", precision=20, scale=12),
+    Column("wide", "decimal", precision=65, scale=30),
+    Column("f", "float"),
+    Column("d", "double"),
+    Column("day", "date"),
+    Column("at", "datetime", digits=6),
+    Column("stamp", "timestamp", digits=6),
+    Column("lasts", "time", digits=6),
+    Column("it's", "varchar"),
+    Column("body", "mediumtext"),
+    Column("blob", "blob"),
+    Column("fixed", "binary", length=8),
+)
+SCHEMA = TableSchema("shop", "t", COLUMNS, ("id",))
+TEXT = "abc 0123 éüñß€ žčš 日本語 🐦𝄞\x00"
+
+
+def test_texts_of_all_types_are_those_of_the_topic(spark: SparkSession, tmp_path: Path) -> None:
+    draw = Random(SEED)
+    rows = [_row(draw, number) for number in range(ROWS)]
+    (value,) = (each for each in SCHEMA.envelope_avro("s")["fields"][0]["type"] if isinstance(each, dict))
+    columns = columns_of(value, target="delta")
+    arrays = [pa.array(each.values([row[each.name] for row in rows]), each.type) for each in columns]
+    pq.write_table(pa.table(arrays, schema=pa.schema([each.field for each in columns])), tmp_path / "rows.parquet")
+    policy = Policy.declared("accept", {}, ["shop"])
+    compared, refused = compared_columns(COLUMNS, SCHEMA, policy.of("shop", "t"))
+    assert not refused
+    assert len(compared) == len(COLUMNS)
+    invalid = SCHEMA.invalid_field
+    wanted = [spark_sql.value_text(each, invalid) for each in compared]
+    table = spark.read.parquet(str(tmp_path / "rows.parquet")).orderBy("id")
+    found = table.selectExpr(*wanted, spark_sql.row_hash(compared, invalid)).collect()
+    for row, (*texts, hashed) in zip(rows, found, strict=True):
+        for each, text in zip(compared, texts, strict=True):
+            name = each.column.name
+            mine = plain.value_text(each, row["it_27s" if name == "it's" else name])
+            mine = (row[invalid] or {}).get(name) if mine is None else mine
+            assert text == mine, (SEED, row["id"], name)
+        assert hashed == plain.row_hash(compared, row, invalid), (SEED, row["id"])
+
+
+def _row(draw: Random, number: int) -> dict[str, Any]:
+    row: dict[str, Any] = {
+        "id": number,
+        "small": draw.choice((-32768, 32767, 0, draw.randint(-99, 99))),
+        "unsigned": _decimal(draw.choice((0, (1 << 64) - 1, draw.getrandbits(64)))),
+        "bits": _decimal(draw.getrandbits(64)),
+        "flag": draw.getrandbits(1),
+        "price": _decimal(draw.choice((0, -1, 10**10 - 1, draw.randint(-(10**9), 10**9)))),
+        "tiny": _decimal(draw.choice((0, 1, -1, draw.randint(-(10**19), 10**19)))),
+        "wide": _decimal(draw.choice((0, -1, 10**65 - 1, draw.randint(-(10**64), 10**40)))),
+        "f": struct.unpack("<f", struct.pack("<f", draw.choice((0.0, -0.0, 0.1, 1e-45, 3e38, draw.gauss(0, 1e6)))))[0],
+        "d": draw.choice((0.0, -0.0, 1e23, 5e-324, 1.7976931348623157e308, -(2.0**-1022), _double(draw))),
+        "day": draw.choice((None, -719162, 2932896, draw.randint(-9999, 99999))),
+        "at": draw.choice((None, -62135596800000000, 253402300799999999, draw.randint(-(10**16), 10**16))),
+        "stamp": draw.choice((None, 1_000_000, draw.randint(1, 1 << 51))),
+        "lasts": draw.randint(-3020399_000000, 3020399_000000),
+        "it_27s": "".join(draw.choices(TEXT, k=draw.randint(0, 9))),
+        "body": "".join(draw.choices(TEXT, k=draw.randint(0, 99))),
+        "blob": draw.randbytes(draw.randint(0, 99)),
+        "fixed": draw.randbytes(8),
+        "_invalid": draw.choice((None, {"day": "2026-02-31"}, {"at": "0000-00-00 00:00:00.000000"})),
+    }
+    if row["_invalid"]:
+        row |= dict.fromkeys(row["_invalid"])
+    return {name: None if name != "id" and draw.random() < 0.1 else value for name, value in row.items()}
+
+
+def _decimal(unscaled: int) -> bytes:
+    return unscaled.to_bytes(unscaled.bit_length() // 8 + 1, "big", signed=True)
+
+
+def _double(draw: Random) -> float:
+    while True:
+        (value,) = struct.unpack("<d", draw.randbytes(8))
+        if value == value and abs(value) != float("inf"):
+            return float(value)
