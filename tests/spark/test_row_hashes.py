@@ -9,12 +9,14 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 from pyspark.sql import SparkSession
 
 from include.lake.formats.arrow_columns import columns_of
 from include.record.schema import Column, TableSchema
 from include.source.hashes import plain, spark_sql
-from include.source.hashes.columns import compared_columns
+from include.source.hashes.columns import ComparedRows, Digest
+from include.source.hashes.sums import LEAF_BITS, HashSum, leaf_of
 from include.source.policy.policy import Policy
 
 ROWS = 2_000
@@ -43,28 +45,39 @@ SCHEMA = TableSchema("shop", "t", COLUMNS, ("id",))
 TEXT = "abc 0123 éüñß€ žčš 日本語 🐦𝄞\x00"
 
 
-def test_texts_of_all_types_are_those_of_the_topic(spark: SparkSession, tmp_path: Path) -> None:
+@pytest.mark.parametrize("digest", ["md5", "sha256"])
+def test_texts_of_all_types_are_those_of_the_topic(spark: SparkSession, tmp_path: Path, digest: Digest) -> None:
     draw = Random(SEED)
     rows = [_row(draw, number) for number in range(ROWS)]
     (value,) = (each for each in SCHEMA.envelope_avro("s")["fields"][0]["type"] if isinstance(each, dict))
     columns = columns_of(value, target="delta")
     arrays = [pa.array(each.values([row[each.name] for row in rows]), each.type) for each in columns]
     pq.write_table(pa.table(arrays, schema=pa.schema([each.field for each in columns])), tmp_path / "rows.parquet")
-    policy = Policy.declared("accept", {}, ["shop"])
-    compared, refused = compared_columns(COLUMNS, SCHEMA, policy.of("shop", "t"))
-    assert not refused
-    assert len(compared) == len(COLUMNS)
-    invalid = SCHEMA.invalid_field
-    wanted = [spark_sql.value_text(each, invalid) for each in compared]
-    table = spark.read.parquet(str(tmp_path / "rows.parquet")).orderBy("id")
-    found = table.selectExpr(*wanted, spark_sql.row_hash(compared, invalid)).collect()
+    compared = ComparedRows.of(COLUMNS, SCHEMA, Policy.declared("accept", {}, ["shop"]).of("shop", "t"), digest)
+    assert not compared.not_compared
+    assert len(compared.columns) == len(COLUMNS)
+    wanted = [spark_sql.value_text(each, compared) for each in compared.columns]
+    table = spark.read.parquet(str(tmp_path / "rows.parquet"))
+    found = table.orderBy("id").selectExpr(*wanted, spark_sql.row_hash(compared)).collect()
     for row, (*texts, hashed) in zip(rows, found, strict=True):
-        for each, text in zip(compared, texts, strict=True):
-            name = each.column.name
-            mine = plain.value_text(each, row["it_27s" if name == "it's" else name])
-            mine = (row[invalid] or {}).get(name) if mine is None else mine
-            assert text == mine, (SEED, row["id"], name)
-        assert hashed == plain.row_hash(compared, row, invalid), (SEED, row["id"])
+        for each, text in zip(compared.columns, texts, strict=True):
+            assert text == plain.value_text(each, compared, row), (SEED, row["id"], each.column.name)
+        assert hashed == plain.row_hash(compared, row), (SEED, row["id"])
+    table.createOrReplaceTempView("hashed_rows")
+    for bits in (0, 3, LEAF_BITS):
+        sums = dict[int, HashSum]()
+        for row in rows:
+            leaf = leaf_of(plain.key_hash(compared, row), bits)
+            sums[leaf] = sums.get(leaf, HashSum()).plus(HashSum.of(plain.row_hash(compared, row)))
+        summed = spark.sql(spark_sql.leaf_sums("hashed_rows", compared, bits)).collect()
+        assert {leaf: HashSum(rows, int(first), int(last)) for leaf, rows, first, last in summed} == sums
+    leaf = leaf_of(plain.key_hash(compared, rows[7]), 3)
+    said = spark.sql(spark_sql.leaf_rows("hashed_rows", compared, 3, [leaf], "`id` < 100")).collect()
+    assert {(text, hashed) for _, text, hashed in said} == {
+        (plain.key_text(compared, row).decode(), plain.row_hash(compared, row))
+        for row in rows[:100]
+        if leaf_of(plain.key_hash(compared, row), 3) == leaf
+    }
 
 
 def _row(draw: Random, number: int) -> dict[str, Any]:

@@ -9,42 +9,56 @@ from decimal import Context, Decimal
 from typing import Any, Final
 
 from include.record.schema import Column, avro_name
-from include.source.hashes.columns import Compared, Kind
+from include.source.hashes.columns import Compared, ComparedRows, Digest, Kind
 from include.source.policy.masks import Hash
 
-__all__ = ["row_hash", "row_text", "value_text"]
+__all__ = ["key_hash", "key_text", "row_hash", "row_text", "value_text"]
 
 
-def row_hash(columns: Iterable[Compared], row: Mapping[str, Any], invalid: str = "") -> str:
-    """MD5 of a row's text, 32 hex digits."""
-    return _md5(row_text(columns, row, invalid))
+def row_hash(rows: ComparedRows, row: Mapping[str, Any]) -> str:
+    """The hash of a row's text, 32 hex digits."""
+    return _DIGESTS[rows.digest](row_text(rows, row))
 
 
-def row_text(columns: Iterable[Compared], row: Mapping[str, Any], invalid: str = "") -> bytes:
-    """A row's text.
-
-    Args:
-        columns: in the order that they have at the server.
-        row: values by Avro's names, as fastavro reads them without logical types.
-        invalid: the field of dates that no calendar has; '' where no column can hold one.
-    """
-    texts = (row.get(invalid) if invalid else None) or {}
-    parts = []
-    for each in columns:
-        text = value_text(each, row[avro_name(each.column.name)])
-        if text is None:
-            text = texts.get(each.column.name)
-        parts.append(b"N" if text is None else b"%d:%b" % (len(data := text.encode()), data))
-    return b"".join(parts)
+def row_text(rows: ComparedRows, row: Mapping[str, Any]) -> bytes:
+    """A row's text; `row` has values by Avro's names, as fastavro reads them without logical types."""
+    return _texts(rows.columns, rows, row)
 
 
-def value_text(compared: Compared, value: Any) -> str | None:
+def key_text(rows: ComparedRows, row: Mapping[str, Any]) -> bytes:
+    """The text of a row's key."""
+    return _texts(rows.key, rows, row)
+
+
+def key_hash(rows: ComparedRows, row: Mapping[str, Any]) -> str:
+    """The hash of it, by which a row has its leaf (`sums.leaf_of`)."""
+    return _DIGESTS[rows.digest](key_text(rows, row))
+
+
+def value_text(compared: Compared, rows: ComparedRows, row: Mapping[str, Any]) -> str | None:
     """A value's text; None of null."""
+    name = compared.column.name
+    value = row[avro_name(name)]
     if value is None:
-        return None
+        texts = row.get(rows.invalid) if rows.invalid else None
+        return None if texts is None else texts.get(name)
     if isinstance(compared.mask, Hash):
         return str(value)
-    return _TEXTS[compared.kind](compared.column, value)
+    if compared.kind in ("long_text", "bytes"):
+        return _DIGESTS[rows.digest](value if isinstance(value, bytes) else value.encode())
+    return _TEXTS.get(compared.kind, _plain)(compared.column, value)
+
+
+def _texts(columns: Iterable[Compared], rows: ComparedRows, row: Mapping[str, Any]) -> bytes:
+    return b"".join(_netstring(value_text(each, rows, row)) for each in columns)
+
+
+def _netstring(text: str | None) -> bytes:
+    return b"N" if text is None else b"%d:%b" % (len(data := text.encode()), data)
+
+
+def _plain(_: Column, value: Any) -> str:
+    return str(value)
 
 
 def _number(column: Column, value: Any) -> str:
@@ -60,15 +74,9 @@ def _double(_: Column, value: float) -> str:
     return f"{int(mantissa * (1 << 53))}p{exponent - 1}"
 
 
-def _md5(data: bytes) -> str:
-    return hashlib.md5(data, usedforsecurity=False).hexdigest()
-
-
 _EXACT: Final = Context(prec=76)
-_TEXTS: Final[dict[Kind, Callable[[Column, Any], str]]] = {
-    "number": _number,
-    "double": _double,
-    **dict.fromkeys(("date", "datetime", "timestamp", "time", "text"), lambda _, value: str(value)),
-    "long_text": lambda _, value: _md5(value.encode()),
-    "bytes": lambda _, value: _md5(value),
+_TEXTS: Final[dict[Kind, Callable[[Column, Any], str]]] = {"number": _number, "double": _double}
+_DIGESTS: Final[dict[Digest, Callable[[bytes], str]]] = {
+    "md5": lambda data: hashlib.md5(data, usedforsecurity=False).hexdigest(),
+    "sha256": lambda data: hashlib.sha256(data).hexdigest()[:32],
 }

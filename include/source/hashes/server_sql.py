@@ -2,31 +2,63 @@
 
 A row's text is that of its columns one behind the other, each as a netstring (https://cr.yp.to/proto/netstrings.txt
 without the comma), `N` for null: so no two rows have the same. Both servers compute impossible dates (2026-02-31 is the
-third of March to them) and know no number of zero dates: whether a date is one says the way there and back.
+third of March to them) and know no number of zero dates: whether a date is one says the way there and back. MySQL has
+a year 0, MariaDB and Avro's readers have none.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import Final
 
-from include.source.hashes.columns import Compared
+from include.record.schema import GEOMETRIES
+from include.source.hashes.columns import Compared, ComparedRows, Digest
+from include.source.hashes.sums import LEAF_BITS
 from include.source.policy.masks import Hash, KeepLast
 
-__all__ = ["row_hash", "row_text", "value_text"]
+__all__ = ["key_text", "leaf_rows", "leaf_sums", "row_hash", "row_text", "value_text"]
 
 
-def row_hash(columns: Iterable[Compared]) -> str:
-    """MD5 of a row's text, 32 hex digits; NULL where the text was longer than the server may make one."""
-    return f"MD5({row_text(columns)})"
+def leaf_sums(table: str, rows: ComparedRows, bits: int, where: str = "") -> str:
+    """SELECT (leaf, rows, rows with a hash, sum of the hashes' first halves, of the last ones).
+
+    Fewer hashes than rows: the text of some was longer than `max_allowed_packet`.
+
+    Args:
+        table: as it stands in SQL.
+        rows: of it.
+        bits: of a leaf's number.
+        where: a condition, '' for all rows.
+    """
+    halves = (f"SUM(CAST(CONV({side}(h, 16), 16, 10) AS UNSIGNED))" for side in ("LEFT", "RIGHT"))
+    hashed = f"SELECT {_leaf(rows, bits)} AS leaf, {row_hash(rows)} AS h FROM {table}{_where(where)}"  # noqa: S608 - quoted
+    return f"SELECT leaf, COUNT(*), COUNT(h), {', '.join(halves)} FROM ({hashed}) hashed GROUP BY leaf"  # noqa: S608 - quoted
 
 
-def row_text(columns: Iterable[Compared]) -> str:
+def leaf_rows(table: str, rows: ComparedRows, bits: int, leaves: Iterable[int], where: str = "") -> str:
+    """SELECT (leaf, text of the key, hash) of the rows of these leaves; arguments as `leaf_sums`."""
+    hashed = f"SELECT {_leaf(rows, bits)} AS leaf, {key_text(rows)} AS k, {row_hash(rows)} AS h FROM {table}"  # noqa: S608 - quoted
+    return f"SELECT leaf, k, h FROM ({hashed}{_where(where)}) hashed WHERE leaf IN ({', '.join(map(str, leaves))})"  # noqa: S608 - quoted
+
+
+def row_hash(rows: ComparedRows) -> str:
+    """The hash of a row's text, 32 hex digits; NULL where the text was longer than the server may make one."""
+    return _DIGESTS[rows.digest](row_text(rows))
+
+
+def row_text(rows: ComparedRows) -> str:
     """A row's text."""
-    return f"CONCAT({', '.join(_netstring(value_text(each)) for each in columns)})"
+    return _texts(rows.columns, rows.digest)
 
 
-def value_text(compared: Compared) -> str:
+def key_text(rows: ComparedRows) -> str:
+    """The text of a row's key."""
+    return _texts(rows.key, rows.digest)
+
+
+def value_text(compared: Compared, digest: Digest) -> str:
     """A value's text; NULL of null."""
+    hashed = _DIGESTS[digest]
     column, name = compared.column, _quoted(compared.column.name)
     if isinstance(compared.mask, Hash):
         printed = name if compared.kind == "bytes" else _utf8(compared)
@@ -34,7 +66,7 @@ def value_text(compared: Compared) -> str:
     if isinstance(compared.mask, KeepLast):
         count, text = compared.mask.count, _utf8(compared)
         kept = f"CONCAT(REPEAT('*', GREATEST(0, CHAR_LENGTH({text}) - {count})), RIGHT({text}, {count}))"
-        return f"MD5({kept})" if compared.kind == "long_text" else kept
+        return hashed(kept) if compared.kind == "long_text" else kept
     match compared.kind:
         case "number":
             # A ZEROFILL column prints zeros that are no part of the number.
@@ -56,9 +88,28 @@ def value_text(compared: Compared) -> str:
         case "text":
             return _utf8(compared)
         case "long_text":
-            return f"MD5({_utf8(compared)})"
+            return hashed(_utf8(compared))
         case "bytes":
-            return f"MD5({name})" if column.type != "geometry" else f"MD5(CAST({name} AS BINARY))"
+            return hashed(f"CAST({name} AS BINARY)" if column.type in GEOMETRIES else name)
+
+
+_DIGESTS: Final[dict[Digest, Callable[[str], str]]] = {
+    "md5": lambda text: f"MD5({text})",
+    "sha256": lambda text: f"LEFT(SHA2({text}, 256), 32)",
+}
+
+
+def _texts(columns: Iterable[Compared], digest: Digest) -> str:
+    return f"CONCAT({', '.join(_netstring(value_text(each, digest)) for each in columns)})"
+
+
+def _leaf(rows: ComparedRows, bits: int) -> str:
+    hashed = _DIGESTS[rows.digest](key_text(rows))
+    return f"(CAST(CONV(LEFT({hashed}, {LEAF_BITS // 4}), 16, 10) AS UNSIGNED) >> {LEAF_BITS - bits})"
+
+
+def _where(condition: str) -> str:
+    return f" WHERE {condition}" if condition else ""
 
 
 def _netstring(text: str) -> str:
@@ -76,7 +127,7 @@ def _utf8(compared: Compared) -> str:
 
 def _of_calendar(name: str, number: str) -> str:
     return (
-        f"IF({name} IS NULL, NULL, IF(IFNULL(FROM_DAYS(TO_DAYS({name})) = DATE({name}), 0),"
+        f"IF({name} IS NULL, NULL, IF(IFNULL(FROM_DAYS(TO_DAYS({name})) = DATE({name}) AND YEAR({name}) > 0, 0),"
         f" CAST({number} AS CHAR), CAST({name} AS CHAR)))"
     )
 

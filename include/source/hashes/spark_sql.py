@@ -2,30 +2,51 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Final
 
 from include.record.schema import avro_name
-from include.source.hashes.columns import Compared
+from include.source.hashes.columns import Compared, ComparedRows, Digest
+from include.source.hashes.sums import LEAF_BITS
 from include.source.policy.masks import Hash
 
-__all__ = ["row_hash", "row_text", "value_text"]
+__all__ = ["key_text", "leaf_rows", "leaf_sums", "row_hash", "row_text", "value_text"]
 
 _LAKE_DIGITS: Final = 38
 
 
-def row_hash(columns: Iterable[Compared], invalid: str = "") -> str:
-    """MD5 of a row's text, 32 hex digits; `invalid` is the column of dates that no calendar has, '' without one."""
-    return f"md5({row_text(columns, invalid)})"
+def leaf_sums(table: str, rows: ComparedRows, bits: int, where: str = "") -> str:
+    """As `server_sql.leaf_sums`, but for the rows with a hash, which all have."""
+    # As decimals, since a sum of 64 bits would run over without a word.
+    halves = (f"sum(cast(conv({side}(h, 16), 16, 10) as decimal(20, 0)))" for side in ("left", "right"))
+    hashed = f"select {_leaf(rows, bits)} as leaf, {row_hash(rows)} as h from {table}{_where(where)}"  # noqa: S608 - quoted
+    return f"select leaf, count(*), {', '.join(halves)} from ({hashed}) group by leaf"  # noqa: S608 - quoted
 
 
-def row_text(columns: Iterable[Compared], invalid: str = "") -> str:
+def leaf_rows(table: str, rows: ComparedRows, bits: int, leaves: Iterable[int], where: str = "") -> str:
+    """As `server_sql.leaf_rows`."""
+    hashed = f"select {_leaf(rows, bits)} as leaf, {key_text(rows)} as k, {row_hash(rows)} as h from {table}"  # noqa: S608 - quoted
+    return f"select leaf, k, h from ({hashed}{_where(where)}) where leaf in ({', '.join(map(str, leaves))})"  # noqa: S608 - quoted
+
+
+def row_hash(rows: ComparedRows) -> str:
+    """The hash of a row's text, 32 hex digits."""
+    return _DIGESTS[rows.digest](row_text(rows))
+
+
+def row_text(rows: ComparedRows) -> str:
     """A row's text."""
-    return f"concat({', '.join(_netstring(value_text(each, invalid)) for each in columns)})"
+    return _texts(rows.columns, rows)
 
 
-def value_text(compared: Compared, invalid: str = "") -> str:
+def key_text(rows: ComparedRows) -> str:
+    """The text of a row's key."""
+    return _texts(rows.key, rows)
+
+
+def value_text(compared: Compared, rows: ComparedRows) -> str:
     """A value's text; NULL of null."""
+    invalid = rows.invalid
     column, name = compared.column, f"`{avro_name(compared.column.name)}`"
     if isinstance(compared.mask, Hash):
         return name
@@ -46,7 +67,26 @@ def value_text(compared: Compared, invalid: str = "") -> str:
         case "text":
             return name
         case "long_text" | "bytes":
-            return f"md5({name})"
+            return _DIGESTS[rows.digest](name)
+
+
+_DIGESTS: Final[dict[Digest, Callable[[str], str]]] = {
+    "md5": lambda text: f"md5({text})",
+    "sha256": lambda text: f"left(sha2({text}, 256), 32)",
+}
+
+
+def _texts(columns: Iterable[Compared], rows: ComparedRows) -> str:
+    return f"concat({', '.join(_netstring(value_text(each, rows)) for each in columns)})"
+
+
+def _leaf(rows: ComparedRows, bits: int) -> str:
+    hashed = _DIGESTS[rows.digest](key_text(rows))
+    return f"shiftright(cast(conv(left({hashed}, {LEAF_BITS // 4}), 16, 10) as bigint), {LEAF_BITS - bits})"
+
+
+def _where(condition: str) -> str:
+    return f" where {condition}" if condition else ""
 
 
 def _netstring(text: str) -> str:

@@ -10,11 +10,13 @@ from typing import Any
 import fastavro
 import pytest
 
+from include.errors import Terminal
 from include.record.schema import Column, TableSchema
 from include.source.database.server import read_server
 from include.source.database.tables import Catalog, load_tables
 from include.source.hashes import plain, server_sql
-from include.source.hashes.columns import compared_columns
+from include.source.hashes.columns import ComparedRows, server_digest
+from include.source.hashes.sums import HashSum, bits_for, leaf_of
 from include.source.policy.masks import Hash, KeepLast
 from include.source.policy.policy import Policy, TableFilter
 from include.source.rows.text import row_reader, select_list
@@ -44,9 +46,36 @@ def test_texts_of_all_types_are_those_of_the_topic(server: Give, name: str) -> N
         for first in range(0, ROWS, AT_ONCE):
             rows = (f"({i}, {', '.join(literals(random, makers))})" for i in range(first, first + AT_ONCE))
             cursor.execute(f"INSERT INTO hashes.t VALUES {', '.join(rows)}")
-    refused, differing = _differing(given, "hashes", "t", Policy.declared("accept", {}, ["hashes"]))
-    assert refused.keys() == NOT_COMPARED & made.keys()
+    found = _Found(given, "hashes", "t", Policy.declared("accept", {}, ["hashes"]))
+    assert found.compared.not_compared.keys() == NOT_COMPARED & made.keys()
+    differing = found.differing()
     assert not differing, (SEED, differing[:5])
+    bits = bits_for(8 * ROWS)
+    assert found.leaves(bits) == found.leaves_of_topic(bits), SEED
+
+
+@pytest.mark.parametrize("name", ["mariadb-11.4", "mysql-9.7"])
+def test_a_row_that_differs_is_in_the_leaf_that_differs(server: Give, name: str) -> None:
+    given = server(name)
+    with given.connect(charset="utf8mb4") as writer, writer.cursor() as cursor:
+        cursor.execute("CREATE DATABASE leaves")
+        cursor.execute("CREATE TABLE leaves.t (a VARCHAR(9), b INT, n INT, PRIMARY KEY (a, b)) CHARACTER SET utf8mb4")
+        cursor.executemany("INSERT INTO leaves.t VALUES (%s, %s, 0)", [(f"é{i % 7}", i) for i in range(5_000)])
+        found = _Found(given, "leaves", "t", Policy.declared("accept", {}, ["leaves"]), order="b")
+        bits = bits_for(5_000)
+        before = found.leaves(bits)
+        assert len(before) == 1 << bits
+        assert max(each.rows for each in before.values()) < 1_000
+        cursor.execute("UPDATE leaves.t SET n = NULL WHERE b = 4321")
+        after = found.leaves(bits)
+        (leaf,) = [each for each in before if before[each] != after[each]]
+        rows = {text: hashed for _, text, hashed in found.ask(found.rows_of(bits, [leaf]))}
+        assert len(rows) == before[leaf].rows
+        (row,) = [each for each in found.rows if each["b"] == 4321]
+        key = plain.key_text(found.compared, row)
+        assert rows.pop(key.decode()) != plain.row_hash(found.compared, row)
+        of_topic = {plain.key_text(found.compared, each).decode(): each for each in found.rows}
+        assert all(plain.row_hash(found.compared, of_topic[text]) == hashed for text, hashed in rows.items())
 
 
 @pytest.mark.parametrize("name", ["mariadb-11.4", "mysql-9.7"])
@@ -70,9 +99,9 @@ def test_texts_of_masked_columns_are_those_that_leave(server: Give, name: str) -
     found = policy.of("masks", "masked")
     assert isinstance(found.mask("v"), Hash)
     assert isinstance(found.mask("t"), KeepLast)
-    refused, differing = _differing(given, "masks", "masked", policy)
-    assert not refused
-    assert not differing
+    made = _Found(given, "masks", "masked", policy)
+    assert not made.compared.not_compared
+    assert not made.differing()
 
 
 @pytest.mark.parametrize("name", ["mariadb-11.4", "mysql-9.7"])
@@ -82,58 +111,84 @@ def test_bytes_that_are_no_characters_to_the_server_are_told(server: Give, name:
         cursor.execute("CREATE DATABASE gaps")
         cursor.execute("CREATE TABLE gaps.t (id INT PRIMARY KEY, v VARCHAR(9) CHARACTER SET cp1251)")
         cursor.execute("INSERT INTO gaps.t VALUES (1, x'C698'), (2, x'C6')")
-    _, differing = _differing(given, "gaps", "t", Policy.declared("accept", {}, ["gaps"]))
-    assert [each[:3] for each in differing] == [(1, "v", "?C698")]
+        column = Column("v", "varchar", charset="cp1251")
+        schema = TableSchema("gaps", "t", (column,), ("v",))
+        rows = ComparedRows.of([column], schema, Policy.declared("accept", {}, ["gaps"]).of("gaps", "t"))
+        cursor.execute(f"SELECT {server_sql.value_text(rows.columns[0], rows.digest)} FROM gaps.t ORDER BY id")
+        assert cursor.fetchall() == (("?C698",), ("Ж",))
 
 
 def test_what_has_no_equal_text_is_named_with_the_reason() -> None:
-    columns_ = [
+    columns_ = (
         Column("id", "int"),
         Column("v", "vector", length=3),
         Column("o", "decimal", precision=5, scale=2, old=True),
-    ]
-    schema = TableSchema("shop", "t", tuple(columns_), ("id",))
-    compared, refused = compared_columns(columns_, schema, Policy.declared("accept", {}, ["shop"]).of("shop", "t"))
-    assert [each.column.name for each in compared] == ["id"]
-    assert {name: why.split()[0] for name, why in refused.items()} == {"v": "vector", "o": "a"}
+    )
+    policy = Policy.declared("accept", {}, ["shop"]).of("shop", "t")
+    found = ComparedRows.of(columns_, TableSchema("shop", "t", columns_, ("id",)), policy)
+    assert [each.column.name for each in found.columns] == ["id"]
+    assert {name: why.split()[0] for name, why in found.not_compared.items()} == {"v": "vector", "o": "a"}
+    with pytest.raises(Terminal, match="column='o'"):
+        ComparedRows.of(columns_, TableSchema("shop", "t", columns_, ("o",)), policy)
 
 
-def _differing(given: Any, database: str, table: str, policy: Policy) -> tuple[dict[str, str], list[Any]]:
-    """Columns that are not compared; (key, column, the server's text, that of the topic) where they differ."""
-    with given.connect(charset="utf8mb4", init_command="SET time_zone = '+00:00'") as connection:
-        cursor = connection.cursor()
+class _Found:
+    """A table as the server has it, and its rows as they would stand in the topic now."""
 
-        def ask(sql: str, *values: Any) -> list[tuple[Any, ...]]:
+    def __init__(self, given: Any, database: str, table: str, policy: Policy, order: str = "id") -> None:
+        self._given, self._table, self._order = given, f"{database}.{table}", order
+        tables = load_tables(lambda sql, *values: self.ask(sql, *values), [database], lambda *_: True)
+        at = read_server(self.ask)
+        shape = Catalog(lambda: tables, at, policy).shape(tables[database, table])
+        digest = server_digest(at.flavour, at.version)
+        self.compared = ComparedRows.of(shape.columns, shape.schema, policy.of(database, table), digest)
+        with given.connect(charset="utf8mb4", use_unicode=False, conv={}) as connection, connection.cursor() as reader:
+            reader.execute("SET time_zone = '+00:00'")
+            reader.execute(f"SELECT {select_list(shape)} FROM {self._table} ORDER BY {order}")
+            read = row_reader(shape)
+            images = [read(row) for row in reader.fetchall()]
+        (value,) = (each for each in shape.schema.envelope_avro("s")["fields"][0]["type"] if each != "null")
+        schema = fastavro.parse_schema(_without_logical({**value, "namespace": "n"}))
+        self.rows: list[Any] = [fastavro.schemaless_reader(io.BytesIO(each.row), schema, None) for each in images]
+
+    def ask(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
+        with (
+            self._given.connect(charset="utf8mb4", init_command="SET time_zone = '+00:00'") as connection,
+            connection.cursor() as cursor,
+        ):
             cursor.execute(sql, values)
             return list(cursor.fetchall())
 
-        tables = load_tables(ask, [database], lambda *_: True)
-        shape = Catalog(lambda: tables, read_server(ask), policy).shape(tables[database, table])
-        compared, refused = compared_columns(shape.columns, shape.schema, policy.of(database, table))
-        at_server = ask(
-            f"SELECT {', '.join(server_sql.value_text(each) for each in compared)}, {server_sql.row_hash(compared)}"
-            f" FROM {database}.{table} ORDER BY id"
-        )
-    with given.connect(charset="utf8mb4", use_unicode=False, conv={}) as connection, connection.cursor() as reader:
-        reader.execute("SET time_zone = '+00:00'")
-        reader.execute(f"SELECT {select_list(shape)} FROM {database}.{table} ORDER BY id")
-        read = row_reader(shape)
-        images = [read(row) for row in reader.fetchall()]
-    envelope = shape.schema.envelope_avro("s")
-    schema = fastavro.parse_schema(_without_logical({**envelope["fields"][0]["type"][1], "namespace": "n"}))
-    differing: list[Any] = []
-    assert len(images) == len(at_server)
-    for image, (*texts, hashed) in zip(images, at_server, strict=True):
-        row: Any = fastavro.schemaless_reader(io.BytesIO(image.row), schema, None)
-        invalid = row.get(shape.schema.invalid_field) or {}
-        for each, text in zip(compared, texts, strict=True):
-            mine = plain.value_text(each, row[each.column.name])
-            mine = invalid.get(each.column.name) if mine is None else mine
-            if mine != (text.decode() if isinstance(text, bytes) else text):
-                differing.append((row["id"], each.column.name, text, mine))
-        if plain.row_hash(compared, row, shape.schema.invalid_field) != hashed and not differing:
-            differing.append((row["id"], "the row", hashed, plain.row_text(compared, row, shape.schema.invalid_field)))
-    return refused, differing
+    def differing(self) -> list[Any]:
+        """(key, column, the server's text, that of the topic)."""
+        compared, differing = self.compared, list[Any]()
+        wanted = [server_sql.value_text(each, compared.digest) for each in compared.columns]
+        selected = f"SELECT {', '.join(wanted)}, {server_sql.row_hash(compared)} FROM {self._table}"
+        for row, (*texts, hashed) in zip(self.rows, self.ask(f"{selected} ORDER BY {self._order}"), strict=True):
+            for each, text in zip(compared.columns, texts, strict=True):
+                mine = plain.value_text(each, compared, row)
+                if mine != (text.decode() if isinstance(text, bytes) else text):
+                    differing.append((row["id"], each.column.name, text, mine))
+            if plain.row_hash(compared, row) != hashed and not differing:
+                differing.append((row["id"], "the row", hashed, plain.row_text(compared, row)))
+        return differing
+
+    def leaves(self, bits: int) -> dict[int, HashSum]:
+        """As the server sums them up."""
+        found = self.ask(server_sql.leaf_sums(self._table, self.compared, bits))
+        assert all(rows == hashed for _, rows, hashed, _, _ in found)
+        return {leaf: HashSum(rows, int(first), int(last)) for leaf, rows, _, first, last in found}
+
+    def leaves_of_topic(self, bits: int) -> dict[int, HashSum]:
+        """Of the rows in the topic."""
+        sums = dict[int, HashSum]()
+        for row in self.rows:
+            leaf = leaf_of(plain.key_hash(self.compared, row), bits)
+            sums[leaf] = sums.get(leaf, HashSum()).plus(HashSum.of(plain.row_hash(self.compared, row)))
+        return sums
+
+    def rows_of(self, bits: int, leaves: list[int]) -> str:
+        return server_sql.leaf_rows(self._table, self.compared, bits, leaves)
 
 
 def _without_logical(schema: Any) -> Any:
