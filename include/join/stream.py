@@ -7,9 +7,8 @@ and a state of its own. Where reading starts follows from what a publisher has c
 from __future__ import annotations
 
 import functools
-import logging
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Any, Final, get_args
@@ -18,7 +17,6 @@ from pyspark import RDD
 from pyspark.sql import DataFrame, SparkSession
 
 from include.clock import SystemClock
-from include.errors import Transient
 from include.join.bucket import BucketResult
 from include.join.committed import Committed, committed_pointers, state_place
 from include.join.config.deployed import DeployedJoin, joins_of_application, spread_topics
@@ -33,7 +31,7 @@ from include.log.kafka import KafkaAdmin, KafkaReader, KafkaWriter
 from include.log.plan import BatchPlan
 from include.log.registry import ConfluentRegistry
 from include.log.slices import Slice, cut_evenly, tasks_for
-from include.log.supervised import run_beside
+from include.log.supervised import once_there, run_beside
 from include.log.transaction_end import end_transaction
 from include.metrics.exporter import Metrics
 from include.metrics.progress import RunFolder
@@ -47,10 +45,7 @@ from include.store.s3 import store_of
 
 __all__ = ["run"]
 
-LOGGER: Final = logging.getLogger("lyrebird.join")
 _TRANSACTION_S: Final = 300.0
-_PATIENCE_S: Final = 60.0
-_WAIT_S: Final = 0.5
 _LARGE: Final = 50_000
 """Offsets of a batch whose results may not come to the driver at once."""
 
@@ -112,7 +107,14 @@ class _Hosted:
                 clock,
                 spread_topics(self.deployment),
             )
-            opened = self._opened(lambda: opened_join(self.join, self.application, means, self._equip))
+            opened = once_there(
+                lambda: opened_join(self.join, self.application, means, self._equip),
+                NotThereYet,
+                application=self.application,
+                run_folder=self.run_folder,
+                asked=self.asked,
+                clock=clock,
+            )
             if opened is None:
                 return
             store = store_of(self.deployment.one("store", ObjectStore))
@@ -186,24 +188,6 @@ class _Hosted:
         gauge("lyrebird_state_incomplete", held["incomplete"], name)
         for how in get_args(Opened):
             count("lyrebird_state_opened_total", counts.get(how, 0), how)
-
-    def _opened(self, open_join: Callable[[], OpenedJoin]) -> OpenedJoin | None:
-        """Waits for servers (for a while) and for writers of inputs (for ever); None when asked to stop."""
-        clock = SystemClock()
-        until_s = clock.monotonic_s() + _PATIENCE_S
-        while not (self.asked.is_set() or self.run_folder.stop_requested()):
-            try:
-                return open_join()
-            except NotThereYet as missing:
-                waiting_for = str(missing)
-            except Transient as error:
-                if clock.monotonic_s() > until_s:
-                    raise
-                LOGGER.warning("starting again: %s", error)
-                waiting_for = str(error)
-            self.run_folder.report(application=self.application, waiting_for=waiting_for)
-            clock.sleep(_WAIT_S)
-        return None
 
     @property
     def _place(self) -> StatePlace:

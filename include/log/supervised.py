@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import contextlib
 import json
+import logging
 import signal
 import tempfile
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, TypeVar
 
 from include.clock import Clock
 from include.errors import LyrebirdError, Transient
@@ -22,11 +23,17 @@ from include.log.plan import BatchPlan, Cuts
 from include.metrics.exporter import Metrics
 from include.metrics.progress import RunFolder
 
-__all__ = ["Draining", "Supervised", "checkpoint_folder", "lag_by_topic", "run_beside", "stop_signal"]
+__all__ = ["Draining", "Supervised", "checkpoint_folder", "lag_by_topic", "once_there", "run_beside", "stop_signal"]
 
+LOGGER: Final = logging.getLogger("lyrebird.stream")
 _ASK_EVERY_S: Final = 0.25
 _SETTLE_S: Final = 3.0
 _BEGINS_WITHIN_S: Final = 60.0
+_PATIENCE_S: Final = 60.0
+_LOOK_S: Final = 0.5
+
+
+T = TypeVar("T")
 
 
 class Query(Protocol):
@@ -213,6 +220,35 @@ def stop_signal(asked: threading.Event | None = None) -> Iterator[threading.Even
         yield asked
     finally:
         signal.signal(signal.SIGTERM, before)
+
+
+def once_there(
+    make: Callable[[], T],
+    missing: type[Exception],
+    *,
+    application: str,
+    run_folder: RunFolder,
+    asked: threading.Event,
+    clock: Clock,
+) -> T | None:
+    """What `make` gives; waits for what it reads (`missing`) for ever, for servers (`Transient`) a minute.
+
+    The run folder says what is waited for. None when the application is asked to stop meanwhile.
+    """
+    until_s = clock.monotonic_s() + _PATIENCE_S
+    while not (asked.is_set() or run_folder.stop_requested()):
+        try:
+            return make()
+        except missing as error:
+            waiting_for = str(error)
+        except Transient as error:
+            if clock.monotonic_s() > until_s:
+                raise
+            LOGGER.warning("starting again: %s", error)
+            waiting_for = str(error)
+        run_folder.report(application=application, waiting_for=waiting_for)
+        clock.sleep(_LOOK_S)
+    return None
 
 
 def run_beside(runs: Sequence[Callable[[], None]], asked: threading.Event) -> None:

@@ -33,6 +33,7 @@ class TableEntry(Strict):
     time_travel_days: float = Field(
         default=7, ge=0, description="versions so old can be read; older ones go when the table is maintained"
     )
+    lag_alarm_s: float = Field(default=600.0, gt=0, description="who is further behind the sources is told of by mail")
     every_s: float = Field(default=10, gt=0, le=3600, description="least time between two versions")
     records_per_batch: int = Field(default=500_000, ge=100, description="most offsets of a batch, of all topics")
 

@@ -158,8 +158,7 @@ class TablesRunner:
         floors = self._floors(plan)
         works = [work for table in self._tables.values() if (work := self._work(table, plan, floors)) is not None]
         results = self._carried_out(works) if works else {}
-        counts: Counter[str] = Counter()
-        self._set_aside(results, plan)
+        counts = self._set_aside(results, plan)
         for table in self._tables.values():
             of_table = results.get(table.topic, [])
             for each in of_table:
@@ -268,10 +267,12 @@ class TablesRunner:
                 again.append(replace(work, schema=arrow_bytes(schema), token=uuid.uuid4().hex, whole=True))
         return results | dict(self._carry_out(again)) if again else results
 
-    def _set_aside(self, results: Mapping[str, Sequence[BucketResult]], plan: BatchPlan) -> None:
-        letters = []
+    def _set_aside(self, results: Mapping[str, Sequence[BucketResult]], plan: BatchPlan) -> Counter[str]:
+        """Write what cannot be understood to dead-letter topics; `refused <topic>` → how much that was."""
+        letters, counts = [], Counter[str]()
         for topic, of_table in results.items():
             refused = sorted({one for each in of_table for one in each.refused})
+            counts[f"refused {topic}"] = len(refused)
             read = sum(each.counts["read"] for each in of_table)
             aside = [(self._record(each), each.reason) for each in refused]
             found = letters_within(
@@ -279,6 +280,7 @@ class TablesRunner:
             )
             letters += [(topics.dead(topic, self._entry.application), letter) for letter in found]
         self._letters.write(f"{self._entry.application}.{self._name}.dead", letters, plan.ends)
+        return counts
 
     def _record(self, refused: Refused) -> Record:
         topic, partition, offset, _ = refused

@@ -8,9 +8,8 @@ asked for, are taken up within seconds: the stream then ends and begins again.
 from __future__ import annotations
 
 import functools
-import logging
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from typing import Any, Final
@@ -18,7 +17,6 @@ from typing import Any, Final
 from pyspark.sql import DataFrame, SparkSession
 
 from include.clock import SystemClock
-from include.errors import Transient
 from include.lake.tables.columns import BUCKET
 from include.lake.tables.definition import TableEntry, declared_tables, table_topics, tables_of_application
 from include.lake.tables.delta_log import DeltaLog, storage_options
@@ -35,9 +33,10 @@ from include.log.ports import TopicSpec
 from include.log.registry import ConfluentRegistry
 from include.log.slices import cut_evenly, tasks_for
 from include.log.spoken import newest_of
-from include.log.supervised import run_beside
+from include.log.supervised import once_there, run_beside
 from include.metrics.exporter import Metrics
 from include.metrics.progress import RunFolder
+from include.metrics.stream_incidents import StreamIncidents
 from include.settings.connections import Kafka, ObjectStore, Registry
 from include.settings.deployment import Deployment
 from include.settings.environment import state_folder
@@ -45,9 +44,6 @@ from include.store.s3 import store_of
 
 __all__ = ["read_table", "run"]
 
-LOGGER: Final = logging.getLogger("lyrebird.tables")
-_PATIENCE_S: Final = 60.0
-_WAIT_S: Final = 1.0
 _LOOK_S: Final = 10.0
 
 
@@ -178,7 +174,14 @@ class _Hosted:
                 )
 
             while True:
-                opened = self._opened(lambda: self._open(runner(), admin, reader))
+                opened = once_there(
+                    lambda: self._open(runner(), admin, reader),
+                    _NotThereError,
+                    application=self.application,
+                    run_folder=self.run_folder,
+                    asked=self.asked,
+                    clock=clock,
+                )
                 if opened is None:
                     return
                 tables, cut_at, ids = opened
@@ -217,6 +220,14 @@ class _Hosted:
         kafka: Kafka,
     ) -> None:
         clock, again = SystemClock(), _Again(self.asked)
+        incidents = StreamIncidents(
+            self.name,
+            f"the tables of {self.name}",
+            self.entry.lag_alarm_s,
+            "lyrebird table status",
+            self.run_folder,
+            clock,
+        )
         looked_s = clock.monotonic_s()
         self._anew = False
         rows = stream.read_stream(
@@ -234,13 +245,19 @@ class _Hosted:
             nonlocal looked_s
             counts = runner.run(plan)
             self._count(counts, runner)
+            for topic in ids:
+                dead, fix = topics.dead(topic, self.application), f"lyrebird table status {topic}"
+                incidents.refused(topic, counts[f"refused {topic}"], dead, fix)
+            incidents.lag(min((cut.position.commit_us for cut in plan.cuts.values()), default=None))
+            incidents.save()
             if clock.monotonic_s() - looked_s >= _LOOK_S:
                 looked_s = clock.monotonic_s()
                 if set(table_topics(self.entry, admin.names())) - ids.keys() or runner.asked_anew():
                     self._anew = True
                     again.renew()
             told = {name: counts[name] for name in ("read", "written", "deleted", "stale")}
-            return {**told, "tables": {topic: each.version for topic, each in sorted(runner.states.items())}}
+            versions = {topic: each.version for topic, each in sorted(runner.states.items())}
+            return {**told, "tables": versions, "incidents": incidents.open()}
 
         stream.run(
             rows,
@@ -266,24 +283,6 @@ class _Hosted:
         for topic, state in runner.states.items():
             rows = sum(each.rows for files in state.files.values() for each in files)
             self.metrics.set("lyrebird_state_rows", rows, f"{self.name} {topic}")
-
-    def _opened(self, open_tables: Callable[[], Any]) -> Any:
-        """Waits for servers (for a while) and for topics (for ever); None when asked to stop."""
-        clock = SystemClock()
-        until_s = clock.monotonic_s() + _PATIENCE_S
-        while not (self.asked.is_set() or self.run_folder.stop_requested()):
-            try:
-                return open_tables()
-            except _NotThereError as missing:
-                waiting_for = str(missing)
-            except Transient as error:
-                if clock.monotonic_s() > until_s:
-                    raise
-                LOGGER.warning("starting again: %s", error)
-                waiting_for = str(error)
-            self.run_folder.report(application=self.application, waiting_for=waiting_for)
-            clock.sleep(_WAIT_S)
-        return None
 
     def _carry_out(self, works: Sequence[TableWork]) -> Mapping[str, Sequence[BucketResult]]:
         """A batch's work on Spark's workers."""

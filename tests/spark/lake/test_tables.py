@@ -106,6 +106,12 @@ def held(scene: JoinWorld, prefix: str, topic: str, key: str, version: int | Non
     return {row[key]: row for row in rows}
 
 
+def incidents(scene: JoinWorld) -> list[dict[str, str]]:
+    """Of records set aside, as Airflow mails them."""
+    told = json.loads((scene.folder / "run" / "progress.json").read_text())
+    return [each for each in told.get("incidents", ()) if each["kind"] == "refused"]
+
+
 def equal(scene: JoinWorld) -> bool:
     return (
         held(scene, "tables", scene.shop.topic("reviews"), "review_id") == scene.reviews
@@ -126,8 +132,12 @@ def test_tables_of_two_servers_and_a_plain_topic_equal_them_over_a_truncation_an
         scene.change(15)
         scene.wait(lambda: equal(scene), _WITHIN_S)
     scene.change(30)
+    scene.shop.spoil("reviews", b"no change")
     with application(scene, spark, monkeypatch):
         scene.wait(lambda: equal(scene), _WITHIN_S)
+        scene.wait(lambda: len(incidents(scene)) == 1, _WITHIN_S)
+    (incident,) = incidents(scene)
+    assert incident["text"].startswith(f"1 records of {scene.shop.topic('reviews')} could not be read")
     place = opened(scene, "tables", scene.shop.topic("reviews"))
     assert place is not None
     log = DeltaLog(*place, SystemClock())

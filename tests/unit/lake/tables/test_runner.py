@@ -82,7 +82,9 @@ def test_what_no_column_can_hold_is_set_aside_once_and_the_rest_goes_on(tmp_path
     # An int of more than 32 bits.
     world.raw(PLAIN, key, head + bytes.fromhex("feffffffff7f") + b"\x00", 92)
     process = world.process()
-    process.run(process.batch())
+    counts = process.run(process.batch())
+    assert counts[f"refused {PLAIN}"] == 2
+    assert counts[f"refused {CHANGES}"] == 0
     again = world.process()
     again.run(again.batch())
     dead = world.records(topics.dead(PLAIN, "tables"))
