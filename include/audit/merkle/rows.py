@@ -1,0 +1,61 @@
+"""What is wrong with the rows of leaves that differ."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+__all__ = ["Difference", "differences", "values_of"]
+
+Kind = Literal["missing", "extra", "stale", "altered"]
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """A row that the copy lacks (`missing`), that it alone has (`extra`), or that is another there.
+
+    `stale`: as it once was. `altered`: as it never was, as far as the topic knows. `key`: the text of its key.
+    """
+
+    kind: Kind
+    key: str
+
+
+def differences(
+    database: Mapping[str, str], copy: Mapping[str, str], earlier: Callable[[Collection[str]], Mapping[str, set[str]]]
+) -> list[Difference]:
+    """What differs between the rows of the same leaves, in the order of the keys' texts.
+
+    Args:
+        database: key's text → hash of the row.
+        copy: the same of the copy.
+        earlier: key → hashes of the rows that the topic has had for it, of these keys; asked once, where rows differ.
+    """
+    both = database.keys() & copy.keys()
+    other = sorted(key for key in both if database[key] != copy[key])
+    known = earlier(other) if other else {}
+    found = [Difference("missing", key) for key in database.keys() - both]
+    found += [Difference("extra", key) for key in copy.keys() - both]
+    found += [Difference("stale" if copy[key] in known.get(key, ()) else "altered", key) for key in other]
+    return sorted(found, key=lambda each: each.key)
+
+
+def values_of(text: str) -> tuple[str | None, ...]:
+    """The values that a row's or a key's text is made of (`source.hashes.plain`); `ValueError` for another text.
+
+    Lengths are those of UTF-8.
+    """
+    data, at, values = text.encode(), 0, list[str | None]()
+    while at < len(data):
+        if data[at : at + 1] == b"N":
+            values.append(None)
+            at += 1
+            continue
+        colon = data.index(b":", at)
+        end = colon + 1 + int(data[at:colon])
+        if end > len(data):
+            raise ValueError("a text ends within a value")
+        values.append(data[colon + 1 : end].decode())
+        at = end
+    return tuple(values)
