@@ -115,6 +115,11 @@ class ComparedRows:
         key = tuple(found[name] for name in schema.key)
         return cls(tuple(found.values()), key, refused, schema.invalid_field, digest)
 
+    @property
+    def keyless(self) -> bool:
+        """Whether all columns are the key, as they are of a table without one."""
+        return len(self.key) == len(self.columns)
+
 
 def server_digest(flavour: str, version: tuple[int, ...]) -> Digest:
     """The hash of rows of a server: MD5, which takes MariaDB two thirds of SHA-256's time; MySQL has none since 9.6."""

@@ -31,7 +31,9 @@ def leaf_sums(table: str, rows: ComparedRows, bits: int, where: str = "") -> str
         where: a condition, '' for all rows.
     """
     halves = (f"SUM(CAST(CONV({side}(h, 16), 16, 10) AS UNSIGNED))" for side in ("LEFT", "RIGHT"))
-    hashed = f"SELECT {_leaf(rows, bits)} AS leaf, {row_hash(rows)} AS h FROM {table}{_where(where)}"  # noqa: S608 - quoted
+    # Rows without a key of their own are one in the topic where they are alike.
+    once = "DISTINCT " if rows.keyless else ""
+    hashed = f"SELECT {once}{_leaf(rows, bits)} AS leaf, {row_hash(rows)} AS h FROM {table}{_where(where)}"  # noqa: S608
     return f"SELECT leaf, COUNT(*), COUNT(h), {', '.join(halves)} FROM ({hashed}) hashed GROUP BY leaf"  # noqa: S608 - quoted
 
 
@@ -100,7 +102,7 @@ _DIGESTS: Final[dict[Digest, Callable[[str], str]]] = {
 
 
 def _texts(columns: Iterable[Compared], digest: Digest) -> str:
-    return f"CONCAT({', '.join(_netstring(value_text(each, digest)) for each in columns)})"
+    return f"CONCAT({', '.join(_netstring(each, value_text(each, digest)) for each in columns)})"
 
 
 def _leaf(rows: ComparedRows, bits: int) -> str:
@@ -112,8 +114,9 @@ def _where(condition: str) -> str:
     return f" WHERE {condition}" if condition else ""
 
 
-def _netstring(text: str) -> str:
-    return f"IFNULL(CONCAT(LENGTH({text}), ':', {text}), 'N')"
+def _netstring(compared: Compared, text: str) -> str:
+    # The column is asked and not its text: what is too long for the server is NULL, and would pass for null.
+    return f"IF({_quoted(compared.column.name)} IS NULL, 'N', CONCAT(LENGTH({text}), ':', {text}))"
 
 
 def _utf8(compared: Compared) -> str:
