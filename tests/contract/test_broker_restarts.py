@@ -97,8 +97,15 @@ def test_every_call_of_the_product_outlives_a_broker_that_is_killed_five_times(t
             lives()
         before = [each.answers() for each in clients]
         eventually(lambda: answered_anew(before))
+
+        def unanswered() -> set[str]:
+            lives()
+            calls = {*CALLS, "committed"}
+            return {name for name in calls for each in clients if not each.told.get(name, {}).get("answered")}
+
+        # On a busy machine a call may never have had its turn between two restarts.
+        eventually(lambda: not unanswered())
         for each in clients:
-            assert {*CALLS, "committed"} <= {name for name, told in each.told.items() if told["answered"]}
             assert each.process.stdin
             each.process.stdin.close()
             assert each.process.wait(60) == 0
