@@ -110,7 +110,7 @@ class ComparedRows:
                     table=schema.full_name,
                     column=name,
                     why=refused.get(name, ""),
-                    fix="Compare the table by a `where` of your own, or give it another key.",
+                    fix="Leave the table out, or give it a key of other columns.",
                 )
         key = tuple(found[name] for name in schema.key)
         return cls(tuple(found.values()), key, refused, schema.invalid_field, digest)

@@ -15,6 +15,7 @@ from include.record.schema import GEOMETRIES
 from include.source.hashes.columns import Compared, ComparedRows, Digest
 from include.source.hashes.sums import LEAF_BITS
 from include.source.policy.masks import Hash, KeepLast
+from include.source.snapshot.key_range import quoted
 
 __all__ = ["key_text", "leaf_rows", "leaf_sums", "row_hash", "row_text", "value_text"]
 
@@ -61,7 +62,7 @@ def key_text(rows: ComparedRows) -> str:
 def value_text(compared: Compared, digest: Digest) -> str:
     """A value's text; NULL of null."""
     hashed = _DIGESTS[digest]
-    column, name = compared.column, _quoted(compared.column.name)
+    column, name = compared.column, quoted(compared.column.name)
     if isinstance(compared.mask, Hash):
         printed = name if compared.kind == "bytes" else _utf8(compared)
         return f"SHA2(CONCAT(CAST({_literal(compared.mask.salt)} AS BINARY), CAST({printed} AS BINARY)), 256)"
@@ -116,11 +117,11 @@ def _where(condition: str) -> str:
 
 def _netstring(compared: Compared, text: str) -> str:
     # The column is asked and not its text: what is too long for the server is NULL, and would pass for null.
-    return f"IF({_quoted(compared.column.name)} IS NULL, 'N', CONCAT(LENGTH({text}), ':', {text}))"
+    return f"IF({quoted(compared.column.name)} IS NULL, 'N', CONCAT(LENGTH({text}), ':', {text}))"
 
 
 def _utf8(compared: Compared) -> str:
-    name = _quoted(compared.column.name)
+    name = quoted(compared.column.name)
     text = f"CONVERT({name} USING utf8mb4)"
     if not compared.charset:
         return text
@@ -142,10 +143,6 @@ def _double(x: str) -> str:
     m = f"(ABS({x}) / POW(2, {e} DIV 2) / POW(2, {e} - {e} DIV 2))"
     mantissa = f"CAST({m} * IF({m} >= 2, 0.5e0, IF({m} < 1, 2e0, 1e0)) * 4503599627370496e0 AS UNSIGNED)"
     return f"IF({x} = 0, '0', CONCAT(IF({x} < 0, '-', ''), {mantissa}, 'p', {e} + ({m} >= 2) - ({m} < 1)))"
-
-
-def _quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"
 
 
 def _literal(text: str) -> str:
