@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterable
+from concurrent.futures import Executor, Future
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -58,6 +59,28 @@ class FusedEngine:
 
     def snapshot(self, folder: Path) -> list[str]:
         return self._inner.snapshot(folder)
+
+
+class Turns(Executor):
+    """Sends when it is told to, or not before the result is wanted: both orders that threads may come to."""
+
+    def __init__(self, *, late: bool) -> None:
+        self._late = late
+
+    def submit(self, call: Callable[..., Any], /, *args: Any, **named: Any) -> Future[Any]:
+        sent = _Late(lambda: call(*args, **named))
+        if not self._late:
+            sent.set_result(sent.result())
+        return sent
+
+
+class _Late(Future[Any]):
+    def __init__(self, call: Callable[[], Any]) -> None:
+        super().__init__()
+        self._call = call
+
+    def result(self, timeout: float | None = None) -> Any:
+        return super().result(timeout) if self.done() else self._call()
 
 
 @dataclass
@@ -234,11 +257,13 @@ def test_the_keys_of_the_bucket_itself_are_refused(world: World) -> None:
 
 
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+@pytest.mark.parametrize("late", [False, True], ids=["log-first", "store-first"])
 @pytest.mark.parametrize("snapshots", [False, True], ids=["logs", "snapshots"])
 def test_a_crash_at_any_durable_step_leaves_the_committed_version(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, after: bool, snapshots: bool
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, after: bool, late: bool, snapshots: bool
 ) -> None:
     monkeypatch.setattr(module, "_MOST_LOGS", 2 if snapshots else 1000)
+    monkeypatch.setattr(module, "_senders", lambda: Turns(late=late))
     burnt = set()
     for at in range(1, 12):
         world = World(tmp_path / str(at))
@@ -266,6 +291,7 @@ def test_random_hosts_crashes_and_removals_never_show_another_state(
 ) -> None:
     draw = random.Random(seed)
     monkeypatch.setattr(module, "_MOST_LOGS", draw.choice([2, 3, 8]))
+    monkeypatch.setattr(module, "_senders", lambda: Turns(late=draw.random() < 0.5))
     world = World(tmp_path, RocksEngine.open if seed % 20 == 0 else MemoryEngine.open)
     for _ in range(40):
         host, rows = draw.randrange(3), changes(draw)
