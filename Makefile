@@ -15,7 +15,7 @@ SEED ?= 1
 BYTES := $(addprefix tests/prove/,test_fuzz.py test_plain.py test_cat.py test_capture_crashes.py)
 SERVERS := $(filter-out $(BYTES) tests/prove/test_join% tests/prove/test_lake% tests/prove/test_search%,$(wildcard tests/prove/test_*.py))
 
-.PHONY: help setup demo up down status test test-unit test-dags test-services test-e2e prove-capture prove-bytes prove-servers prove-join prove-lake prove-search check format lock bench bench-capture bench-lake bench-search bench-join clean
+.PHONY: help setup fetched demo up down status test test-unit test-dags test-services test-e2e prove-capture prove-bytes prove-servers prove-join prove-lake prove-search check format lock bench bench-capture bench-lake bench-search bench-join clean
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -56,10 +56,14 @@ test-unit: setup ## unit tests alone: no servers, about a minute
 test-dags: setup ## Airflow: DAGs, supervision
 	$(BIN)/pytest -q tests/dags
 
-test-services: setup ## contract, integration and Spark tests on real servers
+fetched: setup
+	@# Before tests, whose limits of time a slow network would exceed.
+	@$(BIN)/lyrebird up --fetch
+
+test-services: fetched ## contract, integration and Spark tests on real servers
 	$(BIN)/pytest -q -n 2 --dist loadfile tests/contract tests/integration tests/spark
 
-test-e2e: setup ## the whole stack, with things killed
+test-e2e: fetched ## the whole stack, with things killed
 	$(BIN)/pytest -q -p no:randomly $(filter-out tests/e2e/test_lake% tests/e2e/test_search%,$(wildcard tests/e2e/test_*.py))
 
 prove-capture: prove-bytes prove-servers ## capture, whole, in about an hour: prove-bytes, then prove-servers

@@ -39,8 +39,9 @@ def _names(_context: click.Context, _option: click.Parameter, value: str | None)
 @click.command()
 @click.option("--only", callback=_names, metavar="A,B", help="Start these services alone.")
 @click.option("--without", callback=_names, metavar="A,B", help="Start all but these.")
+@click.option("--fetch", is_flag=True, help="Only download and build what is not there yet; start nothing.")
 @_json
-def up(only: list[str], without: list[str], as_json: bool) -> None:
+def up(only: list[str], without: list[str], fetch: bool, as_json: bool) -> None:
     """Start the servers and wait until they answer. What runs already is left as it is.
 
     The first time it downloads about 450 MB into LYREBIRD_CACHE and builds one program. Addresses and generated
@@ -53,7 +54,12 @@ def up(only: list[str], without: list[str], as_json: bool) -> None:
     clock = SystemClock()
     begin_s = clock.monotonic_s()
     say = _quiet if as_json else _say
-    found = Stack(state_folder(), say=say).up(only, without=without)
+    stack = Stack(state_folder(), say=say)
+    if fetch:
+        cache = stack.fetch(only, without=without)
+        click.echo(json.dumps({"cache": str(cache)}) if as_json else f"All programs are in {cache}.")
+        return
+    found = stack.up(only, without=without)
     took_s = clock.monotonic_s() - begin_s
     addresses = {name: found[variable] for name, variable in _PAGES.items() if variable in found}
     if "LYREBIRD_MYSQL_PORT" in found:

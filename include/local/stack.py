@@ -86,6 +86,15 @@ class Stack:
             up_now = tuple(row for row in SERVICES if row in rows or row in running)
             return {**site.environment(up_now), "LYREBIRD_CACHE": str(site.cache)}
 
+    def fetch(self, names: Iterable[str] = (), *, without: Iterable[str] = ()) -> Path:
+        """Bring the programs of these services into the cache, and start nothing; the cache. Raises as `up`."""
+        rows = select(names, without)
+        if any(row.java == "system" for row in rows):
+            system_java()
+        cache = Site.open(self._state, free_ports=self._free_ports, keep_ports=True).cache
+        resolve.ensure(rows, cache, self._clock)
+        return cache
+
     def down(self) -> list[str]:
         """Stop everything of this state folder; returns the names of what was stopped. Data stays."""
         if not self._state.exists():

@@ -2,15 +2,19 @@ import io
 import json
 import os
 import tarfile
+import tempfile
 import xml.etree.ElementTree as ET
 import zipfile
 from pathlib import Path, PurePosixPath
 
 import pytest
+from click.testing import CliRunner
 
+from include.cli.stack import up
 from include.clock import ManualClock
 from include.errors import Terminal
 from include.local import download, ivy, manifest, resolve
+from include.local.records import Records
 from include.local.services import SERVICES, Ivy, select, service
 
 
@@ -53,6 +57,18 @@ def test_what_is_whole_is_not_fetched_again(tmp_path: Path) -> None:
     assert resolve.missing(rows, tmp_path) == []
     resolve.ensure(rows, tmp_path, ManualClock())
     assert not (tmp_path / "lock").exists()
+
+
+def test_programs_are_fetched_without_starting_any(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LYREBIRD_STATE", str(tmp_path / "state"))
+    # Not below tmp_path, which other accounts may not enter.
+    with tempfile.TemporaryDirectory() as cache:
+        Path(cache).chmod(0o755)
+        monkeypatch.setenv("LYREBIRD_CACHE", cache)
+        installed(resolve.folder_of(service("s3"), Path(cache)))
+        said = CliRunner().invoke(up, ["--fetch", "--only", "s3", "--json"], catch_exceptions=False)
+        assert json.loads(said.stdout) == {"cache": cache}
+    assert not Records(tmp_path / "state").names()
 
 
 def test_each_download_of_the_table_has_a_digest() -> None:
