@@ -30,6 +30,7 @@ __all__ = [
     "Hop",
     "Lookup",
     "Path",
+    "Replica",
     "database_of",
     "definition_of",
     "definitions",

@@ -70,11 +70,12 @@ def test_texts_of_all_types_are_those_of_the_topic(spark: SparkSession, tmp_path
             leaf = leaf_of(plain.key_hash(compared, row), bits)
             sums[leaf] = sums.get(leaf, HashSum()).plus(HashSum.of(plain.row_hash(compared, row)))
         summed = spark.sql(spark_sql.leaf_sums("hashed_rows", compared, bits)).collect()
-        assert {leaf: HashSum(rows, int(first), int(last)) for leaf, rows, first, last in summed} == sums
+        assert {leaf: HashSum(rows, int(first), int(last)) for _, leaf, rows, first, last in summed} == sums
     leaf = leaf_of(plain.key_hash(compared, rows[7]), 3)
-    said = spark.sql(spark_sql.leaf_rows("hashed_rows", compared, 3, [leaf], "`id` < 100")).collect()
-    assert {(text, hashed) for _, text, hashed in said} == {
-        (plain.key_text(compared, row).decode(), plain.row_hash(compared, row))
+    part = "if(`id` < 100, 4, 7)"
+    said = spark.sql(spark_sql.leaf_rows("hashed_rows", compared, 3, {4: [leaf], 7: []}, part)).collect()
+    assert {(4, key, text) for _, key, text in said} == {
+        (4, plain.key_text(compared, row).decode(), plain.row_text(compared, row).decode())
         for row in rows[:100]
         if leaf_of(plain.key_hash(compared, row), 3) == leaf
     }

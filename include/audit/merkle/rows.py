@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-__all__ = ["Difference", "differences", "values_of"]
+__all__ = ["Difference", "Kind", "differences", "values_of"]
 
 Kind = Literal["missing", "extra", "stale", "altered"]
 
@@ -15,29 +15,38 @@ Kind = Literal["missing", "extra", "stale", "altered"]
 class Difference:
     """A row that the copy lacks (`missing`), that it alone has (`extra`), or that is another there.
 
-    `stale`: as it once was. `altered`: as it never was, as far as the topic knows. `key`: the text of its key.
+    `stale`: as it once was, which the topic has a newer one than. `altered`: any other. `key`: the text of its key.
+    `columns`: that are not the same, of a row that both have.
     """
 
     kind: Kind
     key: str
+    columns: tuple[str, ...] = ()
 
 
 def differences(
-    database: Mapping[str, str], copy: Mapping[str, str], earlier: Callable[[Collection[str]], Mapping[str, set[str]]]
+    database: Mapping[str, str],
+    copy: Mapping[str, str],
+    columns: Sequence[str],
+    earlier: Callable[[Collection[str]], Mapping[str, Collection[str]]],
 ) -> list[Difference]:
     """What differs between the rows of the same leaves, in the order of the keys' texts.
 
     Args:
-        database: key's text → hash of the row.
+        database: key's text → row's text.
         copy: the same of the copy.
-        earlier: key → hashes of the rows that the topic has had for it, of these keys; asked once, where rows differ.
+        columns: names of those that a row's text has.
+        earlier: key → texts of the rows that the topic had for it before its newest; asked once, where rows differ.
     """
     both = database.keys() & copy.keys()
     other = sorted(key for key in both if database[key] != copy[key])
     known = earlier(other) if other else {}
     found = [Difference("missing", key) for key in database.keys() - both]
     found += [Difference("extra", key) for key in copy.keys() - both]
-    found += [Difference("stale" if copy[key] in known.get(key, ()) else "altered", key) for key in other]
+    for key in other:
+        pairs = zip(columns, values_of(database[key]), values_of(copy[key]), strict=True)
+        differing = tuple(name for name, one, another in pairs if one != another)
+        found.append(Difference("stale" if copy[key] in known.get(key, ()) else "altered", key, differing))
     return sorted(found, key=lambda each: each.key)
 
 

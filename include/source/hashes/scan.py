@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from include.errors import Terminal
+from include.record.position import SourcePosition
 from include.source.database.table_info import TableInfo
 from include.source.hashes.columns import ComparedRows, server_digest
 from include.source.hashes.server_sql import leaf_rows, leaf_sums
@@ -99,28 +100,34 @@ class TableScan:
             else None
         )
 
-    def leaves(self, part: KeyRange, bits: int) -> Scanned:
-        """The leaves of a range; raises `Terminal` where a row is longer than the server may make a text."""
+    def leaves(self, part: KeyRange, bits: int, beyond: SourcePosition | None = None) -> Scanned:
+        """The leaves of a range, in a snapshot that has all up to `beyond`; raises `Terminal` for rows too long."""
         sql = leaf_sums(self._quoted, self.rows, bits, self._chosen(part))
-        span, found = self._in_snapshot(sql)
-        unhashed = sum(int(rows) - int(hashed) for _, rows, hashed, _, _ in found)
-        if unhashed:
-            raise Terminal(
-                "rows are longer than max_allowed_packet lets the server make a text",
-                table=self._called,
-                rows=unhashed,
-                fix="Raise max_allowed_packet at the server, or leave the long columns out (`ignored_columns`).",
-            )
+        span, found = self._in_snapshot(sql, beyond)
+        self._require_short(sum(int(rows) - int(hashed) for _, rows, hashed, _, _ in found))
         sums = {int(leaf): HashSum(int(rows), int(first), int(last)) for leaf, rows, _, first, last in found}
         return Scanned(span, sums)
 
-    def rows_of(self, part: KeyRange, bits: int, leaves: Iterable[int]) -> tuple[Span, dict[str, str]]:
-        """Key's text → hash, of the rows of these leaves of a range, in a snapshot of its own."""
-        span, found = self._in_snapshot(leaf_rows(self._quoted, self.rows, bits, leaves, self._chosen(part)))
-        return span, {_text(key): _text(hashed) for _, key, hashed in found}
+    def rows_of(
+        self, part: KeyRange, bits: int, leaves: Iterable[int], beyond: SourcePosition | None = None
+    ) -> tuple[Span, dict[str, str]]:
+        """Text of the key → text of the row, of these leaves of a range; snapshot and errors as `leaves`."""
+        sql = leaf_rows(self._quoted, self.rows, bits, leaves, self._chosen(part))
+        span, found = self._in_snapshot(sql, beyond)
+        self._require_short(sum(row is None for _, row in found))
+        return span, {_text(key): _text(row) for key, row in found}
 
-    def _in_snapshot(self, sql: str) -> tuple[Span, list[tuple[Any, ...]]]:
-        span = self._reader.open()
+    def _require_short(self, long: int) -> None:
+        if long:
+            raise Terminal(
+                "rows are longer than max_allowed_packet lets the server make a text",
+                table=self._called,
+                rows=long,
+                fix="Raise max_allowed_packet at the server, or leave the long columns out (`ignored_columns`).",
+            )
+
+    def _in_snapshot(self, sql: str, beyond: SourcePosition | None) -> tuple[Span, list[tuple[Any, ...]]]:
+        span = self._reader.open(beyond)
         try:
             found = self._reader.describe(*self._name)
             if found is None or _description(found) != self._described:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Final
 
 from include.record.schema import avro_name
@@ -15,18 +15,26 @@ __all__ = ["key_text", "leaf_rows", "leaf_sums", "row_hash", "row_text", "value_
 _LAKE_DIGITS: Final = 38
 
 
-def leaf_sums(table: str, rows: ComparedRows, bits: int, where: str = "") -> str:
-    """As `server_sql.leaf_sums`, but for the rows with a hash, which all have."""
+def leaf_sums(table: str, rows: ComparedRows, bits: int, part: str = "0") -> str:
+    """SELECT (part, leaf, rows, sum of the hashes' first halves, of the last ones).
+
+    Args:
+        table: as it stands in SQL.
+        rows: of it.
+        bits: of a leaf's number.
+        part: expression of the number of the range that a row lies in.
+    """
     # As decimals, since a sum of 64 bits would run over without a word.
     halves = (f"sum(cast(conv({side}(h, 16), 16, 10) as decimal(20, 0)))" for side in ("left", "right"))
-    hashed = f"select {_leaf(rows, bits)} as leaf, {row_hash(rows)} as h from {table}{_where(where)}"  # noqa: S608 - quoted
-    return f"select leaf, count(*), {', '.join(halves)} from ({hashed}) group by leaf"  # noqa: S608 - quoted
+    hashed = f"select {part} as part, {_leaf(rows, bits)} as leaf, {row_hash(rows)} as h from {table}"  # noqa: S608 - quoted
+    return f"select part, leaf, count(*), {', '.join(halves)} from ({hashed}) group by part, leaf"  # noqa: S608 - quoted
 
 
-def leaf_rows(table: str, rows: ComparedRows, bits: int, leaves: Iterable[int], where: str = "") -> str:
-    """As `server_sql.leaf_rows`."""
-    hashed = f"select {_leaf(rows, bits)} as leaf, {key_text(rows)} as k, {row_hash(rows)} as h from {table}"  # noqa: S608 - quoted
-    return f"select leaf, k, h from ({hashed}{_where(where)}) where leaf in ({', '.join(map(str, leaves))})"  # noqa: S608 - quoted
+def leaf_rows(table: str, rows: ComparedRows, bits: int, leaves: Mapping[int, Collection[int]], part: str = "0") -> str:
+    """SELECT (part, text of the key, text of the row) of the rows of these leaves by part; arguments as `leaf_sums`."""
+    found = f"select {part} as part, {_leaf(rows, bits)} as leaf, {key_text(rows)} as k, {row_text(rows)} as r"
+    wanted = " or ".join(f"part = {n} and leaf in ({', '.join(map(str, some))})" for n, some in leaves.items() if some)
+    return f"select part, k, r from ({found} from {table}) where {wanted or 'false'}"  # noqa: S608 - quoted
 
 
 def row_hash(rows: ComparedRows) -> str:
@@ -83,10 +91,6 @@ def _texts(columns: Iterable[Compared], rows: ComparedRows) -> str:
 def _leaf(rows: ComparedRows, bits: int) -> str:
     hashed = _DIGESTS[rows.digest](key_text(rows))
     return f"shiftright(cast(conv(left({hashed}, {LEAF_BITS // 4}), 16, 10) as bigint), {LEAF_BITS - bits})"
-
-
-def _where(condition: str) -> str:
-    return f" where {condition}" if condition else ""
 
 
 def _netstring(text: str) -> str:

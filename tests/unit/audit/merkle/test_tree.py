@@ -50,14 +50,14 @@ def test_the_rows_of_differing_leaves_are_all_that_differ(left: Rows, right: Row
     wrong = {key for key in left.keys() | right.keys() if left.get(key) != right.get(key)}
     assert found == {leaf_of(hashed(key), BITS) for key in wrong}
     mine, other = (
-        {key: hashed(f"{key}={value}") for key, value in rows.items() if leaf_of(hashed(key), BITS) in found}
+        {key: f"1:{value}" for key, value in rows.items() if leaf_of(hashed(key), BITS) in found}
         for rows in (left, right)
     )
 
     def earlier(keys: Collection[str]) -> Mapping[str, set[str]]:
-        return {key: {hashed(f"{key}=x")} for key in keys}
+        return {key: {"1:x"} for key in keys}
 
-    told = {each.key: each.kind for each in differences(mine, other, earlier)}
+    told = {each.key: each.kind for each in differences(mine, other, ["value"], earlier)}
     assert told.keys() == wrong
     for key, kind in told.items():
         if key not in right:
@@ -163,16 +163,20 @@ def test_differences_come_in_the_order_of_keys_and_history_is_asked_for_once() -
 
     def earlier(keys: Collection[str]) -> Mapping[str, set[str]]:
         asked.append(keys)
-        return {"b": {"old"}}
+        return {"b": {"1:2N"}}
 
-    found = differences({"a": "1", "b": "2", "c": "3"}, {"b": "old", "c": "4", "d": "5"}, earlier)
+    here = {"a": "1:1N", "b": "1:2N", "c": "1:3N"}
+    found = differences(here, {"b": "1:2N", "c": "1:4N", "d": "1:5N"} | {"b": "N1:2"}, ["x", "y"], earlier)
     assert found == [
         Difference("missing", "a"),
-        Difference("stale", "b"),
-        Difference("altered", "c"),
+        Difference("altered", "b", ("x", "y")),
+        Difference("altered", "c", ("x",)),
         Difference("extra", "d"),
     ]
+    (stale,) = differences({"b": "1:3N"}, {"b": "1:2N"}, ["x", "y"], earlier)
+    assert stale == Difference("stale", "b", ("x",))
+    asked.pop()
     assert asked == [["b", "c"]]
     assert all(one.key < other.key for one, other in pairwise(found))
-    assert differences({"a": "1"}, {"a": "1"}, earlier) == []
+    assert differences({"a": "1:1"}, {"a": "1:1"}, ["x"], earlier) == []
     assert len(asked) == 1

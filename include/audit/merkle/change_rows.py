@@ -1,0 +1,161 @@
+"""Records of a change topic as rows of columns, each with the first of the asked moments that has it. Knows no Spark.
+
+Below `sure` all records are in every moment, so that their place is not looked at: compaction may have left a tombstone
+alone there, which has none. Behind it a delete's envelope has the place, and its tombstone is passed over.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import fastavro
+
+from include.audit.merkle.moments import Moments
+from include.errors import InvalidRecord
+from include.lake.formats.avro_schemas import plain_schema
+from include.lake.tables.bucket_file import RowColumns
+from include.lake.tables.columns import KEY, VERSION, Columns
+from include.lake.tables.rows import Refused, RowChange, RowReader
+from include.log.ports import Record
+from include.record.fields import Fields
+
+__all__ = ["LIVE", "OFFSET", "PLACE", "ChangeRows", "with_own"]
+
+PLACE: Final = "_lyrebird_place"
+"""The first moment that has the change; -1: each has it."""
+LIVE: Final = "_lyrebird_live"
+OFFSET: Final = "_lyrebird_offset"
+_HEAD: Final = 5
+_ROWS: Final = 5_000
+_PLACED: Final = ("gtid", "file", "pos")
+
+
+def with_own(schema: Any) -> Any:
+    """The Arrow schema of a table's rows with what `ChangeRows` adds."""
+    import pyarrow.lib as pa
+
+    own = [pa.field(PLACE, pa.int32()), pa.field(LIVE, pa.bool_()), pa.field(OFFSET, pa.int64())]
+    return pa.schema([*schema, *own])
+
+
+@dataclass(frozen=True)
+class _Placed:
+    place: int
+    change: RowChange
+
+
+class ChangeRows:
+    """Reads the records of one topic.
+
+    Args:
+        topic: its name.
+        schema: Arrow's, of the rows (`lake.tables`), with `_key` and `_version`.
+        row_schema: Avro's of a row, as it is newest: deletes have the columns of their key by it.
+        moments: that changes are placed among.
+        sure: partition → offset below which all is in every moment.
+        schema_of: schema by id; raises `InvalidRecord`.
+    """
+
+    def __init__(
+        self,
+        topic: str,
+        schema: Any,
+        row_schema: Mapping[str, Any],
+        moments: Moments,
+        sure: Mapping[int, int],
+        schema_of: Callable[[int], Mapping[str, Any]],
+    ) -> None:
+        self._reader = RowReader(topic, change=True, schema_of=schema_of)
+        self._rows = RowColumns(topic, self._reader.row_schema)
+        self._columns = Columns(row_schema)
+        self._names = [field["name"] for field in row_schema["fields"]]
+        self._schema, self._moments, self._sure, self._schema_of = schema, moments, sure, schema_of
+        self._sources: dict[int, tuple[Fields, Fields, Any]] = {}
+        self._places: dict[bytes, int] = {}
+        self._keys: dict[int, Any] = {}
+
+    def tables(self, records: Iterable[Record]) -> Iterator[Any]:
+        """Arrow tables of `with_own`; a record that cannot be read is a row without a key."""
+        placed: list[_Placed] = []
+        refused: list[Refused] = []
+        for record in records:
+            try:
+                place = self._place(record)
+                if place is not None:
+                    placed.append(_Placed(place, self._reader.read(record)))
+            except InvalidRecord as error:
+                refused.append(Refused(record.topic, record.partition, record.offset, str(error)))
+            if len(placed) + len(refused) >= _ROWS:
+                yield from self._made(placed, refused)
+                placed, refused = [], []
+        yield from self._made(placed, refused)
+
+    def _made(self, placed: list[_Placed], refused: list[Refused]) -> Iterator[Any]:
+        import pyarrow.lib as pa
+
+        inner = pa.schema([each for each in self._schema if each.name not in (KEY, VERSION)])
+        lives = [each.change for each in placed if each.change.row is not None]
+        places = {(each.change.key, each.change.version): each for each in placed}
+        table = self._rows.table(lives, self._schema, refused)
+        if table.num_rows:
+            named = zip(table[KEY].to_pylist(), table[VERSION].to_pylist(), strict=True)
+            yield self._with_own(table, [places[each] for each in named], live=True)
+        gone = [each for each in placed if each.change.row is None]
+        if gone:
+            keys = self._columns.table([self._key(each.change.key) for each in gone], inner)
+            arrays = {name: keys[name] for name in inner.names}
+            arrays[KEY] = pa.array([each.change.key for each in gone], pa.binary())
+            arrays[VERSION] = pa.array([each.change.version for each in gone], pa.int64())
+            table = pa.table([arrays[name] for name in self._schema.names], schema=self._schema)
+            yield self._with_own(table, gone, live=False)
+        if refused:
+            nulls = [pa.nulls(len(refused), field.type) for field in with_own(self._schema)]
+            yield pa.table(nulls, schema=with_own(self._schema))
+
+    def _with_own(self, table: Any, placed: list[_Placed], *, live: bool) -> Any:
+        import pyarrow.lib as pa
+
+        own = [
+            pa.array([each.place for each in placed], pa.int32()),
+            pa.array([live] * len(placed), pa.bool_()),
+            pa.array([each.change.offset for each in placed], pa.int64()),
+        ]
+        return pa.table([*table.columns, *own], schema=with_own(self._schema))
+
+    def _place(self, record: Record) -> int | None:
+        """The place of a change; None for a tombstone that says nothing more than the delete before it."""
+        if record.offset < self._sure.get(record.partition, 0):
+            return -1
+        value = record.value
+        if value is None:
+            return None
+        if len(value) < _HEAD:
+            raise InvalidRecord("value is not in the Confluent wire format", reason="magic", head=value.hex())
+        envelope, source, parsed = self._source(int.from_bytes(value[1:_HEAD], "big"))
+        (block,) = envelope.cut(value, (envelope.names.index("source"),), _HEAD)
+        place = b"".join(source.cut(block, tuple(source.names.index(name) for name in _PLACED)))
+        found = self._places.get(place)
+        if found is None:
+            said: Any = fastavro.schemaless_reader(io.BytesIO(block), parsed, None)
+            found = self._places[place] = self._moments.place_of(said["gtid"], said["file"], said["pos"])
+        return found
+
+    def _source(self, schema_id: int) -> tuple[Fields, Fields, Any]:
+        known = self._sources.get(schema_id)
+        if known is None:
+            envelope = Fields(self._schema_of(schema_id))
+            if "source" not in envelope.names:
+                raise InvalidRecord("value is not a change envelope", reason="envelope")
+            source = envelope.inside("source")
+            known = self._sources[schema_id] = envelope, source, source.schema
+        return known
+
+    def _key(self, key: bytes) -> dict[str, Any]:
+        schema_id = int.from_bytes(key[1:_HEAD], "big")
+        if schema_id not in self._keys:
+            self._keys[schema_id] = fastavro.parse_schema(plain_schema(self._schema_of(schema_id)))
+        said: Any = fastavro.schemaless_reader(io.BytesIO(key[_HEAD:]), self._keys[schema_id], None)
+        return {**dict.fromkeys(self._names), **said}

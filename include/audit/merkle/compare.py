@@ -1,0 +1,122 @@
+"""Compares two copies of a table: leaves that differ, then the rows in them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from include.audit.merkle.rows import Difference, differences
+from include.audit.merkle.sides import Asked, Following, Leading
+from include.audit.merkle.tree import Tree
+from include.source.hashes.sums import HashSum
+from include.source.snapshot.key_range import KeyRange
+from include.source.snapshot.seam import Span
+
+__all__ = ["Compared", "Say", "compared"]
+
+_MOST_LEAVES: Final = 400
+"""Whose rows are fetched; a table that differs in more is best copied anew."""
+_ROUNDS: Final = 10
+
+Say = Callable[[str], None]
+"""Hears what is done, for people who wait."""
+
+
+@dataclass(frozen=True)
+class Compared:
+    """What came of a comparison.
+
+    Args:
+        tree: of the leading side.
+        rows: that the leading side has.
+        spans: moments of its ranges.
+        differing: leaves that were not the same.
+        left_out: those of them whose rows were not looked at, as they are too many.
+        found: rows that are wrong.
+        unsure: keys that changed each time they were looked at, so that nothing can be said of them.
+    """
+
+    tree: Tree
+    spans: Sequence[Span]
+    differing: int = 0
+    left_out: int = 0
+    found: Sequence[Difference] = ()
+    unsure: Collection[str] = field(default_factory=frozenset)
+
+    @property
+    def rows(self) -> int:
+        """How many the leading side has."""
+        return self.tree.root.rows
+
+
+def compared(
+    leading: Leading,
+    following: Following,
+    parts: Sequence[KeyRange],
+    bits: int,
+    columns: Sequence[str],
+    say: Say = lambda _text: None,
+) -> Compared:
+    """Compare what both sides have in these ranges.
+
+    A row counts as wrong when it is found so twice: in the sum of its leaf, and by itself at a later moment. What
+    changed within the span of a moment is looked at again, until it keeps still.
+
+    Args:
+        leading: reads now.
+        following: gives the same as of then.
+        parts: ranges that have all rows, each once.
+        bits: of the numbers of leaves, within each range.
+        columns: names of those that a row's text has.
+        say: hears how far it is.
+    """
+    mine = leading.leaves(parts, bits)
+    theirs = following.leaves([Asked(part, each.span) for part, each in zip(parts, mine, strict=True)], bits)
+    tree = Tree.of(bits, [each.leaves for each in mine])
+    wrong = {
+        part: leaves
+        for part, one, other in zip(parts, mine, theirs, strict=True)
+        if (leaves := _differing(one.leaves, other.leaves))
+    }
+    spans = [each.span for each in mine]
+    total = sum(map(len, wrong.values()))
+    if not total:
+        return Compared(tree, spans)
+    say(f"{total:,} leaves differ; looking at their rows")
+    left = _first(wrong, _MOST_LEAVES)
+    left_out = total - sum(map(len, left.values()))
+    # None: all keys of the range.
+    watched: dict[KeyRange, set[str] | None] = dict.fromkeys(left)
+    database, copy = dict[str, str](), dict[str, str]()
+    for _ in range(_ROUNDS):
+        ours = leading.rows_of({part: left[part] for part in watched}, bits)
+        held = following.rows_of({Asked(part, ours[part].span): left[part] for part in watched}, bits)
+        moved: dict[KeyRange, set[str] | None] = {}
+        for asked, there in held.items():
+            here, among = ours[asked.rows].texts, watched[asked.rows]
+            other = {key for key in here.keys() | there.texts.keys() if here.get(key) != there.texts.get(key)}
+            other = other if among is None else other & among
+            still = other - set(there.unsure)
+            database |= {key: here[key] for key in still & here.keys()}
+            copy |= {key: there.texts[key] for key in still & there.texts.keys()}
+            if other - still:
+                moved[asked.rows] = other - still
+        watched = moved
+        if not watched:
+            break
+    found = differences(database, copy, columns, following.earlier)
+    return Compared(tree, spans, total, left_out, found, frozenset().union(*(each or () for each in watched.values())))
+
+
+def _differing(one: Mapping[int, HashSum], other: Mapping[int, HashSum]) -> list[int]:
+    return sorted(leaf for leaf in one.keys() | other.keys() if one.get(leaf) != other.get(leaf))
+
+
+def _first(leaves: Mapping[KeyRange, Sequence[int]], most: int) -> dict[KeyRange, Collection[int]]:
+    found: dict[KeyRange, Collection[int]] = {}
+    for part, mine in leaves.items():
+        if most > 0:
+            found[part] = mine[:most]
+            most -= len(found[part])
+    return found

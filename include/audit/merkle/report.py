@@ -1,0 +1,158 @@
+"""What the audit of a table found, in words and as JSON, with the command that comes next."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any, Final, Literal
+
+from include.audit.merkle.compare import Compared
+from include.audit.merkle.rows import Difference, values_of
+
+__all__ = ["Finding", "TableReport", "Verdict", "summary"]
+
+Verdict = Literal["clean", "findings", "incomplete", "failed"]
+"""incomplete: nothing is wrong, as far as could be seen, and not all could be; failed: nothing was seen."""
+_SHOWN: Final = 20
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A row that is wrong: `kind` as of `rows.Difference`, its key by column, and the columns that differ."""
+
+    kind: str
+    key: Mapping[str, str | None]
+    columns: Sequence[str] = ()
+
+    @classmethod
+    def of(cls, difference: Difference, key: Sequence[str]) -> Finding:
+        """Of a difference in a table whose key has these columns."""
+        return cls(difference.kind, dict(zip(key, values_of(difference.key), strict=True)), difference.columns)
+
+    def __str__(self) -> str:
+        """For a person."""
+        key = ", ".join(f"{name} {'NULL' if value is None else value}" for name, value in self.key.items())
+        return f"{self.kind}: {key}" + (f" in {', '.join(self.columns)}" if self.columns else "")
+
+
+@dataclass(frozen=True)
+class TableReport:
+    """The result for one table.
+
+    Args:
+        source: its name.
+        table: `database.table`.
+        against: the copy that it was compared with, in words.
+        at: when it was made.
+        position: of the database, that its last range is of, as GTIDs.
+        rows: of the database.
+        ranges: that these were read in.
+        leaves: of the tree.
+        differing: leaves that were not the same.
+        left_out: of these, whose rows were not looked at.
+        found: rows that are wrong.
+        unsure: rows that changed whenever they were looked at.
+        not_compared: why columns were left out, by name.
+        uncovered: the copy does not speak for the table.
+        unreadable: records that nobody can read.
+        error: why nothing could be said, "" where something was.
+        transient: trying again may help.
+        took_s: seconds.
+        paused_s: of them, for which others kept the server busy.
+        changed: leaves that have changed since the run before, None without one.
+        tree: as `Tree.to_json`.
+    """
+
+    source: str
+    table: str
+    against: str
+    at: str
+    position: str = ""
+    rows: int = 0
+    ranges: int = 0
+    leaves: int = 0
+    differing: int = 0
+    left_out: int = 0
+    found: Sequence[Finding] = ()
+    unsure: int = 0
+    not_compared: Mapping[str, str] = field(default_factory=dict)
+    uncovered: bool = False
+    unreadable: int = 0
+    error: str = ""
+    transient: bool = False
+    took_s: float = 0.0
+    paused_s: float = 0.0
+    changed: int | None = None
+    tree: Mapping[str, Any] = field(default_factory=dict, repr=False)
+
+    @property
+    def findings(self) -> int:
+        """Rows that are wrong, and leaves that have some for certain."""
+        return len(self.found) + self.left_out
+
+    @property
+    def verdict(self) -> Verdict:
+        """What it comes to."""
+        if self.error:
+            return "failed" if self.transient else "incomplete"
+        if self.findings:
+            return "findings"
+        return "incomplete" if self.uncovered or self.not_compared or self.unsure else "clean"
+
+    @property
+    def next_command(self) -> str:
+        """What to run now; empty when nothing is to be done."""
+        if not self.findings:
+            return ""
+        return f"lyrebird audit tables --source {self.source} --table {self.table} --repair"
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values."""
+        return {
+            **asdict(self),
+            "verdict": self.verdict,
+            "findings": self.findings,
+            "next_command": self.next_command,
+        }
+
+    def lines(self, shown: int = _SHOWN) -> list[str]:
+        """For a person: the verdict, what is wrong, the next step."""
+        counts = Counter(each.kind for each in self.found)
+        said = ", ".join(f"{count:,} {kind}" for kind, count in sorted(counts.items()))
+        if self.left_out:
+            said += f"{', ' if said else ''}{self.left_out:,} more leaves that differ"
+        out = [f"{self.table}: {self.error or said or self.verdict}"]
+        if self.error:
+            return out
+        out.append(f"  {self.rows:,} rows in {self.ranges:,} ranges against {self.against}, {self.took_s:.1f} s")
+        out.append(f"  the database at {self.position or 'no position'}")
+        if self.uncovered:
+            out.append("  the copy does not cover the table yet: `lyrebird capture status`")
+        out += [f"  not compared: {name}: {why}" for name, why in self.not_compared.items()]
+        if self.unsure:
+            out.append(f"  {self.unsure:,} rows changed whenever they were looked at")
+        if self.unreadable:
+            out.append(f"  {self.unreadable:,} records of the topic cannot be read")
+        out += [f"  {each}" for each in self.found[:shown]]
+        if len(self.found) > shown:
+            out.append(f"  … and {len(self.found) - shown:,} more")
+        if self.next_command:
+            out.append(f"  next: {self.next_command}")
+        return out
+
+
+def summary(reports: Sequence[TableReport]) -> str:
+    """The verdict over several tables, in one line."""
+    counts = Counter(each.verdict for each in reports)
+    positions = {each.source: each.position for each in reports if each.position}
+    at = "; ".join(f"{source} at {position}" for source, position in sorted(positions.items()))
+    parts = ", ".join(
+        f"{counts[each]} {each}" for each in ("findings", "failed", "incomplete", "clean") if counts[each]
+    )
+    return f"{len(reports)} tables: {parts or 'none'}" + (f" ({at})" if at else "")
+
+
+def found_of(compared: Compared, key: Sequence[str]) -> list[Finding]:
+    """The findings of a comparison."""
+    return [Finding.of(each, key) for each in compared.found]

@@ -1,0 +1,193 @@
+"""The audit of a source's tables: one after the other, each at moments of its own, the copy as of these."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from typing import Any
+
+from include.audit.merkle.bases import Base, lake_base, topic_base
+from include.audit.merkle.compare import Compared, Say, compared
+from include.audit.merkle.database import DatabaseSide, Load
+from include.audit.merkle.definition import Against, TableAudit, server_of, tables_meant
+from include.audit.merkle.report import TableReport, found_of
+from include.audit.merkle.stream import CopySide
+from include.audit.merkle.tree import Tree
+from include.clock import Clock, iso
+from include.errors import LyrebirdError, SettingsError, Terminal, Transient
+from include.lake.tables.definition import declared_tables, table_topics
+from include.lake.tables.delta_log import DeltaLog, storage_options
+from include.lake.tables.generation import generation_folder
+from include.lake.tables.versions import kept_tables
+from include.log import topics
+from include.log.kafka import KafkaAdmin, KafkaReader
+from include.settings.connections import Kafka, ObjectStore
+from include.settings.deployment import Deployment
+from include.source.definition import SourceDefinition, load_source
+from include.source.hashes.sums import bits_for
+from include.source.snapshot.plan import captured_tables
+from include.store.s3 import store_of
+
+__all__ = ["TablesAudit"]
+
+
+@dataclass(frozen=True)
+class TablesAudit:
+    """An audit of tables of one source.
+
+    Args:
+        spark: made by `log.stream.session`.
+        deployment: the deployment files.
+        audit: what is declared.
+        clock: for moments and reports.
+        where: a condition on rows, of each table.
+        against: what is compared, instead of the declared.
+        say: hears how far it is.
+    """
+
+    spark: Any
+    deployment: Deployment
+    audit: TableAudit
+    clock: Clock
+    where: str = ""
+    against: Against | None = None
+    say: Say = lambda _text: None
+
+    def tables(self, named: Sequence[str] = ()) -> list[str]:
+        """Tables that are meant, `database.table`: those of the audit, or `named`.
+
+        Raises `SettingsError` for one that is not captured, and as the server's connection does.
+        """
+        captured = captured_tables(self._server, self.clock)
+        if not named:
+            return tables_meant(self.audit, captured)
+        found = [each for name in named for each in captured if name in (each, each.partition(".")[2])]
+        unknown = [name for name in named if not any(name in (each, each.partition(".")[2]) for each in captured)]
+        if unknown:
+            raise SettingsError(
+                "no table of this name is captured", table=unknown, source=self.audit.source, allowed=captured[:50]
+            )
+        return sorted(set(found))
+
+    def run(self, table: str, before: Mapping[str, Any] | None = None) -> TableReport:
+        """Compare one table; what hinders it is in the report.
+
+        Args:
+            table: `database.table`.
+            before: the report on it of the run before, as JSON.
+        """
+        begin_s = self.clock.monotonic_s()
+        database, _, name = table.partition(".")
+        against, at = "the topic", iso(self.clock.now_us())
+        try:
+            topic = topics.change(self.audit.source, database, name)
+            base = self._base(topic)
+            if base.version is not None:
+                against = f"version {base.version} of the lake table and what came since"
+            load = Load(
+                self.clock,
+                connections=self.audit.connections,
+                rows_per_s=self.audit.rows_per_s,
+                busy_threads=self.audit.busy_threads,
+            )
+            with closing(self._side(database, name, load, base)) as side:
+                copy = CopySide(
+                    self.spark,
+                    self.deployment,
+                    topic,
+                    base,
+                    side.rows,
+                    side.parts,
+                    clock=self.clock,
+                    patience_s=self.audit.patience_s,
+                )
+                columns = [each.column.name for each in side.rows.columns]
+                bits = bits_for(-(-side.estimate // len(side.parts)))
+                found = compared(side, copy, side.parts, bits, columns, self.say)
+                uncovered = set(base.uncovered) | set(copy.newest.uncovered if copy.newest else ())
+                return TableReport(
+                    self.audit.source,
+                    table,
+                    against,
+                    at,
+                    str(found.spans[-1].low.gtids) or str(found.spans[-1].low.binlog),
+                    found.rows,
+                    len(side.parts),
+                    len(found.tree.leaves),
+                    found.differing,
+                    found.left_out,
+                    found_of(found, [each.column.name for each in side.rows.key]),
+                    len(found.unsure),
+                    dict(side.rows.not_compared),
+                    table in uncovered,
+                    copy.unreadable,
+                    took_s=round(self.clock.monotonic_s() - begin_s, 2),
+                    paused_s=round(load.paused_s, 1),
+                    changed=_changed(found, before),
+                    tree=found.tree.to_json(),
+                )
+        except LyrebirdError as error:
+            return TableReport(
+                self.audit.source, table, against, at, error=str(error), transient=isinstance(error, Transient)
+            )
+
+    @property
+    def _source(self) -> SourceDefinition:
+        return load_source(self.deployment, self.audit.source)
+
+    @property
+    def _server(self) -> SourceDefinition:
+        return server_of(self._source, self.audit)
+
+    def _side(self, database: str, table: str, load: Load, base: Base) -> DatabaseSide:
+        return DatabaseSide(
+            self._server,
+            database,
+            table,
+            load,
+            self.clock,
+            where=self.where,
+            beyond=base.position,
+            range_rows=self.audit.range_rows,
+            whole_rows=self.audit.whole_rows,
+        )
+
+    def _base(self, topic: str) -> Base:
+        kafka = self.deployment.one("kafka", Kafka)
+        admin = KafkaAdmin(kafka.bootstrap, kafka.options)
+        if admin.describe(topic) is None:
+            raise Terminal(
+                "the table has no topic yet", topic=topic, fix="Is capture running? `lyrebird capture status`"
+            )
+        against = self.against or self.audit.against
+        log = None if against == "topic" else self._log(topic)
+        if log is not None:
+            return lake_base(log, topic, self.audit.source)
+        if against == "lake":
+            raise Terminal(
+                "no lake table of this topic is kept",
+                topic=topic,
+                fix="Declare one in `tables`, or use --against topic.",
+            )
+        with closing(KafkaReader(kafka.bootstrap, kafka.options)) as reader:
+            return topic_base(reader, topic)
+
+    def _log(self, topic: str) -> DeltaLog | None:
+        if "tables" not in self.deployment.values:
+            return None
+        connection = self.deployment.one("store", ObjectStore)
+        with closing(store_of(connection)) as store:
+            for entry in declared_tables(self.deployment).values():
+                if table_topics(entry, [topic]):
+                    for generations in kept_tables(store, entry, [topic]).values():
+                        folder = generation_folder(entry.prefix, topic, generations.read)
+                        return DeltaLog(f"s3://{connection.bucket}/{folder}", storage_options(connection), self.clock)
+        return None
+
+
+def _changed(found: Compared, before: Mapping[str, Any] | None) -> int | None:
+    if not before or not before.get("tree"):
+        return None
+    tree = Tree.from_json(before["tree"])
+    return len(tree.differing(found.tree)) if tree.bits == found.tree.bits else None

@@ -1,0 +1,59 @@
+"""What two copies of a table are compared by: each is a side that gives hashes of its rows, range by range.
+
+One side leads: it reads a range when it is asked to, and says of which moment that is. The other follows: it gives the
+same range as of that moment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+from include.source.hashes.scan import Scanned
+from include.source.snapshot.key_range import KeyRange
+from include.source.snapshot.seam import Span
+
+__all__ = ["Asked", "Following", "FoundRows", "Leading"]
+
+
+class Asked(NamedTuple):
+    """A range of keys, and the moment that it is wanted as of."""
+
+    rows: KeyRange
+    at: Span
+
+
+@dataclass(frozen=True)
+class FoundRows:
+    """The rows of some leaves of a range: text of the key → text of the row (`source.hashes.plain`).
+
+    `unsure`: keys that changed within `span`, where that is not one moment; a side that leads knows of none.
+    """
+
+    span: Span
+    texts: Mapping[str, str]
+    unsure: Collection[str] = ()
+
+
+class Leading(Protocol):
+    """Reads now. Calls raise `Transient` where a server does not answer, `Terminal` where no comparison can be."""
+
+    def leaves(self, parts: Sequence[KeyRange], bits: int) -> list[Scanned]:
+        """The leaves of each range, by numbers of so many bits."""
+
+    def rows_of(self, parts: Mapping[KeyRange, Collection[int]], bits: int) -> dict[KeyRange, FoundRows]:
+        """The rows of some leaves of each range."""
+
+
+class Following(Protocol):
+    """Reads as of given moments, which are no earlier than it was opened. Raises as `Leading`."""
+
+    def leaves(self, asked: Sequence[Asked], bits: int) -> list[Scanned]:
+        """The leaves of each range as of its moment; of a span, as of its beginning."""
+
+    def rows_of(self, asked: Mapping[Asked, Collection[int]], bits: int) -> dict[Asked, FoundRows]:
+        """The rows of some leaves of each range as of its moment."""
+
+    def earlier(self, keys: Collection[str]) -> Mapping[str, Collection[str]]:
+        """Texts of the rows that the topic has had for these keys before its newest one, by text of the key."""

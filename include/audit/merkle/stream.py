@@ -1,0 +1,311 @@
+"""The copy's side on Spark: the change topic of a table, or its lake table with what came since, as of any moment.
+
+It follows: moments are another side's. Tasks read the files of a version and the records behind it; SQL makes of them
+the rows as of each range's moment, and their hashes. What counts lies below a resolved record that has all moments, so
+capture is waited for.
+"""
+
+from __future__ import annotations
+
+import itertools
+import pickle
+import uuid
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing, contextmanager
+from functools import partial
+from typing import Any, Final
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession, functions
+
+from include.audit.merkle.as_of import PART, as_of_sql, changed_sql, names, shown
+from include.audit.merkle.bases import Base, floor_of, newest_resolved
+from include.audit.merkle.change_rows import LIVE, ChangeRows, with_own
+from include.audit.merkle.key_parts import part_sql
+from include.audit.merkle.moments import Moments
+from include.audit.merkle.sides import Asked, FoundRows
+from include.clock import Clock
+from include.errors import Transient
+from include.lake.tables.columns import KEY, VERSION, Columns, merged_schema
+from include.lake.tables.stream import read_table
+from include.lake.tables.work import arrow_bytes, arrow_schema
+from include.log import stream, topics
+from include.log.failure import lyrebird_error
+from include.log.kafka import KafkaReader, record_of
+from include.log.registry import ConfluentRegistry
+from include.log.resolved import Resolved
+from include.log.slices import cached_consumer, slices_in
+from include.log.worker_memory import keep_imports
+from include.record.fields import Images
+from include.record.schema import avro_name
+from include.settings.connections import Kafka, Registry
+from include.settings.deployment import Deployment
+from include.source.hashes import spark_sql
+from include.source.hashes.columns import ComparedRows
+from include.source.hashes.scan import Scanned
+from include.source.hashes.sums import HashSum
+from include.source.snapshot.key_range import KeyRange
+from include.source.snapshot.seam import Span
+
+__all__ = ["CopySide"]
+
+_LOOK_S: Final = 0.2
+_RECORDS_A_TASK: Final = 100_000
+_FEW: Final = 50_000
+"""Changed keys that each task is sent, instead of sorting all rows by key."""
+
+
+class CopySide:
+    """The copy of one table. Not for several threads.
+
+    `newest` is the resolved record that was used last; `unreadable`, records behind the base that nobody can read.
+    """
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        deployment: Deployment,
+        topic: str,
+        base: Base,
+        rows: ComparedRows,
+        parts: Sequence[KeyRange],
+        *,
+        clock: Clock,
+        patience_s: float = 300.0,
+    ) -> None:
+        """Nothing is read yet.
+
+        Args:
+            spark: made by `log.stream.session`.
+            deployment: the deployment files.
+            topic: a change topic.
+            base: where it begins, no later than any moment that is asked for.
+            rows: what is compared.
+            parts: ranges of the key that have all rows, in their order.
+            clock: waits for capture.
+            patience_s: so long.
+        """
+        self._spark, self._deployment, self._topic, self._base = spark, deployment, topic, base
+        self._rows, self._parts, self._clock, self._patience_s = rows, tuple(parts), clock, patience_s
+        self._kafka, self._registry = deployment.one("kafka", Kafka), deployment.one("registry", Registry)
+        self._source = topics.TopicName.parse(topic).source or ""
+        self._part = part_sql(rows, self._parts)
+        self._places = {part: place for place, part in enumerate(self._parts)}
+        self.newest: Resolved | None = None
+        self.unreadable = 0
+
+    def leaves(self, asked: Sequence[Asked], bits: int) -> list[Scanned]:
+        """As `sides.Following`."""
+        found: dict[int, dict[int, HashSum]] = {}
+        with self._as_of(asked) as (view, _):
+            for part, leaf, rows, first, last in self._ask(spark_sql.leaf_sums(view, self._rows, bits, PART)):
+                found.setdefault(part, {})[leaf] = HashSum(rows, int(first), int(last))
+        return [Scanned(each.at, found.get(self._places[each.rows], {})) for each in asked]
+
+    def rows_of(self, asked: Mapping[Asked, Collection[int]], bits: int) -> dict[Asked, FoundRows]:
+        """As `sides.Following`."""
+        texts: dict[int, dict[str, str]] = {}
+        unsure: dict[int, set[str]] = {}
+        wanted = {self._places[each.rows]: leaves for each, leaves in asked.items()}
+        with self._as_of(list(asked)) as (view, within):
+            for part, key, row in self._ask(spark_sql.leaf_rows(view, self._rows, bits, wanted, PART)):
+                texts.setdefault(part, {})[key] = row
+            for part, key in self._ask(within) if within else ():
+                unsure.setdefault(part, set()).add(key)
+        places = {each: self._places[each.rows] for each in asked}
+        return {each: FoundRows(each.at, texts.get(place, {}), unsure.get(place, ())) for each, place in places.items()}
+
+    def earlier(self, keys: Collection[str]) -> Mapping[str, Collection[str]]:
+        """As `sides.Following`. The topic's own rows are its newest; for the lake's the whole topic is read."""
+        if self._base.version is None:
+            return {}
+        old: dict[str, set[str]] = {}
+        newest: dict[str, str] = {}
+        with closing(KafkaReader(self._kafka.bootstrap, self._kafka.options)) as reader, self._views() as views:
+            ends = reader.end_offsets(self._topic)
+            changes = self._changes(reader.begin_offsets(self._topic), ends, Moments(()), ends, self._schema(None))
+            rows = views.view(changes.where(LIVE).where(f"{KEY} is not null"))
+            wanted = views.view(self._spark.createDataFrame([(key,) for key in keys], "k string"))
+            key, row = spark_sql.key_text(self._rows), spark_sql.row_text(self._rows)
+            texts = f"select {VERSION} as v, {key} as k, {row} as r from {rows}"  # noqa: S608 - quoted
+            for said, text in self._ask(f"select k, r from ({texts}) join {wanted} using (k) order by v"):  # noqa: S608
+                old.setdefault(said, set()).add(text)
+                newest[said] = text
+        return {each: texts - {newest[each]} for each, texts in old.items()}
+
+    @contextmanager
+    def _as_of(self, asked: Sequence[Asked]) -> Iterator[tuple[str, str]]:
+        """A view of all rows as of these moments, with `PART`; SQL of what changed within them, "" for nothing."""
+        spans = {self._places[each.rows]: each.at for each in asked}
+        moments = Moments([at for span in spans.values() for at in (span.low, span.high)])
+        lows = [moments.place(spans[place].low) if place in spans else -1 for place in range(len(self._parts))]
+        highs = [moments.place(spans[place].high) if place in spans else -1 for place in range(len(self._parts))]
+        with closing(KafkaReader(self._kafka.bootstrap, self._kafka.options)) as reader, self._views() as views:
+            ends = self._wait(reader, list(spans.values()))
+            lake = self._base.version is not None
+            schema = self._schema(self._base.schema)
+            starts = dict(self._base.ends) if lake else reader.begin_offsets(self._topic)
+            changes = self._changes(starts, ends, moments, self._base.ends, schema).cache()
+            views.callback(changes.unpersist)
+            self.unreadable = self._counted(changes.where(f"{KEY} is null"))
+            changed = views.view(changes.where(f"{KEY} is not null"))
+            base = views.view(self._base_rows(schema)) if lake else ""
+            few = lake and self._counted(changes) <= _FEW
+            view = views.view(
+                self._spark.sql(as_of_sql(base, changed, names(self._rows), lows, self._base.floor, few=few))
+            )
+            within = changed_sql(changed, spark_sql.key_text(self._rows), lows, highs) if lows != highs else ""
+            yield view, within
+
+    def _wait(self, reader: KafkaReader, spans: Sequence[Span]) -> dict[int, int]:
+        """Until capture has come to the end of all spans; ends of the topic there."""
+        until_s = self._clock.monotonic_s() + self._patience_s
+        while True:
+            last, ends = newest_resolved(reader, self._topic)
+            lacking = [each for each in spans if not last.position.covers(each.high)]
+            if not lacking:
+                break
+            if self._clock.monotonic_s() > until_s:
+                behind_s = max(each.high.commit_us - last.position.commit_us for each in lacking) / 1e6
+                raise Transient(
+                    f"capture has not come to the database's position within {self._patience_s:g} s",
+                    system="capture",
+                    source=self._source,
+                    behind_s=round(behind_s, 1),
+                    position=str(last.position.gtids) or str(last.position.binlog),
+                    wanted=str(lacking[-1].high.gtids) or str(lacking[-1].high.binlog),
+                    fix=f"Is it running? `lyrebird capture status --source {self._source}` tells.",
+                )
+            self._clock.sleep(_LOOK_S)
+        self.newest = last
+        floor = floor_of(reader, self._topic, ends)
+        if floor != self._base.floor:
+            raise Transient(
+                "the table was emptied or read anew while it was compared",
+                system="source",
+                topic=self._topic,
+                fix="Compare it again.",
+            )
+        return {p: end for (name, p), end in ends.items() if name == self._topic}
+
+    def _schema(self, base: Any) -> Any:
+        """Arrow's, of rows of now: the columns of `base`, and those of the newest schema. Raises as `merged_schema`."""
+        import pyarrow.lib as pa
+
+        columns = Columns(self._row_schema()).arrow
+        if base is None:
+            return pa.schema([pa.field(KEY, pa.binary()), pa.field(VERSION, pa.int64()), *columns])
+        return merged_schema(base, columns, self._topic)[0]
+
+    def _row_schema(self) -> Mapping[str, Any]:
+        registry = ConfluentRegistry(self._registry)
+        schema_id = registry.newest(f"{self._topic}-value")
+        if schema_id is not None:
+            return Images(registry.schema(schema_id)).row.schema
+        # A table that never had a row has none.
+        kinds = [(avro_name(each.column.name), each.column.avro()) for each in self._rows.columns]
+        kinds += [(self._rows.invalid, {"type": "map", "values": "string"})] if self._rows.invalid else []
+        fields = [{"name": name, "type": ["null", kind], "default": None} for name, kind in kinds]
+        return {"type": "record", "name": "Value", "fields": fields}
+
+    def _base_rows(self, schema: Any) -> DataFrame:
+        from pyspark.sql.pandas.types import from_arrow_schema
+
+        table = read_table(self._spark, self._deployment, self._topic, str(self._base.version))
+        there = set(table.columns)
+        typed = from_arrow_schema(schema, prefer_timestamp_ntz=True)
+        return self._shown(
+            table.select(
+                *(
+                    (functions.col(f"`{each.name}`") if each.name in there else functions.lit(None))
+                    .cast(each.dataType)
+                    .alias(each.name)
+                    for each in typed
+                )
+            ),
+            schema,
+        )
+
+    def _changes(
+        self,
+        starts: Mapping[int, int],
+        ends: Mapping[int, int],
+        moments: Moments,
+        sure: Mapping[int, int],
+        schema: Any,
+    ) -> DataFrame:
+        from pyspark.sql.pandas.types import from_arrow_schema
+
+        begins = {p: min(starts.get(p, 0), end) for p, end in ends.items()}
+        size = sum(end - begins[p] for p, end in ends.items())
+        tasks = max(self._spark.sparkContext.defaultParallelism, -(-size // _RECORDS_A_TASK))
+        slices = stream.read_batch(
+            self._spark,
+            bootstrap=self._kafka.bootstrap,
+            topics=[self._topic],
+            start={self._topic: begins},
+            end={self._topic: dict(ends)},
+            tasks=tasks,
+            slices=True,
+            options=self._kafka.options,
+        )
+        plan = pickle.dumps(
+            (self._topic, self._kafka, self._registry, arrow_bytes(schema), self._row_schema(), moments, dict(sure))
+        )
+        shape = from_arrow_schema(with_own(schema), prefer_timestamp_ntz=True)
+        return self._shown(slices.mapInArrow(partial(_change_rows, plan), shape), schema)
+
+    def _shown(self, frame: DataFrame, schema: Any) -> DataFrame:
+        own = [name for name in frame.columns if name not in {each.name for each in schema} or name in (KEY, VERSION)]
+        made = frame.selectExpr(*(f"`{name}`" for name in own), *shown(schema, self._rows))
+        return made.withColumn(PART, functions.expr(self._part))
+
+    def _counted(self, frame: DataFrame) -> int:
+        with _ours():
+            return frame.count()
+
+    def _ask(self, sql: str) -> list[Any]:
+        with _ours():
+            return self._spark.sql(sql).collect()
+
+    @contextmanager
+    def _views(self) -> Iterator[_Views]:
+        with ExitStack() as stack:
+            yield _Views(self._spark, stack)
+
+
+class _Views:
+    """Temporary views that go at the end of a block."""
+
+    def __init__(self, spark: SparkSession, stack: ExitStack) -> None:
+        self._spark, self.callback = spark, stack.callback
+
+    def view(self, frame: DataFrame) -> str:
+        name = f"v{uuid.uuid4().hex}"
+        frame.createOrReplaceTempView(name)
+        self.callback(self._spark.catalog.dropTempView, name)
+        return name
+
+
+@contextmanager
+def _ours() -> Iterator[None]:
+    """Raises the error of ours that a task ended with."""
+    try:
+        yield
+    except PySparkException as error:
+        ours = lyrebird_error(str(error))
+        if ours is None:
+            raise
+        raise ours from error
+
+
+def _change_rows(plan: bytes, batches: Iterable[Any]) -> Iterator[Any]:
+    topic, kafka, registry, schema, row_schema, moments, sure = pickle.loads(plan)  # noqa: S301 - made by the driver
+    slices = slices_in(batches)
+    if slices:
+        rows = ChangeRows(topic, arrow_schema(schema), row_schema, moments, sure, ConfluentRegistry(registry).schema)
+        with cached_consumer(kafka.bootstrap, kafka.options) as consumer:
+            records = map(record_of, itertools.chain.from_iterable(consumer.read(slices)))
+            for table in rows.tables(records):
+                yield from table.to_batches()
+    keep_imports()

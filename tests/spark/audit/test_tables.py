@@ -1,0 +1,225 @@
+"""A captured table against its topic and its lake table, on real servers, while it is written."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from include.audit.merkle.definition import Against, TableAudit
+from include.audit.merkle.report import TableReport
+from include.audit.merkle.run import TablesAudit
+from include.clock import SystemClock
+from include.lake.tables import stream as tables
+from include.log.kafka import KafkaWriter
+from include.log.topics import change
+from include.record.version import to_header
+from include.settings.deployment import Deployment
+from include.store.s3 import S3Store
+from tests.integration.source.world import World, opened
+from tests.integration.source.writers import Writers
+
+PATIENCE_S = 90.0
+ROUNDS = 3
+KEYS = {
+    "unsigned": ("k bigint unsigned", "seq * 52000000000000000"),
+    "money": ("k decimal(12,4)", "seq / 8 - 20"),
+    "day": ("k date", "DATE_ADD('2001-01-01', INTERVAL seq DAY)"),
+    "moment": ("k datetime(3)", "DATE_ADD('2001-01-01 00:00:00', INTERVAL seq * 250000 MICROSECOND)"),
+    "stamp": ("k timestamp(6)", "DATE_ADD('2001-01-01 00:00:00', INTERVAL seq * 777 SECOND)"),
+    "raw": ("k varbinary(9)", "LEFT(UNHEX(MD5(seq)), 9)"),
+    "pair": ("k tinyint, l smallint", "CAST(seq AS SIGNED) % 5 - 2, seq"),
+}
+"""Tables whose key divides them: its columns, and their values."""
+
+
+class Scene:
+    """A world whose capture runs, and whose topics are kept as lake tables."""
+
+    def __init__(self, world: World, spark: SparkSession) -> None:
+        self.world, self.spark = world, spark
+        self.failures: list[BaseException] = []
+
+    @property
+    def deployment(self) -> Deployment:
+        return Deployment.load(self.world.folder / "deployment")
+
+    def audit(self, table: str = "a", against: Against = "topic", where: str = "", **said: Any) -> TableReport:
+        told = {"range_rows": 100, "busy_threads": 0, "patience_s": 30, **said}
+        audit = TablesAudit(
+            self.spark,
+            self.deployment,
+            TableAudit(source=self.world.name, **told),
+            SystemClock(),
+            where=where,
+            against=against,
+        )
+        return audit.run(f"{self.world.name}.{table}")
+
+    def behind_the_log(self, *statements: str) -> None:
+        """Changes that capture never hears of."""
+        with self.world.server.connect(database=self.world.name) as connection, connection.cursor() as cursor:
+            for each in ("SET SESSION sql_log_bin = 0", *statements):
+                cursor.execute(each)
+
+    @contextmanager
+    def lake(self, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+        """The lake's tables are kept while the block runs."""
+        run = self.world.folder / "run"
+        run.mkdir(exist_ok=True)
+        (run / "stop").unlink(missing_ok=True)
+        monkeypatch.setenv("LYREBIRD_RUN", str(run))
+        monkeypatch.setenv("LYREBIRD_STATE", str(self.world.folder / "state"))
+
+        def work() -> None:
+            try:
+                tables.run("lake_tables", self.deployment, keep_session=True)
+            except BaseException as error:  # noqa: BLE001 - raised again in the test's thread
+                self.failures.append(error)
+
+        thread = threading.Thread(target=work)
+        thread.start()
+        try:
+            yield
+        finally:
+            (run / "stop").touch()
+            thread.join(PATIENCE_S)
+        if self.failures:
+            raise self.failures.pop()
+        assert not thread.is_alive()
+
+
+@pytest.fixture
+def scene(
+    unique: str, tmp_path: Path, mariadb: Any, kafka: str, registry_url: str, s3: Any, spark: SparkSession
+) -> Any:
+    with opened(unique, tmp_path, mariadb, kafka, registry_url) as world:
+        _prepare(world, unique, tmp_path, s3)
+        world.run("run", "--snapshot")
+        process = world.start("run")
+        world.wait(lambda: world.sequence() > 0)
+        world.wait_until_complete()
+        yield Scene(world, spark)
+        world.stop(process)
+
+
+def _prepare(world: World, unique: str, folder: Path, s3: Any) -> None:
+    world.sql(
+        f"CREATE TABLE {unique}.c (k varchar(20) COLLATE utf8mb4_unicode_ci PRIMARY KEY, d double, "
+        "e enum('x','y'), j date)",
+        f"CREATE TABLE {unique}.none (id int PRIMARY KEY)",
+    )
+    world.more = ["c", "none"]
+    S3Store(s3.endpoint, unique, s3.access_key, s3.secret_key).ensure_bucket()
+    more = {
+        "store": {
+            "endpoint": s3.endpoint,
+            "bucket": unique,
+            "access_key": s3.access_key,
+            "secret_key": s3.secret_key,
+        },
+        "applications": {"lake_tables": {"entry": "spark_apps/lake_tables.py"}},
+        "tables": {
+            "copied": {
+                "application": "lake_tables",
+                "topics": [f"cdc.{unique}.*"],
+                "prefix": "tables",
+                "buckets": 3,
+                "every_s": 0.5,
+            }
+        },
+    }
+    (folder / "deployment" / "lake.yaml").write_text(json.dumps(more), "utf-8")
+    world.sql(
+        f"INSERT INTO {unique}.a SELECT seq, seq % 7, CONCAT('row ', seq), seq / 3, '2026-11-25 03:00:00.5'"
+        " FROM seq_1_to_1000",
+        f"INSERT INTO {unique}.c SELECT CONCAT('Key', seq), 1 / seq, 1 + seq % 2, '2026-11-25' FROM seq_1_to_300",
+    )
+
+
+def test_a_topic_is_its_table_while_others_write(scene: Scene) -> None:
+    with Writers(scene.world):
+        for _ in range(ROUNDS):
+            report = scene.audit()
+            assert report.verdict == "clean", report.lines()
+            assert report.rows > 900
+            assert report.ranges > 5
+    for table in ("b", "c", "none"):
+        report = scene.audit(table)
+        assert report.verdict == "clean", report.lines()
+        assert (report.ranges == 1) is (table != "b")
+
+
+def test_ranges_of_every_kind_of_key_are_the_same_on_both_sides(scene: Scene) -> None:
+    for table, (columns, row) in KEYS.items():
+        names = ", ".join(each.split()[0] for each in columns.split(", "))
+        scene.world.sql(
+            f"CREATE TABLE {scene.world.name}.{table} ({columns}, v int, PRIMARY KEY ({names}))",
+            "SET SESSION sql_mode = 'ALLOW_INVALID_DATES'",
+            f"INSERT INTO {scene.world.name}.{table} SELECT {row}, seq FROM seq_1_to_350",
+        )
+        scene.world.more.append(table)
+    scene.world.wait_until_complete()
+    for table in KEYS:
+        report = scene.audit(table)
+        assert report.verdict == "clean", report.lines()
+        assert (report.ranges, report.rows) == (4, 350)
+
+
+def test_each_kind_of_fault_is_found_with_its_key_and_columns(scene: Scene) -> None:
+    name = scene.world.name
+    scene.world.sql(f"UPDATE {name}.a SET v = 'a newer text' WHERE id = 500")
+    scene.world.wait_until_complete()
+    scene.behind_the_log(
+        "UPDATE a SET v = 'lost' WHERE id = 77",
+        "INSERT INTO a VALUES (5000, 1, 'lost', NULL, NULL)",
+        "DELETE FROM a WHERE id = 123",
+        "UPDATE a SET v = NULL, n = 7 WHERE id = 900",
+        "UPDATE c SET d = d + 1e-17 WHERE k = 'key300'",
+    )
+    topic = change(name, name, "a")
+    altered = next(r for r in reversed(scene.world.records(topic)) if r.value and b"row 600" in r.value)
+    writer = KafkaWriter(scene.world.kafka, f"forger-{name}")
+    writer.begin()
+    headers = (to_header(int(dict(altered.headers)["version"]) + 1),)
+    forged = altered.value.replace(b"row 600", b"row 6o0")
+    writer.append(topic, altered.key, forged, headers=headers, partition=altered.partition)
+    writer.commit()
+    writer.close()
+    scene.world.sql(f"INSERT INTO {name}.a VALUES (6000, 1, 'later', NULL, NULL)")
+    report = scene.audit()
+    assert report.error == ""
+    found = {(each.kind, each.key["id"]): tuple(each.columns) for each in report.found}
+    assert found == {
+        ("altered", "77"): ("v",),
+        ("missing", "5000"): (),
+        ("extra", "123"): (),
+        ("altered", "900"): ("v", "n"),
+        ("altered", "600"): ("v",),
+    }
+    (double,) = scene.audit("c").found
+    assert (double.kind, double.key, double.columns) == ("altered", {"k": "Key300"}, ("d",))
+
+
+def test_a_lake_table_is_its_table_while_others_write(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    with scene.lake(monkeypatch):
+        _until_labelled(scene)
+        with Writers(scene.world):
+            for _ in range(ROUNDS):
+                report = scene.audit(against="lake")
+                assert report.verdict == "clean", report.lines()
+                assert "version" in report.against
+        scene.behind_the_log("UPDATE a SET v = 'lost' WHERE id = 777", "DELETE FROM a WHERE id = 778")
+        first, second = scene.audit(against="lake").found
+        assert (first.kind, first.key, first.columns) == ("altered", {"id": "777"}, ("v",))
+        assert (second.kind, second.key) == ("extra", {"id": "778"})
+
+
+def _until_labelled(scene: Scene) -> None:
+    scene.world.wait(lambda: not scene.failures and scene.audit(against="lake").error == "", PATIENCE_S)

@@ -1,0 +1,210 @@
+"""Two sides of a table that changes all the time: what is wrong is found, and nothing else ever is."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from include.audit.merkle.compare import compared
+from include.audit.merkle.moments import Moments
+from include.audit.merkle.sides import Asked, FoundRows
+from include.errors import Terminal
+from include.record.gtid import MariadbGtidSet, MysqlGtidSet
+from include.record.position import BinlogPosition, SourcePosition
+from include.source.hashes.scan import Scanned
+from include.source.hashes.sums import HashSum, leaf_of
+from include.source.snapshot.key_range import KeyRange
+from include.source.snapshot.seam import Span
+
+pytestmark = pytest.mark.unit
+
+PARTS = (KeyRange(None, ("3",)), KeyRange(("3",), ("6",)), KeyRange(("6",), None))
+BITS = 2
+COLUMNS = ("v",)
+UUID = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
+
+
+def hashed(text: str) -> str:
+    return hashlib.md5(text.encode(), usedforsecurity=False).hexdigest()
+
+
+def at(number: int) -> SourcePosition:
+    return SourcePosition(
+        "mariadb", MariadbGtidSet.parse(f"0-1-{number}"), BinlogPosition("bin.000001", number), number
+    )
+
+
+@dataclass
+class History:
+    """A table of one-digit keys: each transaction puts or deletes a row; `wrong` is what a copy makes of keys."""
+
+    changes: list[tuple[str, str | None]]
+    wrong: Mapping[str, str | None] = field(default_factory=dict)
+
+    def rows(self, number: int, part: KeyRange) -> dict[str, str]:
+        found = {**dict(self.changes[:number]), **self.wrong}
+        return {
+            f"1:{key}": f"1:{value}"
+            for key, value in found.items()
+            if value is not None and (not part.after or key > part.after[0]) and (not part.upto or key <= part.upto[0])
+        }
+
+    def leaves(self, number: int, part: KeyRange) -> dict[int, HashSum]:
+        found: dict[int, HashSum] = {}
+        for key, row in self.rows(number, part).items():
+            leaf = leaf_of(hashed(key), BITS)
+            found[leaf] = found.get(leaf, HashSum()).plus(HashSum.of(hashed(key + row)))
+        return found
+
+    def of_leaves(self, number: int, part: KeyRange, leaves: Collection[int]) -> dict[str, str]:
+        return {key: row for key, row in self.rows(number, part).items() if leaf_of(hashed(key), BITS) in leaves}
+
+
+class Now:
+    """Leads: each range is read at the next of some moments, which may be spans that show anything between."""
+
+    def __init__(self, history: History, moments: Sequence[tuple[int, int, int]]) -> None:
+        self.history, self._left = history, list(moments)
+
+    def _next(self) -> tuple[Span, int]:
+        low, shows, high = self._left.pop(0) if self._left else (len(self.history.changes),) * 3
+        return Span(at(low), at(high)), shows
+
+    def leaves(self, parts: Sequence[KeyRange], bits: int) -> list[Scanned]:
+        assert bits == BITS
+        moments = [self._next() for _ in parts]
+        return [Scanned(span, self.history.leaves(n, part)) for part, (span, n) in zip(parts, moments, strict=True)]
+
+    def rows_of(self, parts: Mapping[KeyRange, Collection[int]], bits: int) -> dict[KeyRange, FoundRows]:
+        assert bits == BITS
+        found = {}
+        for part, leaves in parts.items():
+            span, shows = self._next()
+            found[part] = FoundRows(span, self.history.of_leaves(shows, part, leaves))
+        return found
+
+
+class Then:
+    """Follows: any moment of the same history, or of one that went wrong."""
+
+    def __init__(self, history: History) -> None:
+        self.history, self.asked = history, list[Collection[str]]()
+
+    def leaves(self, asked: Sequence[Asked], bits: int) -> list[Scanned]:
+        assert bits == BITS
+        return [Scanned(each.at, self.history.leaves(each.at.low.commit_us, each.rows)) for each in asked]
+
+    def rows_of(self, asked: Mapping[Asked, Collection[int]], bits: int) -> dict[Asked, FoundRows]:
+        assert bits == BITS
+        return {each: self._rows(each, leaves) for each, leaves in asked.items()}
+
+    def _rows(self, each: Asked, leaves: Collection[int]) -> FoundRows:
+        low, high = each.at.low.commit_us, each.at.high.commit_us
+        moved = {f"1:{key}" for key, _ in self.history.changes[low:high]}
+        return FoundRows(each.at, self.history.of_leaves(low, each.rows, leaves), moved)
+
+    def earlier(self, keys: Collection[str]) -> Mapping[str, Collection[str]]:
+        self.asked.append(keys)
+        found: dict[str, set[str]] = {}
+        for key, value in self.history.changes:
+            found.setdefault(f"1:{key}", set()).add(f"1:{value}")
+        return found
+
+
+keys = st.sampled_from("123456789")
+values = st.none() | st.sampled_from("abc")
+histories = st.lists(st.tuples(keys, values), max_size=40)
+
+
+@st.composite
+def moments(draw: st.DrawFn, length: int) -> list[tuple[int, int, int]]:
+    """Spans in their order; what one shows lies within it."""
+    found, low = [], draw(st.integers(0, length))
+    for _ in range(draw(st.integers(3, 14))):
+        high = draw(st.integers(low, length))
+        found.append((low, draw(st.integers(low, high)), high))
+        low = draw(st.integers(low, length))
+    return found
+
+
+@given(st.data(), histories)
+def test_a_true_copy_never_differs_whatever_a_span_shows(
+    data: st.DataObject, changes: list[tuple[str, str | None]]
+) -> None:
+    history = History(changes)
+    found = compared(Now(history, data.draw(moments(len(changes)))), Then(history), PARTS, BITS, COLUMNS)
+    assert not found.found
+    assert not found.unsure
+    assert found.left_out == 0
+
+
+@given(st.data(), histories, st.dictionaries(keys, values, min_size=1, max_size=4))
+def test_what_is_wrong_for_good_is_found_with_its_kind(
+    data: st.DataObject, changes: list[tuple[str, str | None]], wrong: dict[str, str | None]
+) -> None:
+    history, copy = History(changes), History(changes, wrong)
+    # Nobody writes any more, so that the wrong rows are what they are at every moment.
+    end = len(changes)
+    leading = Now(history, data.draw(st.lists(st.just((end, end, end)), max_size=9)))
+    found = compared(leading, Then(copy), PARTS, BITS, COLUMNS)
+    true = dict(changes)
+    kinds = {each.key: each.kind for each in found.found}
+    expected = {}
+    for key, value in wrong.items():
+        stands = true.get(key)
+        if value != stands:
+            known = value in [each for name, each in changes if name == key]
+            both = "stale" if known else "altered"
+            expected[f"1:{key}"] = "missing" if value is None else "extra" if stands is None else both
+    assert kinds == expected
+    assert all(each.columns == (COLUMNS if each.kind in ("stale", "altered") else ()) for each in found.found)
+    assert found.rows == sum(value is not None for value in true.values())
+
+
+def test_a_row_that_never_keeps_still_is_said_to_be_unsure() -> None:
+    changes: list[tuple[str, str | None]] = [("1", "ab"[n % 2]) for n in range(100)]
+    # Each snapshot shows the change at its end, which the copy has not at its beginning.
+    spans = [(n, n + 1, n + 1) for n in range(1, 99)]
+    found = compared(Now(History(changes), spans), Then(History(changes)), PARTS, BITS, COLUMNS)
+    assert not found.found
+    assert found.unsure == {"1:1"}
+
+
+def test_a_table_that_is_wrong_all_over_is_not_fetched_row_by_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("include.audit.merkle.compare._MOST_LEAVES", 2)
+    changes: list[tuple[str, str | None]] = [(key, "a") for key in "123456789"]
+    copy = History(changes, dict.fromkeys("123456789", "b"))
+    found = compared(Now(History(changes), []), Then(copy), PARTS, BITS, COLUMNS)
+    assert found.differing > 2
+    assert found.left_out == found.differing - 2
+    assert 0 < len(found.found) < 9
+
+
+def test_moments_are_told_apart_by_gtids_and_without_by_the_binlog() -> None:
+    found = Moments([at(7), at(3), at(7), at(5)])
+    assert len(found) == 3
+    assert [found.place(at(n)) for n in (1, 3, 4, 5, 6, 7, 8)] == [0, 0, 1, 1, 2, 2, 3]
+    assert [found.place_of(f"0-1-{n}", "bin.000001", 1) for n in (1, 3, 4, 7, 8)] == [0, 0, 1, 2, 3]
+    assert found.place_of("5-1-1", "bin.000001", 1) == 3
+    # Rows that a snapshot read name no transaction, and others none where there are no GTIDs.
+    assert [found.place_of(None, "bin.000001", n) for n in (3, 4, 8)] == [0, 1, 3]
+    plain = Moments([SourcePosition("mysql", MysqlGtidSet(), BinlogPosition(f"bin.00000{n}", 4), n) for n in (1, 2, 3)])
+    assert [plain.place_of(f"bin.00000{n}:{pos}", f"bin.00000{n}", pos) for n, pos in ((1, 4), (1, 5), (3, 4))] == [
+        0,
+        1,
+        2,
+    ]
+
+
+def test_servers_that_know_nothing_of_each_other_have_no_common_moments() -> None:
+    one, other = (
+        SourcePosition("mysql", MysqlGtidSet.parse(f"{UUID}:{span}"), BinlogPosition("b.000001", 4), 1)
+        for span in ("1-5", "3-9")
+    )
+    with pytest.raises(Terminal, match="what the other lacks"):
+        Moments([one, other])
