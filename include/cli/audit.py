@@ -14,6 +14,7 @@ COMMANDS: Final[dict[str, Entry]] = {
     "history": Entry("audit_history", "What the audits under Airflow have found: verdicts, findings, positions."),
     "join": Entry("audit_join", "Inputs of a join against the joined topic: missing, extra, stale, altered outputs."),
     "search": Entry("audit_search", "Topic against index: missing, extra, stale and altered documents."),
+    "tables": Entry("audit_tables", "Tables of a database against their topics or lake tables, row by row."),
 }
 
 

@@ -9,10 +9,11 @@ from typing import Literal
 from pydantic import Field
 
 from include.document.definition import Replica
+from include.errors import SettingsError
 from include.settings.deployment import Deployment, Strict, unknown_name
 from include.source.definition import SourceDefinition, declared_sources
 
-__all__ = ["Against", "TableAudit", "declared_table_audits", "server_of", "table_audit", "tables_meant"]
+__all__ = ["Against", "TableAudit", "declared_table_audits", "only_source", "server_of", "table_audit", "tables_meant"]
 
 SECTION = "table_audits"
 Against = Literal["lake", "topic"]
@@ -58,6 +59,14 @@ def table_audit(deployment: Deployment, source: str) -> TableAudit:
     if source not in declared_sources(deployment):
         raise unknown_name(deployment, ("sources",), source, "sources")
     return TableAudit(source=source)
+
+
+def only_source(deployment: Deployment) -> str:
+    """The source where there is one; raises `SettingsError` where there are several, or none."""
+    sources = sorted(declared_sources(deployment))
+    if len(sources) != 1:
+        raise SettingsError("say which source is meant", allowed=sources, fix="--source NAME")
+    return sources[0]
 
 
 def tables_meant(audit: TableAudit, captured: Iterable[str]) -> list[str]:

@@ -10,7 +10,7 @@ from typing import Any, Final, Literal
 from include.audit.merkle.compare import Compared
 from include.audit.merkle.rows import Difference, values_of
 
-__all__ = ["Finding", "TableReport", "Verdict", "summary"]
+__all__ = ["Finding", "TableReport", "Verdict", "found_of", "summary"]
 
 Verdict = Literal["clean", "findings", "incomplete", "failed"]
 """incomplete: nothing is wrong, as far as could be seen, and not all could be; failed: nothing was seen."""
@@ -102,10 +102,10 @@ class TableReport:
 
     @property
     def next_command(self) -> str:
-        """What to run now; empty when nothing is to be done."""
+        """What to run now, which reads the whole table again; empty when nothing is to be done."""
         if not self.findings:
             return ""
-        return f"lyrebird audit tables --source {self.source} --table {self.table} --repair"
+        return f"lyrebird capture reread --source {self.source} {self.table}"
 
     def to_json(self) -> dict[str, Any]:
         """Plain values."""

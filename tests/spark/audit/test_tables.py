@@ -203,6 +203,9 @@ def test_each_kind_of_fault_is_found_with_its_key_and_columns(scene: Scene) -> N
         ("altered", "900"): ("v", "n"),
         ("altered", "600"): ("v",),
     }
+    assert report.next_command == f"lyrebird capture reread --source {name} {name}.a"
+    scene.world.run("reread", f"{name}.a", "--wait")
+    assert scene.audit().verdict == "clean"
     (double,) = scene.audit("c").found
     assert (double.kind, double.key, double.columns) == ("altered", {"k": "Key300"}, ("d",))
 
