@@ -29,6 +29,7 @@ SECTIONS = (
     "searches",
     "sources",
     "store",
+    "table_audits",
     "tables",
 )
 """Every section that some stage reads."""
@@ -63,6 +64,7 @@ def check(deployment: Deployment) -> dict[str, list[str]]:
     """Names of each section's entries; raises `SettingsError` with file, line, path and the allowed values."""
     from include.audit.definition import declared_audits
     from include.audit.expectations.definition import declared_expectations
+    from include.audit.merkle.definition import declared_table_audits
     from include.document.definition import definitions
     from include.index.definition import declared_indexes, mapping_of
     from include.index.mapping import creation, places
@@ -111,6 +113,7 @@ def check(deployment: Deployment) -> dict[str, list[str]]:
         "tables": sorted(declared_tables(deployment)),
         "applications": sorted(applications),
         "audits": sorted(declared_audits(deployment)),
+        "table_audits": sorted(declared_table_audits(deployment)),
         "expectations": sorted(declared_expectations(deployment)),
     }
 

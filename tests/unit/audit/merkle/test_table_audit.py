@@ -1,0 +1,101 @@
+"""What a deployment declares of audits of tables, and what their reports come to."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from include.audit.merkle.definition import (
+    TableAudit,
+    declared_table_audits,
+    only_source,
+    server_of,
+    table_audit,
+    tables_meant,
+)
+from include.audit.merkle.report import Finding, TableReport, summary
+from include.audit.merkle.rows import Difference
+from include.errors import SettingsError
+from include.settings.deployment import Deployment
+from include.source.definition import declared_sources
+
+pytestmark = pytest.mark.unit
+
+SOURCE = {"host": "db", "port": 3306, "user": "u", "password": "p", "databases": ["shop"]}
+
+
+def deployed(folder: Path, audits: dict[str, Any], sources: tuple[str, ...] = ("shop",)) -> Deployment:
+    said = {"sources": dict.fromkeys(sources, SOURCE), "table_audits": audits}
+    (folder / "d.yaml").write_text(yaml.safe_dump(said))
+    return Deployment.load(folder)
+
+
+def test_a_source_is_audited_as_declared_or_by_the_defaults(tmp_path: Path) -> None:
+    deployment = deployed(tmp_path, {"nightly": {"source": "shop", "connections": 7}}, ("shop", "ads"))
+    assert table_audit(deployment, "shop").connections == 7
+    assert table_audit(deployment, "ads") == TableAudit(source="ads")
+    with pytest.raises(SettingsError, match="sho"):
+        table_audit(deployment, "sho")
+    with pytest.raises(SettingsError, match="say which source"):
+        only_source(deployment)
+
+
+def test_an_audit_of_no_source_is_refused_with_its_place(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError) as refused:
+        declared_table_audits(deployed(tmp_path, {"nightly": {"source": "sop"}}))
+    assert refused.value.details["path"] == "table_audits.nightly.source"
+
+
+def test_tables_are_meant_by_patterns() -> None:
+    audit = TableAudit(source="shop", tables=("shop.*",), exclude=("*.tmp_*",))
+    assert tables_meant(audit, ["shop.b", "shop.a", "shop.tmp_1", "ads.a"]) == ["shop.a", "shop.b"]
+
+
+def test_a_replica_is_read_under_the_source_s_policy(tmp_path: Path) -> None:
+    replica = {"host": "replica", "port": 3307, "user": "r", "password": "q"}
+    deployment = deployed(tmp_path, {"nightly": {"source": "shop", "read_from": replica}})
+    assert only_source(deployment) == "shop"
+    source = declared_sources(deployment)["shop"]
+    read = server_of(source, table_audit(deployment, "shop"))
+    assert (read.host, read.port, read.user) == ("replica", 3307, "r")
+    assert read.captures("shop", "orders")
+    assert server_of(source, TableAudit(source="shop")) is source
+
+
+REPORT = TableReport("shop", "shop.orders", "the topic", "2026-11-25T03:00:00Z", "0-1-7", 10, 1, 1)
+FOUND = Finding.of(Difference("altered", "1:72:\u00e9", ("v",)), ["id", "k"])
+
+
+@pytest.mark.parametrize(
+    ("changed", "verdict"),
+    [
+        ({}, "clean"),
+        ({"found": [FOUND]}, "findings"),
+        ({"left_out": 3}, "findings"),
+        ({"uncovered": True}, "incomplete"),
+        ({"not_compared": {"v": "vector"}}, "incomplete"),
+        ({"unsure": 1}, "incomplete"),
+        ({"error": "no topic yet"}, "incomplete"),
+        ({"error": "no answer", "transient": True}, "failed"),
+        ({"found": [FOUND], "uncovered": True}, "findings"),
+    ],
+)
+def test_a_verdict_is_clean_only_where_all_was_seen(changed: dict[str, Any], verdict: str) -> None:
+    report = TableReport(**{**{f: getattr(REPORT, f) for f in TableReport.__dataclass_fields__}, **changed})
+    assert report.verdict == verdict
+    assert report.to_json()["verdict"] == verdict
+    assert bool(report.next_command) is (verdict == "findings")
+    assert report.lines()[0].startswith("shop.orders: ")
+
+
+def test_findings_name_the_key_by_its_columns() -> None:
+    assert FOUND.key == {"id": "7", "k": "\u00e9"}
+    assert str(FOUND) == "altered: id 7, k \u00e9 in v"
+
+
+def test_several_tables_come_to_one_line() -> None:
+    assert summary([REPORT, REPORT]) == "2 tables: 2 clean (shop at 0-1-7)"
+    assert summary([]) == "0 tables: none"
