@@ -24,6 +24,9 @@ from include.settings.deployment import Deployment
 from include.store.s3 import S3Store
 from tests.integration.source.world import World, opened
 from tests.integration.source.writers import Writers
+from tests.servers.fixture import Give, server
+
+__all__ = ["server"]
 
 PATIENCE_S = 90.0
 ROUNDS = 3
@@ -98,15 +101,21 @@ class Scene:
 @pytest.fixture
 def scene(
     unique: str, tmp_path: Path, mariadb: Any, kafka: str, registry_url: str, s3: Any, spark: SparkSession
-) -> Any:
+) -> Iterator[Scene]:
     with opened(unique, tmp_path, mariadb, kafka, registry_url) as world:
         _prepare(world, unique, tmp_path, s3)
-        world.run("run", "--snapshot")
-        process = world.start("run")
-        world.wait(lambda: world.sequence() > 0)
-        world.wait_until_complete()
-        yield Scene(world, spark)
-        world.stop(process)
+        with _captured(world):
+            yield Scene(world, spark)
+
+
+@contextmanager
+def _captured(world: World) -> Iterator[None]:
+    world.run("run", "--snapshot")
+    process = world.start("run")
+    world.wait(lambda: world.sequence() > 0)
+    world.wait_until_complete()
+    yield
+    world.stop(process)
 
 
 def _prepare(world: World, unique: str, folder: Path, s3: Any) -> None:
@@ -222,6 +231,23 @@ def test_a_lake_table_is_its_table_while_others_write(scene: Scene, monkeypatch:
         first, second = scene.audit(against="lake").found
         assert (first.kind, first.key, first.columns) == ("altered", {"id": "777"}, ("v",))
         assert (second.kind, second.key) == ("extra", {"id": "778"})
+
+
+def test_on_mysql_rows_that_changed_within_a_snapshot_s_span_are_looked_at_again(
+    unique: str, tmp_path: Path, server: Give, kafka: str, registry_url: str, spark: SparkSession
+) -> None:
+    with opened(unique, tmp_path, server("mysql-9.7"), kafka, registry_url) as world:
+        row = "(%s, %s, 'a text', 1.5, '2026-11-25 03:00:00.5')"
+        world.sql(f"INSERT INTO {unique}.a VALUES {', '.join(row % (n, n % 7) for n in range(1, 501))}")
+        with _captured(world), Writers(world, 3):
+            scene = Scene(world, spark)
+            for _ in range(ROUNDS):
+                report = scene.audit()
+                assert report.verdict == "clean", report.lines()
+                assert report.ranges > 2
+            scene.behind_the_log("UPDATE a SET v = 'lost' WHERE id = 400")
+            (found,) = scene.audit().found
+            assert (found.kind, found.key, found.columns) == ("altered", {"id": "400"}, ("v",))
 
 
 def _until_labelled(scene: Scene) -> None:
