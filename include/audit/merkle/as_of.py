@@ -18,7 +18,7 @@ from include.lake.tables.columns import KEY, VERSION
 from include.record.schema import avro_name
 from include.source.hashes.columns import ComparedRows
 
-__all__ = ["PART", "as_of_sql", "changed_sql", "names", "shown"]
+__all__ = ["PART", "as_of_sql", "changed_sql", "shown", "text_columns"]
 
 PART: Final = "_lyrebird_part"
 _NEWEST: Final = "_lyrebird_newest"
@@ -62,7 +62,7 @@ def changed_sql(changes: str, key_text: str, lows: Sequence[int], highs: Sequenc
     return f"select distinct {PART}, {key_text} from {changes} where {KEY} is not null and {within}"  # noqa: S608 - quoted
 
 
-def names(rows: ComparedRows) -> list[str]:
+def text_columns(rows: ComparedRows) -> list[str]:
     """Columns that texts are made of."""
     found = [avro_name(each.column.name) for each in rows.columns]
     return [*found, rows.invalid] if rows.invalid else found

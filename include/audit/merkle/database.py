@@ -61,7 +61,7 @@ class Load:
 
 
 class DatabaseSide:
-    """One table at its server. `rows` says what is compared, `parts` are its ranges."""
+    """One table at its server. `rows` says what is compared, `parts` are its ranges, of about `part_rows` each."""
 
     def __init__(
         self,
@@ -71,7 +71,6 @@ class DatabaseSide:
         load: Load,
         clock: Clock,
         *,
-        where: str = "",
         beyond: SourcePosition | None = None,
         range_rows: int = 50_000,
         whole_rows: int = 0,
@@ -85,7 +84,6 @@ class DatabaseSide:
             table: its own name.
             load: that may be asked of the server.
             clock: waits before a connection is made again.
-            where: a condition on rows (`snapshot.condition`).
             beyond: what a snapshot has at least, as the copy is no older.
             range_rows: of a range, where they are not too many for that.
             whole_rows: a table without ranges may have so many rows by the server's estimate; 0: any.
@@ -95,7 +93,7 @@ class DatabaseSide:
             Terminal: as `TableScan`; or a table without ranges is too large.
         """
         self._source, self._name, self._load, self._clock = source, (database, table), load, clock
-        self._where, self._beyond, self._reader = where, beyond, reader
+        self._beyond, self._reader = beyond, reader
         self._idle: list[tuple[SnapshotReader, TableScan]] = []
         self._lock = threading.Lock()
         opened, scan = self._connected()
@@ -110,12 +108,13 @@ class DatabaseSide:
                 table=".".join(self._name),
                 rows=estimate,
                 allowed=whole_rows,
-                fix="Raise `whole_rows` of the audit, or ask for some of its rows (`--where`).",
+                fix="Raise `whole_rows` of the audit.",
             )
         self.parts: Sequence[KeyRange] = (WHOLE,)
+        self.part_rows = estimate
         if divided:
-            self.parts = self._divided(scan, max(range_rows, -(-estimate // _MOST_PARTS)))
-        self.estimate = estimate
+            self.part_rows = max(range_rows, -(-estimate // _MOST_PARTS))
+            self.parts = self._divided(scan, self.part_rows)
 
     def leaves(self, parts: Sequence[KeyRange], bits: int) -> list[Scanned]:
         """As `sides.Leading`."""
@@ -193,7 +192,7 @@ class DatabaseSide:
         try:
             catalog = Catalog(dict, reader.server, self._source.policy)
             policy = self._source.policy.of(*self._name)
-            return reader, TableScan(reader, *self._name, policy, catalog.shape, self._where)
+            return reader, TableScan(reader, *self._name, policy, catalog.shape)
         except BaseException:
             with suppress(LyrebirdError):
                 reader.close()

@@ -41,7 +41,6 @@ class TablesAudit:
         deployment: the deployment files.
         audit: what is declared.
         clock: for moments and reports.
-        where: a condition on rows, of each table.
         against: what is compared, instead of the declared.
         say: hears how far it is.
     """
@@ -50,7 +49,6 @@ class TablesAudit:
     deployment: Deployment
     audit: TableAudit
     clock: Clock
-    where: str = ""
     against: Against | None = None
     say: Say = lambda _text: None
 
@@ -103,7 +101,7 @@ class TablesAudit:
                     patience_s=self.audit.patience_s,
                 )
                 columns = [each.column.name for each in side.rows.columns]
-                bits = bits_for(-(-side.estimate // len(side.parts)))
+                bits = bits_for(side.part_rows)
                 found = compared(side, copy, side.parts, bits, columns, self.say)
                 uncovered = set(base.uncovered) | set(copy.newest.uncovered if copy.newest else ())
                 return TableReport(
@@ -147,7 +145,6 @@ class TablesAudit:
             table,
             load,
             self.clock,
-            where=self.where,
             beyond=base.position,
             range_rows=self.audit.range_rows,
             whole_rows=self.audit.whole_rows,

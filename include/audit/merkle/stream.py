@@ -15,10 +15,9 @@ from contextlib import ExitStack, closing, contextmanager
 from functools import partial
 from typing import Any, Final
 
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession, functions
 
-from include.audit.merkle.as_of import PART, as_of_sql, changed_sql, names, shown
+from include.audit.merkle.as_of import PART, as_of_sql, changed_sql, shown, text_columns
 from include.audit.merkle.bases import Base, floor_of, newest_resolved
 from include.audit.merkle.change_rows import LIVE, ChangeRows, with_own
 from include.audit.merkle.key_parts import part_sql
@@ -30,7 +29,6 @@ from include.lake.tables.columns import KEY, VERSION, Columns, merged_schema
 from include.lake.tables.stream import read_table
 from include.lake.tables.work import arrow_bytes, arrow_schema
 from include.log import stream, topics
-from include.log.failure import lyrebird_error
 from include.log.kafka import KafkaReader, record_of
 from include.log.registry import ConfluentRegistry
 from include.log.resolved import Resolved
@@ -152,7 +150,7 @@ class CopySide:
             base = views.view(self._base_rows(schema)) if lake else ""
             few = lake and self._counted(changes) <= _FEW
             view = views.view(
-                self._spark.sql(as_of_sql(base, changed, names(self._rows), lows, self._base.floor, few=few))
+                self._spark.sql(as_of_sql(base, changed, text_columns(self._rows), lows, self._base.floor, few=few))
             )
             within = changed_sql(changed, spark_sql.key_text(self._rows), lows, highs) if lows != highs else ""
             yield view, within
@@ -261,11 +259,11 @@ class CopySide:
         return made.withColumn(PART, functions.expr(self._part))
 
     def _counted(self, frame: DataFrame) -> int:
-        with _ours():
+        with stream.own_errors():
             return frame.count()
 
     def _ask(self, sql: str) -> list[Any]:
-        with _ours():
+        with stream.own_errors():
             return self._spark.sql(sql).collect()
 
     @contextmanager
@@ -285,18 +283,6 @@ class _Views:
         frame.createOrReplaceTempView(name)
         self.callback(self._spark.catalog.dropTempView, name)
         return name
-
-
-@contextmanager
-def _ours() -> Iterator[None]:
-    """Raises the error of ours that a task ended with."""
-    try:
-        yield
-    except PySparkException as error:
-        ours = lyrebird_error(str(error))
-        if ours is None:
-            raise
-        raise ours from error
 
 
 def _change_rows(plan: bytes, batches: Iterable[Any]) -> Iterator[Any]:

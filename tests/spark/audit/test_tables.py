@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,6 +21,7 @@ from include.log.topics import change
 from include.record.version import to_header
 from include.settings.deployment import Deployment
 from include.store.s3 import S3Store
+from tests.background import Background
 from tests.integration.source.world import World, opened
 from tests.integration.source.writers import Writers
 from tests.servers.fixture import Give, server
@@ -47,20 +47,18 @@ class Scene:
 
     def __init__(self, world: World, spark: SparkSession) -> None:
         self.world, self.spark = world, spark
-        self.failures: list[BaseException] = []
 
     @property
     def deployment(self) -> Deployment:
         return Deployment.load(self.world.folder / "deployment")
 
-    def audit(self, table: str = "a", against: Against = "topic", where: str = "", **said: Any) -> TableReport:
+    def audit(self, table: str = "a", against: Against = "topic", **said: Any) -> TableReport:
         told = {"range_rows": 100, "busy_threads": 0, "patience_s": 30, **said}
         audit = TablesAudit(
             self.spark,
             self.deployment,
             TableAudit(source=self.world.name, **told),
             SystemClock(),
-            where=where,
             against=against,
         )
         return audit.run(f"{self.world.name}.{table}")
@@ -75,27 +73,25 @@ class Scene:
     def lake(self, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         """The lake's tables are kept while the block runs."""
         run = self.world.folder / "run"
-        run.mkdir(exist_ok=True)
-        (run / "stop").unlink(missing_ok=True)
+        run.mkdir()
         monkeypatch.setenv("LYREBIRD_RUN", str(run))
         monkeypatch.setenv("LYREBIRD_STATE", str(self.world.folder / "state"))
-
-        def work() -> None:
+        with Keeping(self.deployment):
             try:
-                tables.run("lake_tables", self.deployment, keep_session=True)
-            except BaseException as error:  # noqa: BLE001 - raised again in the test's thread
-                self.failures.append(error)
+                yield
+            finally:
+                (run / "stop").touch()
 
-        thread = threading.Thread(target=work)
-        thread.start()
-        try:
-            yield
-        finally:
-            (run / "stop").touch()
-            thread.join(PATIENCE_S)
-        if self.failures:
-            raise self.failures.pop()
-        assert not thread.is_alive()
+
+class Keeping(Background):
+    """The application of the lake's tables."""
+
+    def __init__(self, deployment: Deployment) -> None:
+        super().__init__()
+        self._deployment = deployment
+
+    def work(self) -> None:
+        tables.run("lake_tables", self._deployment, keep_session=True)
 
 
 @pytest.fixture
@@ -251,4 +247,4 @@ def test_on_mysql_rows_that_changed_within_a_snapshot_s_span_are_looked_at_again
 
 
 def _until_labelled(scene: Scene) -> None:
-    scene.world.wait(lambda: not scene.failures and scene.audit(against="lake").error == "", PATIENCE_S)
+    scene.world.wait(lambda: scene.audit(against="lake").error == "", PATIENCE_S)
