@@ -32,6 +32,7 @@ class Base:
         uncovered: tables that it does not speak for.
         version: of the lake table; None: the topic alone is read, from its beginning.
         schema: Arrow's, of that version.
+        generation: of the lake table.
     """
 
     position: SourcePosition
@@ -40,6 +41,7 @@ class Base:
     uncovered: tuple[str, ...] = ()
     version: int | None = None
     schema: Any = field(default=None, compare=False)
+    generation: int | None = None
 
 
 def newest_resolved(reader: LogReader, topic: str) -> tuple[Resolved, dict[tuple[str, int], int]]:
@@ -78,8 +80,8 @@ def topic_base(reader: LogReader, topic: str) -> Base:
     return Base(last.position, mine, floor_of(reader, topic, ends), last.uncovered)
 
 
-def lake_base(log: DeltaLog, topic: str, source: str) -> Base:
-    """The newest version of a lake table that has a label of this source.
+def lake_base(log: DeltaLog, generation: int, topic: str, source: str) -> Base:
+    """The newest version of a generation of a lake table that has a label of this source.
 
     Raises `Terminal` where none has one, as far as one looks back.
     """
@@ -96,6 +98,7 @@ def lake_base(log: DeltaLog, topic: str, source: str) -> Base:
                     tuple(cut.uncovered),
                     version,
                     then.schema,
+                    generation,
                 )
     raise Terminal(
         "no version of the table is complete to a position of its source",

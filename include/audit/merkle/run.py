@@ -158,9 +158,9 @@ class TablesAudit:
                 "the table has no topic yet", topic=topic, fix="Is capture running? `lyrebird capture status`"
             )
         against = self.against or self.audit.against
-        log = None if against == "topic" else self._log(topic)
-        if log is not None:
-            return lake_base(log, topic, self.audit.source)
+        table = None if against == "topic" else self._table(topic)
+        if table is not None:
+            return lake_base(*table, topic, self.audit.source)
         if against == "lake":
             raise Terminal(
                 "no lake table of this topic is kept",
@@ -170,7 +170,8 @@ class TablesAudit:
         with closing(KafkaReader(kafka.bootstrap, kafka.options)) as reader:
             return topic_base(reader, topic)
 
-    def _log(self, topic: str) -> DeltaLog | None:
+    def _table(self, topic: str) -> tuple[DeltaLog, int] | None:
+        """The lake table of a topic, and which generation of it is read."""
         if "tables" not in self.deployment.values:
             return None
         connection = self.deployment.one("store", ObjectStore)
@@ -179,7 +180,8 @@ class TablesAudit:
                 if table_topics(entry, [topic]):
                     for generations in kept_tables(store, entry, [topic]).values():
                         folder = generation_folder(entry.prefix, topic, generations.read)
-                        return DeltaLog(f"s3://{connection.bucket}/{folder}", storage_options(connection), self.clock)
+                        options = storage_options(connection)
+                        return DeltaLog(f"s3://{connection.bucket}/{folder}", options, self.clock), generations.read
         return None
 
 

@@ -209,7 +209,7 @@ class CopySide:
     def _base_rows(self, schema: Any) -> DataFrame:
         from pyspark.sql.pandas.types import from_arrow_schema
 
-        table = read_table(self._spark, self._deployment, self._topic, str(self._base.version))
+        table = read_table(self._spark, self._deployment, self._topic, str(self._base.version), self._base.generation)
         there = set(table.columns)
         typed = from_arrow_schema(schema, prefer_timestamp_ntz=True)
         return self._shown(

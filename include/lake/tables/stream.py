@@ -11,7 +11,7 @@ import functools
 import threading
 from collections.abc import Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from pyspark.sql import DataFrame, SparkSession
@@ -82,10 +82,13 @@ def run(application: str, deployment: Deployment, *, keep_session: bool = False)
             spark.stop()
 
 
-def read_table(spark: SparkSession, deployment: Deployment, topic: str, at: str = "") -> DataFrame:
+def read_table(
+    spark: SparkSession, deployment: Deployment, topic: str, at: str = "", generation: int | None = None
+) -> DataFrame:
     """A version of a topic's table as a DataFrame: tasks read its files with pyarrow, so Spark needs no jar for it.
 
-    Columns are those of `columns`; `at` as of `versions.chosen`, whose errors it raises.
+    Columns are those of `columns`; `at` as of `versions.chosen`, whose errors it raises; `generation`: instead of the one
+    that is read now.
     """
     import pyarrow.lib as pa
     from pyspark.sql.pandas.types import from_arrow_schema
@@ -93,6 +96,8 @@ def read_table(spark: SparkSession, deployment: Deployment, topic: str, at: str 
     connection, clock = deployment.one("store", ObjectStore), SystemClock()
     with closing(store_of(connection)) as store:
         entry, generations = kept_table(store, declared_tables(deployment).values(), topic)
+        if generation is not None:
+            generations = replace(generations, serving=generation)
         options = storage_options(connection)
         found = chosen(
             lambda folder: DeltaLog(f"s3://{connection.bucket}/{folder}", options, clock),
