@@ -87,8 +87,8 @@ def read_table(
 ) -> DataFrame:
     """A version of a topic's table as a DataFrame: tasks read its files with pyarrow, so Spark needs no jar for it.
 
-    Columns are those of `columns`; `at` as of `versions.chosen`, whose errors it raises; `generation`: instead of the one
-    that is read now.
+    Columns are those of `columns`; `at` as of `versions.chosen`, whose errors it raises; `generation`: instead of
+    the one that is read now.
     """
     import pyarrow.lib as pa
     from pyspark.sql.pandas.types import from_arrow_schema
