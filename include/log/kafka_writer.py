@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from operator import itemgetter
 from typing import Any, Final, Literal, cast
@@ -24,7 +25,7 @@ _CLOSE_S: Final = 2.0
 _SERVE_EVERY: Final = 100
 _PLACE: Final = itemgetter(0, 4)
 State = Literal["idle", "open", "unknown", "closed"]
-"""unknown: a commit was sent and its answer is lost."""
+"""unknown: a commit was sent and its answer is lost, or the client does not come back from it."""
 _Record = tuple[bytes | None, bytes | None, Headers, int | None]
 
 
@@ -200,7 +201,8 @@ class KafkaWriter:
         if group is not None and offsets:
             positions = [TopicPartition(topic, partition, at) for (topic, partition), at in sorted(offsets.items())]
             metadata = self._group(group)
-            self._repeat("commit offsets", lambda s: self._producer.send_offsets_to_transaction(positions, metadata, s))
+            send = self._producer.send_offsets_to_transaction
+            self._bounded("commit offsets", lambda seconds: send(positions, metadata, seconds))
         try:
             self._repeat("commit", self._producer.commit_transaction)
         except Transient as error:
@@ -222,7 +224,7 @@ class KafkaWriter:
             return
         if self._state == "unknown":
             raise Restart(
-                "a transaction whose commit was sent cannot be aborted",
+                "a transaction whose commit was begun cannot be aborted",
                 fix="Start the process again: it reads what was committed.",
                 transactional_id=self._id,
             )
@@ -300,6 +302,37 @@ class KafkaWriter:
                     continue
                 raise self._connection.error(reason, what, transactional_id=self._id) from error
             return
+
+    def _bounded(self, what: str, call: Callable[[float], object]) -> None:
+        """As `_repeat`, for a call that may never return: `Restart` then, as nobody else can use this client any more.
+
+        docs/adr/0002-a-commit-that-never-returns.md has the reason.
+        """
+        found: list[BaseException | None] = []
+
+        def repeat() -> None:
+            try:
+                self._repeat(what, call)
+            except BaseException as error:  # noqa: BLE001 - raised again by whoever waits
+                found.append(error)
+            else:
+                found.append(None)
+
+        # A daemon: one that never ends does not keep the process.
+        thread = threading.Thread(target=repeat, name=what, daemon=True)
+        thread.start()
+        thread.join(self._timeout_s + 2 * _CALL_S)
+        if not found:
+            self._state = "unknown"
+            raise Restart(
+                "a transaction cannot be committed: the client does not come back",
+                fix="Is Kafka up? A new writer aborts the transaction; what was committed is read.",
+                system="kafka",
+                transactional_id=self._id,
+                call=what,
+            )
+        if found[0] is not None:
+            raise found[0]
 
 
 def _requires_abort(error: Transient) -> bool:

@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 
+from include.errors import LyrebirdError
 from include.log.kafka import KafkaAdmin, KafkaWriter
 from include.log.ports import TopicSpec
 from tests.integration.source.broker import broker
@@ -109,3 +110,42 @@ def test_every_call_of_the_product_outlives_a_broker_that_is_killed_five_times(t
             assert each.process.stdin
             each.process.stdin.close()
             assert each.process.wait(60) == 0
+
+
+@pytest.mark.timeout(240)
+def test_writers_that_commit_offsets_go_on_after_a_broker_is_killed(tmp_path: Path, unique: str) -> None:
+    """docs/adr/0002-a-commit-that-never-returns.md: without a limit about one in fifteen waits for ever."""
+    with broker(tmp_path / "kafka") as kafka:
+        KafkaAdmin(kafka.address).ensure(TopicSpec(unique, 1))
+        done, stop = dict.fromkeys(range(6), 0), threading.Event()
+
+        def commits(number: int) -> None:
+            writer = None
+            while not stop.is_set():
+                try:
+                    writer = writer or KafkaWriter(kafka.address, f"{unique}-{number}", timeout_s=5)
+                    writer.begin()
+                    writer.append(unique, b"k", b"v")
+                    writer.commit(f"{unique}-{number}", {(unique, 0): done[number] + 1})
+                    done[number] += 1
+                except LyrebirdError:
+                    # As an application that ends and is started again.
+                    if writer is not None:
+                        writer.close()
+                    writer = None
+                time.sleep(0.05)
+
+        threads = [threading.Thread(target=commits, args=(number,), daemon=True) for number in done]
+        for thread in threads:
+            thread.start()
+        eventually(lambda: all(done.values()))
+        for pause_s in (0.0, 1.0, 2.0):
+            kafka.kill()
+            time.sleep(pause_s)
+            kafka.start()
+            before = dict(done)
+            eventually(lambda before=before: all(done[number] > before[number] for number in done))
+        stop.set()
+        for thread in threads:
+            thread.join(60)
+            assert not thread.is_alive()

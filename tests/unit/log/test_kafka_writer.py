@@ -1,0 +1,81 @@
+"""What a writer does with a client that does not come back; real brokers are in the contract."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import Any
+
+import pytest
+from confluent_kafka import KafkaError, KafkaException
+
+from include.errors import Restart, Transient
+from include.log import kafka_writer
+from include.log.kafka_writer import KafkaWriter
+
+
+class Client:
+    """A producer whose `send_offsets_to_transaction` is given."""
+
+    def __init__(self, send: Any) -> None:
+        self.committed = False
+        self.send_offsets_to_transaction = send
+
+    def init_transactions(self, _seconds: float) -> None: ...
+
+    def begin_transaction(self) -> None: ...
+
+    def flush(self, _seconds: float) -> int:
+        return 0
+
+    def commit_transaction(self, _seconds: float) -> None:
+        self.committed = True
+
+    def consumer_group_metadata(self) -> object:
+        return object()
+
+    def produce(self, *_: object) -> None: ...
+
+    def close(self) -> None: ...
+
+
+def writer(monkeypatch: pytest.MonkeyPatch, client: Client) -> KafkaWriter:
+    monkeypatch.setattr(kafka_writer, "Producer", lambda _configuration: client)
+    monkeypatch.setattr(kafka_writer, "Consumer", lambda _configuration: client)
+    monkeypatch.setattr(kafka_writer, "_CALL_S", 0.05)
+    made = KafkaWriter("127.0.0.1:9", "w", timeout_s=0.1)
+    made.begin()
+    return made
+
+
+def test_a_client_that_never_comes_back_is_given_up_within_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    released = threading.Event()
+    client = Client(lambda *_: released.wait(30))
+    hanging = writer(monkeypatch, client)
+    begun_s = time.monotonic()
+    with pytest.raises(Restart, match="does not come back"):
+        hanging.commit("g", {("t", 0): 1})
+    assert time.monotonic() - begun_s < 10
+    assert not client.committed
+    with pytest.raises(Restart):
+        hanging.abort()
+    hanging.close()
+    released.set()
+
+
+def test_what_the_client_says_of_the_offsets_reaches_the_caller(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(*_: object) -> None:
+        raise KafkaException(KafkaError(KafkaError._TRANSPORT, "gone"))
+
+    client = Client(refused)
+    with pytest.raises(Transient):
+        writer(monkeypatch, client).commit("g", {("t", 0): 1})
+    assert not client.committed
+
+
+def test_offsets_that_were_sent_are_committed(monkeypatch: pytest.MonkeyPatch) -> None:
+    sent: list[Any] = []
+    client = Client(lambda positions, *_: sent.append([(each.topic, each.offset) for each in positions]))
+    writer(monkeypatch, client).commit("g", {("t", 0): 7})
+    assert sent == [[("t", 7)]]
+    assert client.committed
