@@ -306,6 +306,7 @@ class KafkaWriter:
     def _bounded(self, what: str, call: Callable[[float], object]) -> None:
         """As `_repeat`, for a call that may never return: `Restart` then, as nobody else can use this client any more.
 
+        Given up where it lasts although the broker answers others, or when the time is over.
         docs/adr/0002-a-commit-that-never-returns.md has the reason.
         """
         found: list[BaseException | None] = []
@@ -321,7 +322,13 @@ class KafkaWriter:
         # A daemon: one that never ends does not keep the process.
         thread = threading.Thread(target=repeat, name=what, daemon=True)
         thread.start()
-        thread.join(self._timeout_s + 2 * _CALL_S)
+        until_s = self._clock.monotonic_s() + self._timeout_s + 2 * _CALL_S
+        thread.join(2 * _CALL_S)
+        while not found and self._clock.monotonic_s() < until_s:
+            answers = self._answers()
+            thread.join(_CALL_S)
+            if answers:
+                break
         if not found:
             self._state = "unknown"
             raise Restart(
@@ -333,6 +340,14 @@ class KafkaWriter:
             )
         if found[0] is not None:
             raise found[0]
+
+    def _answers(self) -> bool:
+        """Whether the broker answers this client."""
+        try:
+            self._producer.list_topics("__consumer_offsets", timeout=1.0)
+        except KafkaException:
+            return False
+        return True
 
 
 def _requires_abort(error: Transient) -> bool:

@@ -19,6 +19,7 @@ class Client:
 
     def __init__(self, send: Any) -> None:
         self.committed = False
+        self.asked = 0
         self.send_offsets_to_transaction = send
 
     def init_transactions(self, _seconds: float) -> None: ...
@@ -37,6 +38,9 @@ class Client:
     def produce(self, *_: object) -> None: ...
 
     def close(self) -> None: ...
+
+    def list_topics(self, *_: object, **__: object) -> None:
+        self.asked += 1
 
 
 def writer(monkeypatch: pytest.MonkeyPatch, client: Client) -> KafkaWriter:
@@ -57,6 +61,7 @@ def test_a_client_that_never_comes_back_is_given_up_within_the_limit(monkeypatch
         hanging.commit("g", {("t", 0): 1})
     assert time.monotonic() - begun_s < 10
     assert not client.committed
+    assert client.asked == 1
     with pytest.raises(Restart):
         hanging.abort()
     hanging.close()
