@@ -1,10 +1,11 @@
 """Compares tables of a source with their copies, once, and ends.
 
-    spark-submit spark_apps/audit_tables.py --source shop [--table orders] [--against lake] [--report FILE]
+    spark-submit spark_apps/audit_tables.py --source shop [--table orders] [--against lake] [--repair ID] [--report F]
 
-Prints findings and the next command, then all reports as JSON on the last line. Ends with 0 when nothing is wrong, 1
-with findings, 2 when it cannot be said (one line on stderr). With `--report` the JSON also goes to FILE, and findings
-end with 0: who reads the report judges it.
+With `--repair` the running capture reads again what is wrong, each request once for the same ID; then it is compared
+again. Prints findings and the next command, then all reports as JSON on the last line. Ends with 0 when nothing is
+wrong, 1 with findings, 2 when it cannot be said (one line on stderr). With `--report` the JSON also goes to that file,
+and findings end with 0: who reads the report judges it.
 """
 
 from __future__ import annotations
@@ -15,12 +16,14 @@ import sys
 from pathlib import Path
 
 from include.audit.merkle.definition import table_audit
+from include.audit.merkle.repair import Repair
 from include.audit.merkle.report import summary
 from include.audit.merkle.run import TablesAudit
 from include.clock import SystemClock
 from include.errors import LyrebirdError
 from include.log.stream import session
 from include.metrics.exporter import write_atomically
+from include.settings.connections import Kafka
 from include.settings.deployment import Deployment
 
 
@@ -30,15 +33,19 @@ def main() -> int:
     parser.add_argument("--source", required=True, help="entry of section `sources`")
     parser.add_argument("--table", dest="tables", action="append", default=[], help="again for another; default: all")
     parser.add_argument("--against", choices=["topic", "lake"], help="the copy")
+    parser.add_argument("--repair", metavar="ID", help="mend what is found; ID: the same when this is tried again")
     parser.add_argument("--report", type=Path, help="file for the reports as JSON")
     arguments = parser.parse_args()
     reports = []
     try:
         deployment = Deployment.load()
         audit = table_audit(deployment, arguments.source)
+        clock = SystemClock()
+        kafka = deployment.one("kafka", Kafka)
+        repair = Repair(kafka, audit.source, clock, arguments.repair) if arguments.repair else None
         spark = session("audit_tables")
         try:
-            found = TablesAudit(spark, deployment, audit, SystemClock(), against=arguments.against)
+            found = TablesAudit(spark, deployment, audit, clock, against=arguments.against, repair=repair)
             for table in found.tables(arguments.tables):
                 reports.append(found.run(table))
                 sys.stdout.write("\n".join([*reports[-1].lines(), ""]))

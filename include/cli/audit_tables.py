@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import uuid
 from typing import TYPE_CHECKING
 
 import click
@@ -24,35 +25,41 @@ CANNOT_AUDIT = 2
     type=click.Choice(["topic", "lake"]),
     help="The copy: the topics, or the lake's tables. Default: the lake's where there are some.",
 )
+@click.option("--repair", is_flag=True, help="Let the running capture read again what is wrong, and compare again.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object with the findings, nothing else.")
-def command(source: str, tables: tuple[str, ...], against: Against | None, as_json: bool) -> None:
+def command(source: str, tables: tuple[str, ...], against: Against | None, repair: bool, as_json: bool) -> None:
     """Compare tables of a database with their copies, row by row, by a tree of hashes.
 
-    Changes nothing, and may run under load: each range of rows is compared as of a snapshot of its own. Names rows that
-    the copy lacks (missing), that it alone has (extra), that it has as they once were (stale) or otherwise (altered),
-    with the columns that differ; and what could not be compared. Exit code: 0 nothing is wrong, 1 findings, 2 some
-    table could not be looked at.
+    Changes nothing unless --repair is given, and may run under load: each range of rows is compared as of a snapshot of
+    its own. Names rows that the copy lacks (missing), that it alone has (extra), that it has as they once were (stale)
+    or otherwise (altered), with the columns that differ; and what could not be compared. Exit code: 0 nothing is wrong
+    (after the repair, if one was asked for), 1 findings, 2 some table could not be looked at.
     """
     from include.audit.merkle.definition import only_source, table_audit
+    from include.audit.merkle.repair import Repair
     from include.audit.merkle.report import summary
     from include.audit.merkle.run import TablesAudit
     from include.clock import SystemClock
     from include.errors import LyrebirdError
     from include.log.stream import session
+    from include.settings.connections import Kafka
     from include.settings.deployment import Deployment
 
     try:
         deployment = Deployment.load()
         audit = table_audit(deployment, source or only_source(deployment))
+        clock = SystemClock()
+        mends = Repair(deployment.one("kafka", Kafka), audit.source, clock, str(uuid.uuid4())) if repair else None
         spark = session("audit_tables")
         try:
             found = TablesAudit(
                 spark,
                 deployment,
                 audit,
-                SystemClock(),
+                clock,
                 against=against,
                 say=lambda text: click.echo(text, err=True),
+                repair=mends,
             )
             reports = []
             for table in found.tables(tables):

@@ -11,15 +11,12 @@ import orjson
 from include.cli.capture_options import json_option, source_option, tables_option
 from include.cli.capture_snapshot import refuse_unknown, require_condition, require_tables, show_plan, waiting
 from include.clock import SystemClock
-from include.errors import Terminal
-from include.log.requests import Answer, RequestKind
+from include.log.requests import RequestKind
 
 if TYPE_CHECKING:
     from include.log.ports import LogReader
 
 __all__ = ["request_snapshot", "reread_tables", "resume_table", "take_snapshot"]
-
-_ANSWER_EVERY_S = 0.5
 
 _id_option = click.option("--id", "id_", default="", help="The request's id; each is carried out once. Default: new.")
 _wait_option = click.option("--wait", is_flag=True, help="Return when it is done.")
@@ -91,17 +88,35 @@ def resume_table(name: str, tables: tuple[str, ...], id_: str, wait: bool, timeo
 @click.command(name="reread")
 @source_option
 @click.argument("tables", metavar="TABLE...", nargs=-1, required=True)
+@click.option(
+    "--key",
+    "keys",
+    multiple=True,
+    help='Only this row of one table: `order_id=7`, or `{"a": "1", "b": "x"}` of several columns; again for another.',
+)
 @_id_option
 @_wait_option
 @_timeout_option
 @json_option
-def reread_tables(name: str, tables: tuple[str, ...], id_: str, wait: bool, timeout: float, as_json: bool) -> None:
-    """Ask the running capture to replace all that the log has of tables by what they are now.
+def reread_tables(
+    name: str, tables: tuple[str, ...], keys: tuple[str, ...], id_: str, wait: bool, timeout: float, as_json: bool
+) -> None:
+    """Ask the running capture to replace what the log has of tables by what they are now.
 
     For a TABLE (`orders` or `shop.orders`) whose ignored columns or masks were changed: rows of before stand in its
     topic as the older policy made them. It is not covered until all its rows are read; the older ones are gone then.
+
+    With --key only these rows are read again, and the table stays covered; one that is not there any more is deleted.
     """
-    _ask(name, "reread", tables, id_, timeout if wait else 0.0, as_json)
+    asked = tuple(map(_key, keys))
+    _ask(name, "reread", tables, id_, timeout if wait else 0.0, as_json, keys=asked)
+
+
+def _key(text: str) -> str:
+    from include.source.snapshot.wanted_keys import key_text
+
+    column, equals, value = text.partition("=")
+    return key_text({column.strip(): value}) if equals and not text.lstrip().startswith("{") else text
 
 
 def _ask(
@@ -113,51 +128,34 @@ def _ask(
     as_json: bool,
     where: str = "",
     rows_per_s: int | None = None,
+    keys: tuple[str, ...] = (),
 ) -> None:
     """Append the request unless its id was answered before, and wait for the last answer, `wait_s` at most."""
-    from include.log.kafka import KafkaAdmin, KafkaReader
-    from include.log.kafka_writer import KafkaWriter
     from include.log.requests import Request
-    from include.log.topics import source_requests
     from include.settings.connections import Kafka
     from include.settings.deployment import Deployment
+    from include.source.asking import ask, require_done
     from include.source.definition import load_source
-    from include.source.desk import answers_by_id
-    from include.source.direct_log import ensure_topics
 
     deployment = Deployment.load()
     source = load_source(deployment, name)
     require_condition(source, where, tables)
+    kafka, clock, id_ = deployment.one("kafka", Kafka), SystemClock(), id_ or str(uuid.uuid4())
     if kind != "resume_table":
         require_tables(source, tables)
-    kafka, clock, id_ = deployment.one("kafka", Kafka), SystemClock(), id_ or str(uuid.uuid4())
+
+    def check(reader: LogReader) -> None:
+        if kind == "resume_table":
+            refuse_unknown(tables, _wanting(reader, name), "no tables set aside or in want of rows have this name")
+
     command = f"lyrebird capture {kind.replace('_', '-')}"
-    reader = KafkaReader(kafka.bootstrap, kafka.options)
-    try:
-        ensure_topics(name, KafkaAdmin(kafka.bootstrap, kafka.options))
-        answer = answers_by_id(reader, name).get(id_)
-        if answer is None:
-            if kind == "resume_table":
-                refuse_unknown(tables, _wanting(reader, name), "no tables set aside or in want of rows have this name")
-            request = Request(id_, kind, command, clock.now_us(), tables, where=where, rows_per_s=rows_per_s)
-            writer = KafkaWriter(kafka.bootstrap, f"lyrebird.ask.{name}.{id_}", kafka.options)
-            try:
-                writer.begin()
-                writer.append(source_requests(name), request.key(), request.value())
-                writer.commit()
-            finally:
-                writer.close()
-        until_s = clock.monotonic_s() + wait_s
-        with waiting(as_json) as show:
-            while wait_s and (answer is None or answer.state not in ("done", "refused")):
-                if clock.monotonic_s() > until_s:
-                    raise _late(name, id_, answer)
-                clock.sleep(_ANSWER_EVERY_S)
-                answer = answers_by_id(reader, name).get(id_)
-                show(answer)
-    finally:
-        reader.close()
-    _show(name, id_, answer, as_json)
+    request = Request(id_, kind, command, clock.now_us(), tables, keys, where, rows_per_s)
+    with waiting(as_json) as show:
+        answer = ask(kafka, name, request, clock, wait_s=wait_s, check=check, tell=show)
+    require_done(name, id_, answer)
+    state, rows = (answer.state, answer.done) if answer else ("requested", 0)
+    found = {"source": name, "id": id_, "state": state, "rows": rows}
+    click.echo(orjson.dumps(found).decode() if as_json else f"request {id_}: {state}, {rows:,} rows")
 
 
 def _wanting(reader: LogReader, name: str) -> set[str]:
@@ -169,26 +167,3 @@ def _wanting(reader: LogReader, name: str) -> set[str]:
     last = newest(reader, source_resolved(name))
     state = CaptureState() if last is None else CaptureState.from_json(last.state)
     return {*state.aside, *state.orphans}
-
-
-def _late(name: str, id_: str, answer: Answer | None) -> Terminal:
-    return Terminal(
-        "the request is not done yet",
-        id=id_,
-        state=answer.state if answer else "unanswered",
-        fix=f"Does capture run? See `lyrebird capture status --source {name}`; ask again with the same --id.",
-    )
-
-
-def _show(name: str, id_: str, answer: Answer | None, as_json: bool) -> None:
-    state = answer.state if answer else "requested"
-    if state == "refused":
-        raise Terminal(
-            "capture refused the request",
-            reason=answer.note if answer else "",
-            id=id_,
-            fix=f"See `lyrebird capture status --source {name}`, and ask anew for what it names.",
-        )
-    rows = answer.done if answer else 0
-    found = {"source": name, "id": id_, "state": state, "rows": rows}
-    click.echo(orjson.dumps(found).decode() if as_json else f"request {id_}: {state}, {rows:,} rows")

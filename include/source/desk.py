@@ -16,6 +16,7 @@ from include.log.topics import source_answers
 from include.source.ports import CaptureLog
 from include.source.snapshot.condition import Condition
 from include.source.snapshot.job import Job
+from include.source.snapshot.wanted_keys import MOST_KEYS
 from include.source.state import CaptureState
 
 __all__ = ["ColumnOf", "Desk", "Taken", "answers_by_id", "full_names"]
@@ -77,13 +78,12 @@ class Desk:
             return self._refuse(id_, f"not a request: {error.details.get('reason')} at offset {record.offset}"), None
         if request.id in self._closed or request.id in {job.id for job in state.jobs}:
             return None, None
-        if request.kind not in ("snapshot", "resume_table", "reread") or request.keys:
-            what = f"requests of kind {request.kind}" + (" for single keys" if request.keys else "")
-            return self._refuse(request.id, f"capture does not carry out {what}"), None
+        if unfit := _unfit(request):
+            return self._refuse(request.id, unfit), None
         resumed = request.kind == "resume_table"
         # What a table set aside missed is known to nobody, nor what another policy made of rows that are in the log:
-        # all are read over the gap, and a floor ends it.
-        gap = request.kind != "snapshot"
+        # all are read over the gap, and a floor ends it. Single rows go into what the log has of the others.
+        gap = request.kind != "snapshot" and not request.keys
         wanted, unknown = full_names(request.tables, {**state.aside, **state.orphans} if resumed else tables)
         if unknown:
             what = "tables set aside or in want of rows" if resumed else "captured tables"
@@ -101,12 +101,31 @@ class Desk:
             raise
         except Terminal as error:
             return self._refuse(request.id, str(error)), None
-        job = Job(request.id, wanted, gap, asked=True, where=request.where, rows_per_s=request.rows_per_s)
+        job = Job(
+            request.id,
+            wanted,
+            gap,
+            asked=True,
+            where=request.where,
+            keys=request.keys,
+            rows_per_s=request.rows_per_s,
+        )
         return Answer(request.id, "accepted", self._clock.now_us()), job
 
     def _refuse(self, id_: str, note: str) -> Answer:
         self._closed.add(id_)
         return Answer(id_, "refused", self._clock.now_us(), note=note)
+
+
+def _unfit(request: Request) -> str:
+    """Why capture does not carry out such a request at all, "" where it does."""
+    if request.kind not in ("snapshot", "resume_table", "reread"):
+        return f"capture does not carry out requests of kind {request.kind}"
+    if request.keys and request.kind != "reread":
+        return f"capture does not carry out requests of kind {request.kind} for single keys"
+    if request.keys and (len(request.tables) != 1 or len(request.keys) > MOST_KEYS or request.where):
+        return f"single keys are read of one table, {MOST_KEYS:,} at once, without a condition"
+    return ""
 
 
 def answers_by_id(reader: LogReader, name: str) -> dict[str, Answer]:

@@ -30,7 +30,7 @@ from include.source.definition import SourceDefinition
 from include.source.group import Group, Output
 from include.source.rows.encode import Encoders, Stamp, TableEncoder
 from include.source.rows.outputs import outputs_of, run_outputs
-from include.source.rows.records import Records, RowRecords
+from include.source.rows.records import Encoded, Records, RowRecords
 from include.source.rows.shape import Image
 from include.source.snapshot.seam import Seam
 from include.source.state import Aside, CaptureState
@@ -182,6 +182,15 @@ class Replicator:
         outputs, size = self._made(encoder, encoder.snapshot(images, self._stamp_here()))
         self._ops["r"] += len(images)
         self._put(outputs, size)
+
+    def on_absent_rows(self, schema: TableSchema, images: list[Image]) -> None:
+        """Keys that have no row at the present position: each is deleted, whether or not the log has it."""
+        encoder, stamp = self._encoder(schema), self._stamp_here()
+        records: list[Encoded] = [
+            ("d", encoder.key(each), encoder.partition(each), encoder.value("d", each, None, stamp)) for each in images
+        ]
+        self._ops["d"] += len(images)
+        self._put(*self._made(encoder, records))
 
     def _stamp_here(self) -> Stamp:
         at = self.position

@@ -35,6 +35,7 @@ class Compared:
         left_out: those of them whose rows were not looked at, as they are too many.
         found: rows that are wrong.
         unsure: keys that changed each time they were looked at, so that nothing can be said of them.
+        parts: ranges that differed.
     """
 
     tree: Tree
@@ -43,6 +44,7 @@ class Compared:
     left_out: int = 0
     found: Sequence[Difference] = ()
     unsure: Collection[str] = field(default_factory=frozenset)
+    parts: Sequence[KeyRange] = ()
 
     @property
     def rows(self) -> int:
@@ -106,7 +108,8 @@ def compared(
         if not watched:
             break
     found = differences(database, copy, columns, following.earlier)
-    return Compared(tree, spans, total, left_out, found, frozenset().union(*(each or () for each in watched.values())))
+    unsure = frozenset().union(*(each or () for each in watched.values()))
+    return Compared(tree, spans, total, left_out, found, unsure, list(wrong))
 
 
 def _differing(one: Mapping[int, HashSum], other: Mapping[int, HashSum]) -> list[int]:

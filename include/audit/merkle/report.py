@@ -7,10 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final, Literal
 
-from include.audit.merkle.compare import Compared
-from include.audit.merkle.rows import Difference, values_of
+from include.audit.merkle.rows import Difference
+from include.source.hashes.columns import ComparedRows
+from include.source.hashes.printed import printed_key
 
-__all__ = ["Finding", "TableReport", "Verdict", "found_of", "summary"]
+__all__ = ["Finding", "TableReport", "Verdict", "summary"]
 
 Verdict = Literal["clean", "findings", "incomplete", "failed"]
 """incomplete: nothing is wrong, as far as could be seen, and not all could be; failed: nothing was seen."""
@@ -19,16 +20,24 @@ _SHOWN: Final = 20
 
 @dataclass(frozen=True)
 class Finding:
-    """A row that is wrong: `kind` as of `rows.Difference`, its key by column, and the columns that differ."""
+    """A row that is wrong: `kind` as of `rows.Difference`, its key by column, and the columns that differ.
+
+    `named`: whether the row can be asked for by this key.
+    """
 
     kind: str
     key: Mapping[str, str | None]
     columns: Sequence[str] = ()
+    named: bool = True
 
     @classmethod
-    def of(cls, difference: Difference, key: Sequence[str]) -> Finding:
-        """Of a difference in a table whose key has these columns."""
-        return cls(difference.kind, dict(zip(key, values_of(difference.key), strict=True)), difference.columns)
+    def of(cls, difference: Difference, rows: ComparedRows) -> Finding:
+        """Of a difference between rows that are compared so."""
+        key = printed_key(rows, difference.key)
+        # A text that starts so may be one of bytes that its charset leaves open.
+        open_ = any(each.charset and str(key[each.column.name]).startswith("?") for each in rows.key)
+        named = not rows.keyless and None not in key.values() and not open_
+        return cls(difference.kind, key, difference.columns, named)
 
     def __str__(self) -> str:
         """For a person."""
@@ -60,6 +69,7 @@ class TableReport:
         transient: trying again may help.
         took_s: seconds.
         paused_s: of them, for which others kept the server busy.
+        repaired: what was wrong before, and what was done about it (`repair.Repaired`); `found` is what is wrong still.
         changed: leaves that have changed since the run before, None without one.
         tree: as `Tree.to_json`.
     """
@@ -83,6 +93,7 @@ class TableReport:
     transient: bool = False
     took_s: float = 0.0
     paused_s: float = 0.0
+    repaired: Mapping[str, Any] | None = None
     changed: int | None = None
     tree: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
@@ -102,10 +113,12 @@ class TableReport:
 
     @property
     def next_command(self) -> str:
-        """What to run now, which reads the whole table again; empty when nothing is to be done."""
+        """What to run now; empty when nothing is to be done. Where a repair did not help, the whole table."""
         if not self.findings:
             return ""
-        return f"lyrebird capture reread --source {self.source} {self.table}"
+        if self.repaired:
+            return f"lyrebird capture reread --source {self.source} {self.table}"
+        return f"lyrebird audit tables --source {self.source} --table {self.table} --repair"
 
     def to_json(self) -> dict[str, Any]:
         """Plain values."""
@@ -118,8 +131,7 @@ class TableReport:
 
     def lines(self, shown: int = _SHOWN) -> list[str]:
         """For a person: the verdict, what is wrong, the next step."""
-        counts = Counter(each.kind for each in self.found)
-        said = ", ".join(f"{count:,} {kind}" for kind, count in sorted(counts.items()))
+        said = _counted(Counter(each.kind for each in self.found))
         if self.left_out:
             said += f"{', ' if said else ''}{self.left_out:,} more leaves that differ"
         out = [f"{self.table}: {self.error or said or self.verdict}"]
@@ -134,6 +146,9 @@ class TableReport:
             out.append(f"  {self.unsure:,} rows changed whenever they were looked at")
         if self.unreadable:
             out.append(f"  {self.unreadable:,} records of the topic cannot be read")
+        if self.repaired:
+            what = "the whole table" if self.repaired["whole"] else f"{self.repaired['rows']:,} rows"
+            out.append(f"  before the repair: {_counted(self.repaired['found'])}; capture read {what} again")
         out += [f"  {each}" for each in self.found[:shown]]
         if len(self.found) > shown:
             out.append(f"  … and {len(self.found) - shown:,} more")
@@ -153,6 +168,5 @@ def summary(reports: Sequence[TableReport]) -> str:
     return f"{len(reports)} tables: {parts or 'none'}" + (f" ({at})" if at else "")
 
 
-def found_of(compared: Compared, key: Sequence[str]) -> list[Finding]:
-    """The findings of a comparison."""
-    return [Finding.of(each, key) for each in compared.found]
+def _counted(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{count:,} {kind}" for kind, count in sorted(counts.items()))

@@ -6,7 +6,9 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-__all__ = ["Difference", "Kind", "differences", "values_of"]
+from include.source.hashes.printed import values_of
+
+__all__ = ["Difference", "Kind", "differences"]
 
 Kind = Literal["missing", "extra", "stale", "altered"]
 
@@ -48,23 +50,3 @@ def differences(
         differing = tuple(name for name, one, another in pairs if one != another)
         found.append(Difference("stale" if copy[key] in known.get(key, ()) else "altered", key, differing))
     return sorted(found, key=lambda each: each.key)
-
-
-def values_of(text: str) -> tuple[str | None, ...]:
-    """The values that a row's or a key's text is made of (`source.hashes.plain`); `ValueError` for another text.
-
-    Lengths are those of UTF-8.
-    """
-    data, at, values = text.encode(), 0, list[str | None]()
-    while at < len(data):
-        if data[at : at + 1] == b"N":
-            values.append(None)
-            at += 1
-            continue
-        colon = data.index(b":", at)
-        end = colon + 1 + int(data[at:colon])
-        if end > len(data):
-            raise ValueError("a text ends within a value")
-        values.append(data[colon + 1 : end].decode())
-        at = end
-    return tuple(values)

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Final
 
 from include.audit.merkle.bases import Base, lake_base, topic_base
 from include.audit.merkle.compare import Compared, Say, compared
 from include.audit.merkle.database import DatabaseSide, Load
 from include.audit.merkle.definition import Against, TableAudit, server_of, tables_meant
-from include.audit.merkle.report import TableReport, found_of
+from include.audit.merkle.repair import Repair, Repaired
+from include.audit.merkle.report import Finding, TableReport
 from include.audit.merkle.stream import CopySide
 from include.audit.merkle.tree import Tree
 from include.clock import Clock, iso
@@ -25,11 +27,14 @@ from include.log.kafka import KafkaAdmin, KafkaReader
 from include.settings.connections import Kafka, ObjectStore
 from include.settings.deployment import Deployment
 from include.source.definition import SourceDefinition, load_source
+from include.source.hashes.columns import ComparedRows
 from include.source.hashes.sums import bits_for
 from include.source.snapshot.plan import captured_tables
 from include.store.s3 import store_of
 
 __all__ = ["TablesAudit"]
+
+_AGAIN_S: Final = 2.0
 
 
 @dataclass(frozen=True)
@@ -43,6 +48,7 @@ class TablesAudit:
         clock: for moments and reports.
         against: what is compared, instead of the declared.
         say: hears how far it is.
+        repair: mends what is found, before it is looked at again; None: nothing is.
     """
 
     spark: Any
@@ -51,6 +57,7 @@ class TablesAudit:
     clock: Clock
     against: Against | None = None
     say: Say = lambda _text: None
+    repair: Repair | None = None
 
     def tables(self, named: Sequence[str] = ()) -> list[str]:
         """Tables that are meant, `database.table`: those of the audit, or `named`.
@@ -76,6 +83,18 @@ class TablesAudit:
             before: the report on it of the run before, as JSON.
         """
         begin_s = self.clock.monotonic_s()
+        report = self._compared(table, before, self.repair)
+        if (repaired := report.repaired) and repaired["whole"]:
+            # Its copies begin anew: so does the comparison, once they have.
+            until_s = self.clock.monotonic_s() + self.audit.patience_s
+            report = self._compared(table, before, None)
+            while report.transient and self.clock.monotonic_s() < until_s:
+                self.clock.sleep(_AGAIN_S)
+                report = self._compared(table, before, None)
+            report = replace(report, repaired=repaired)
+        return replace(report, took_s=round(self.clock.monotonic_s() - begin_s, 2))
+
+    def _compared(self, table: str, before: Mapping[str, Any] | None, repair: Repair | None) -> TableReport:
         database, _, name = table.partition(".")
         against, at = "the topic", iso(self.clock.now_us())
         try:
@@ -101,27 +120,31 @@ class TablesAudit:
                     patience_s=self.audit.patience_s,
                 )
                 columns = [each.column.name for each in side.rows.columns]
-                bits = bits_for(side.part_rows)
-                found = compared(side, copy, side.parts, bits, columns, self.say)
+                found = compared(side, copy, side.parts, bits_for(side.part_rows), columns, self.say)
+                left, repaired = found, None
+                if repair and (found.found or found.left_out):
+                    repaired = self._mended(table, found, side.rows, repair)
+                    if not repaired.whole:
+                        left = compared(side, copy, found.parts, found.tree.bits, columns, self.say)
                 uncovered = set(base.uncovered) | set(copy.newest.uncovered if copy.newest else ())
                 return TableReport(
                     self.audit.source,
                     table,
                     against,
                     at,
-                    str(found.spans[-1].low.gtids) or str(found.spans[-1].low.binlog),
+                    str(left.spans[-1].low.gtids) or str(left.spans[-1].low.binlog),
                     found.rows,
                     len(side.parts),
                     len(found.tree.leaves),
-                    found.differing,
-                    found.left_out,
-                    found_of(found, [each.column.name for each in side.rows.key]),
-                    len(found.unsure),
+                    left.differing,
+                    left.left_out,
+                    [Finding.of(each, side.rows) for each in left.found],
+                    len(left.unsure),
                     dict(side.rows.not_compared),
                     table in uncovered,
                     copy.unreadable,
-                    took_s=round(self.clock.monotonic_s() - begin_s, 2),
                     paused_s=round(load.paused_s, 1),
+                    repaired=repaired.to_json() if repaired else None,
                     changed=_changed(found, before),
                     tree=found.tree.to_json(),
                 )
@@ -129,6 +152,14 @@ class TablesAudit:
             return TableReport(
                 self.audit.source, table, against, at, error=str(error), transient=isinstance(error, Transient)
             )
+
+    def _mended(self, table: str, found: Compared, rows: ComparedRows, repair: Repair) -> Repaired:
+        findings = [Finding.of(each, rows) for each in found.found]
+        counts = Counter(each.kind for each in findings)
+        if found.left_out:
+            counts["leaves more"] = found.left_out
+        self.say(f"{table}: capture reads again what is wrong")
+        return repair.mend(table, findings, whole=bool(found.left_out), counts=dict(counts))
 
     @property
     def _source(self) -> SourceDefinition:

@@ -9,17 +9,18 @@
 | `text` | char, varchar, enum, set, uuid, inet4, inet6 | itself |
 | `long_text` | text, json | the hash of its UTF-8 |
 | `bytes` | binary, varbinary, blob, geometry | their hash |
+| `hex` | binary and varbinary in a key | hex digits, in upper case |
 
-All in lower case. A date of no calendar has the text that the server shows. Masked columns have the text of what
-leaves. Of a charset that leaves bytes open the server makes question marks: a text that has such bytes is `?` and their
-hex digits to it, and differs from the topic's. What has no text that both sides make alike is named with the reason,
-and not compared.
+But for `hex` all in lower case. A date of no calendar has the text that the server shows. Masked columns have the text
+of what leaves. Of a charset that leaves bytes open the server makes question marks: a text that has such bytes is `?`
+and their hex digits to it, and differs from the topic's. What has no text that both sides make alike is named with the
+reason, and not compared.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Literal, Self
 
 from include.errors import Terminal
@@ -30,7 +31,7 @@ from include.source.rows.text import text_charset
 
 __all__ = ["Compared", "ComparedRows", "Digest", "Kind", "server_digest"]
 
-Kind = Literal["number", "double", "date", "datetime", "timestamp", "time", "text", "long_text", "bytes"]
+Kind = Literal["number", "double", "date", "datetime", "timestamp", "time", "text", "long_text", "bytes", "hex"]
 Digest = Literal["md5", "sha256"]
 """A hash of 32 hex digits: MD5, or the first half of SHA-256."""
 
@@ -46,6 +47,7 @@ _KINDS: Final[dict[str, Kind]] = {
     **dict.fromkeys(("binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob"), "bytes"),
     **dict.fromkeys(GEOMETRIES, "bytes"),
 }
+_SHORT: Final = frozenset({"binary", "varbinary"})
 _HASHED: Final = frozenset({"number", "text", "long_text", "bytes"})
 
 
@@ -112,7 +114,7 @@ class ComparedRows:
                     why=refused.get(name, ""),
                     fix="Leave the table out, or give it a key of other columns.",
                 )
-        key = tuple(found[name] for name in schema.key)
+        key = tuple(_named(found[name]) for name in schema.key)
         return cls(tuple(found.values()), key, refused, schema.invalid_field, digest)
 
     @property
@@ -124,6 +126,11 @@ class ComparedRows:
 def server_digest(flavour: str, version: tuple[int, ...]) -> Digest:
     """The hash of rows of a server: MD5, which takes MariaDB two thirds of SHA-256's time; MySQL has none since 9.6."""
     return "sha256" if flavour == "mysql" and version >= (9, 6) else "md5"
+
+
+def _named(compared: Compared) -> Compared:
+    """As it stands in the text of a key, from which the row is to be found again."""
+    return replace(compared, kind="hex") if compared.column.type in _SHORT and compared.mask is None else compared
 
 
 def _why_not(column: Column, mask: Mask | None) -> str:

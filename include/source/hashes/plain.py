@@ -44,6 +44,8 @@ def value_text(compared: Compared, rows: ComparedRows, row: Mapping[str, Any]) -
         return None if texts is None else texts.get(name)
     if isinstance(compared.mask, Hash):
         return str(value)
+    if compared.kind == "hex":
+        return str(value.hex().upper())
     if compared.kind in ("long_text", "bytes"):
         return _DIGESTS[rows.digest](value if isinstance(value, bytes) else value.encode())
     return _TEXTS.get(compared.kind, _plain)(compared.column, value)

@@ -67,13 +67,8 @@ def value_text(compared: Compared, digest: Digest) -> str:
     """A value's text; NULL of null."""
     hashed = _DIGESTS[digest]
     column, name = compared.column, quoted(compared.column.name)
-    if isinstance(compared.mask, Hash):
-        printed = name if compared.kind == "bytes" else _utf8(compared)
-        return f"SHA2(CONCAT(CAST({_literal(compared.mask.salt)} AS BINARY), CAST({printed} AS BINARY)), 256)"
-    if isinstance(compared.mask, KeepLast):
-        count, text = compared.mask.count, _utf8(compared)
-        kept = f"CONCAT(REPEAT('*', GREATEST(0, CHAR_LENGTH({text}) - {count})), RIGHT({text}, {count}))"
-        return hashed(kept) if compared.kind == "long_text" else kept
+    if compared.mask is not None:
+        return _masked(compared, digest)
     match compared.kind:
         case "number":
             # A ZEROFILL column prints zeros that are no part of the number.
@@ -96,8 +91,21 @@ def value_text(compared: Compared, digest: Digest) -> str:
             return _utf8(compared)
         case "long_text":
             return hashed(_utf8(compared))
+        case "hex":
+            return f"HEX({name})"
         case "bytes":
             return hashed(f"CAST({name} AS BINARY)" if column.type in GEOMETRIES else name)
+
+
+def _masked(compared: Compared, digest: Digest) -> str:
+    """Of what leaves in the place of a value."""
+    if isinstance(compared.mask, Hash):
+        printed = quoted(compared.column.name) if compared.kind == "bytes" else _utf8(compared)
+        return f"SHA2(CONCAT(CAST({_literal(compared.mask.salt)} AS BINARY), CAST({printed} AS BINARY)), 256)"
+    assert isinstance(compared.mask, KeepLast)  # noqa: S101 - there is no other
+    count, text = compared.mask.count, _utf8(compared)
+    kept = f"CONCAT(REPEAT('*', GREATEST(0, CHAR_LENGTH({text}) - {count})), RIGHT({text}, {count}))"
+    return _DIGESTS[digest](kept) if compared.kind == "long_text" else kept
 
 
 _DIGESTS: Final[dict[Digest, Callable[[str], str]]] = {

@@ -74,6 +74,8 @@ def value_text(compared: Compared, rows: ComparedRows) -> str:
             return f"cast({name} as string)"
         case "text":
             return name
+        case "hex":
+            return f"hex({name})"
         case "long_text" | "bytes":
             return _DIGESTS[rows.digest](name)
 

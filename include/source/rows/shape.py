@@ -101,12 +101,7 @@ class Shape:
 
     def image(self, pieces: Sequence[bytes | None], invalid: Invalid) -> Image:
         """The row of these pieces, one for each column; skipped ones are None. Raises `Terminal` for a key of null."""
-        key = []
-        for i, union in self.key_parts:
-            piece = pieces[i] or NULL
-            if piece == NULL and not union:
-                raise self.no_key(i)
-            key.append(piece if union else piece[1:])
+        key = self.key_of(pieces)
         by = []
         for i in self.by_parts:
             piece = pieces[i] or NULL
@@ -119,7 +114,17 @@ class Shape:
                 p if p is None or i not in self.masked else self._masked(i, p, said) for i, p in enumerate(pieces)
             ]
         row = b"".join([piece for i, piece in enumerate(pieces) if piece is not None and i not in self.unsent])
-        return Image(row + self.texts(invalid) if self.dates else row, b"".join(key), b"".join(by) if by else None)
+        return Image(row + self.texts(invalid) if self.dates else row, key, b"".join(by) if by else None)
+
+    def key_of(self, pieces: Sequence[bytes | None]) -> bytes:
+        """The key of the row of these pieces; raises `Terminal` for one of null."""
+        key = []
+        for i, union in self.key_parts:
+            piece = pieces[i] or NULL
+            if piece == NULL and not union:
+                raise self.no_key(i)
+            key.append(piece if union else piece[1:])
+        return b"".join(key)
 
     def _masked(self, i: int, piece: bytes, said: Mapping[str, str]) -> bytes:
         name = self.columns[i].name

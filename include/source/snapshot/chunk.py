@@ -33,13 +33,17 @@ class Chunk:
 
 @dataclass(slots=True)
 class Piece:
-    """Some rows of a chunk; `high`: nothing beyond it shows in them. `last`: there are no more; `gone`: no table."""
+    """Some rows of a chunk; `high`: nothing beyond it shows in them. `last`: there are no more; `gone`: no table.
+
+    `absent`: the images are of keys that were asked for and have no row.
+    """
 
     chunk: Chunk
     images: list[Image]
     high: SourcePosition
     last: bool = False
     gone: bool = False
+    absent: bool = False
 
 
 @dataclass(slots=True)

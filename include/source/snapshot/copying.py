@@ -77,6 +77,7 @@ class Copying:
                     job.where,
                     source.snapshot_chunk_rows,
                     source.snapshot_chunk_bytes,
+                    job.keys,
                 )
                 for table in job.tables
             ],
@@ -115,7 +116,7 @@ class Copying:
             return
         self._leave_out_gone(job)
         job = core.state.job(self.id) or job
-        if job.total is None and not job.where and self._crew.expected is not None:
+        if job.total is None and not (job.where or job.keys) and self._crew.expected is not None:
             core.state = core.state.with_job(replace(job, total=job.done + self._crew.expected))
         self._receive()
         self._moved = self._emit()
@@ -155,7 +156,7 @@ class Copying:
         job = self._core.state.job(self.id)
         if job is None or table not in job.tables:
             return
-        if job.where:
+        if job.where or job.keys:
             # Whoever asks for some rows of a table leaves the table as it is.
             self._refuse(job, str(error))
             return
@@ -217,7 +218,10 @@ class Copying:
             assert chunk.shape is not None and chunk.span is not None  # noqa: S101, PT018 - set before its first piece
             fresh = self._seam.fresh(chunk.table, chunk.since, chunk.span.low, piece.images)
             try:
-                core.on_snapshot_rows(chunk.shape.schema, fresh)
+                if piece.absent:
+                    core.on_absent_rows(chunk.shape.schema, fresh)
+                else:
+                    core.on_snapshot_rows(chunk.shape.schema, fresh)
             except Terminal as error:
                 # Its key changed, and nobody asked for its topic anew.
                 self._on_failure(error, chunk.table)

@@ -23,6 +23,7 @@ class Job:
         gap: rows were missed before it, so a floor ends each table.
         asked: a request of that id, which is answered; else capture's own.
         where: `Condition` that chooses the rows; "": all.
+        keys: the only rows that are wanted of its one table (`wanted_keys`); (): all.
         rows_per_s: most rows read in a second, 0: no limit; None: as the source says.
         uncovered: its tables are incomplete until it is done, as those of a gap are.
         left: table → ranges of keys not read yet, of tables that were begun.
@@ -37,6 +38,7 @@ class Job:
     gap: bool
     asked: bool = False
     where: str = ""
+    keys: tuple[str, ...] = ()
     rows_per_s: int | None = None
     uncovered: bool = False
     left: Mapping[str, tuple[KeyRange, ...]] = field(default_factory=dict)
@@ -85,6 +87,7 @@ class Job:
             "gap": self.gap,
             "asked": self.asked,
             "where": self.where,
+            "keys": list(self.keys),
             "rows_per_s": self.rows_per_s,
             "uncovered": self.uncovered,
             "left": {table: [each.to_json() for each in left] for table, left in self.left.items()},
@@ -103,6 +106,7 @@ class Job:
             value["gap"],
             value.get("asked", not value["gap"]),
             value.get("where", ""),
+            tuple(value.get("keys", ())),
             value.get("rows_per_s"),
             value.get("uncovered", False),
             {table: tuple(map(KeyRange.from_json, left)) for table, left in value.get("left", {}).items()},

@@ -15,6 +15,7 @@ from include.source.snapshot.key_range import WHOLE, Bound, KeyOrder, KeyRange, 
 from include.source.snapshot.plan import chunk_rows
 from include.source.snapshot.reader import Described, SnapshotReader
 from include.source.snapshot.seam import Now
+from include.source.snapshot.wanted_keys import WantedKeys
 
 __all__ = ["TableReading"]
 
@@ -29,16 +30,26 @@ class TableReading:
     """
 
     def __init__(
-        self, table: str, left: tuple[KeyRange, ...], sorted_by: str, where: str, rows: int, size_bytes: int
+        self,
+        table: str,
+        left: tuple[KeyRange, ...],
+        sorted_by: str,
+        where: str,
+        rows: int,
+        size_bytes: int,
+        keys: tuple[str, ...] = (),
     ) -> None:
-        """`rows`, `size_bytes`: most of a chunk; the bytes by the server's estimate of a row."""
+        """`rows`, `size_bytes`: most of a chunk; the bytes by the server's estimate of a row.
+
+        `keys`: of the only rows that are wanted, in one chunk; of those that have no row the last piece but one tells.
+        """
         self.table = table
         self.cutting = threading.Lock()
         self.sorted_by = sorted_by
         self._database, _, self._name = table.partition(".")
         self._ledger = Ledger(left)
         self._order: KeyOrder | None = None
-        self._where, self._rows, self._bytes = where, rows, size_bytes
+        self._where, self._rows, self._bytes, self._keys = where, rows, size_bytes, keys
         self._under_way: set[Chunk] = set()
 
     @property
@@ -113,22 +124,28 @@ class TableReading:
         order = _order(found.info)
         chosen = Condition.parse(self._where).bound(leaving(shaped))
         where = f"({reader.with_values(chosen)})" if chosen.sql else ""
-        conditions = [part for part in (order.condition(chunk.rows), where) if part]
+        wanted = WantedKeys.of(shaped, found.info.key, self._keys) if self._keys else None
+        conditions = [part for part in (order.condition(chunk.rows), where, wanted.condition if wanted else "") if part]
         sql = f"SELECT {select_list(shaped)} FROM {self._quoted}"  # noqa: S608 - quoted
         if conditions:
             sql += " WHERE " + " AND ".join(conditions)
         # Rows of an engine without snapshots are of the moment at which they are read.
         beside = None if found.info.transactional else another()
+        seen: set[bytes] = set()
         try:
             high = span.high
             for images in reader.select(sql, shaped):
                 if beside is not None:
                     high = beside.place()
+                if wanted is not None:
+                    seen.update(image.key for image in images)
                 yield Piece(chunk, images, high)
         finally:
             if beside is not None:
                 beside.close()
         reader.end()
+        if wanted is not None:
+            yield Piece(chunk, wanted.absent(shaped, seen), high, absent=True)
         yield Piece(chunk, [], high, last=True)
 
     def recut(self, reader: SnapshotReader) -> None:
@@ -152,7 +169,7 @@ class TableReading:
     def boundary(self, reader: SnapshotReader, left: KeyRange) -> Bound | None:
         """The key that ends the next chunk: an index is walked, which costs little beside reading the rows."""
         order = self._order
-        if order is None or not order.divides:
+        if order is None or not order.divides or self._keys:
             return None
         condition = order.condition(left)
         sql = f"SELECT {order.bound} FROM {self._quoted}{' WHERE ' + condition if condition else ''}"  # noqa: S608

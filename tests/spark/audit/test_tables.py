@@ -12,6 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from include.audit.merkle.definition import Against, TableAudit
+from include.audit.merkle.repair import Repair
 from include.audit.merkle.report import TableReport
 from include.audit.merkle.run import TablesAudit
 from include.clock import SystemClock
@@ -19,6 +20,7 @@ from include.lake.tables import stream as tables
 from include.log.kafka import KafkaWriter
 from include.log.topics import change
 from include.record.version import to_header
+from include.settings.connections import Kafka
 from include.settings.deployment import Deployment
 from include.store.s3 import S3Store
 from tests.background import Background
@@ -52,7 +54,7 @@ class Scene:
     def deployment(self) -> Deployment:
         return Deployment.load(self.world.folder / "deployment")
 
-    def audit(self, table: str = "a", against: Against = "topic", **said: Any) -> TableReport:
+    def audit(self, table: str = "a", against: Against = "topic", repair: str = "", **said: Any) -> TableReport:
         told = {"range_rows": 100, "busy_threads": 0, "patience_s": 30, **said}
         audit = TablesAudit(
             self.spark,
@@ -60,6 +62,9 @@ class Scene:
             TableAudit(source=self.world.name, **told),
             SystemClock(),
             against=against,
+            repair=Repair(self.deployment.one("kafka", Kafka), self.world.name, SystemClock(), repair)
+            if repair
+            else None,
         )
         return audit.run(f"{self.world.name}.{table}")
 
@@ -175,6 +180,18 @@ def test_ranges_of_every_kind_of_key_are_the_same_on_both_sides(scene: Scene) ->
         report = scene.audit(table)
         assert report.verdict == "clean", report.lines()
         assert (report.ranges, report.rows) == (4, 350)
+    for table, (_, row) in KEYS.items():
+        scene.behind_the_log(
+            f"UPDATE `{table}` SET v = -1 WHERE v IN (5, 250)",
+            f"DELETE FROM `{table}` WHERE v = 9",
+            "SET SESSION sql_mode = 'ALLOW_INVALID_DATES'",
+            f"INSERT INTO `{table}` SELECT {row}, seq FROM seq_351_to_351",
+        )
+        report = scene.audit(table, repair=f"mend-{table}")
+        assert report.verdict == "clean", report.lines()
+        assert report.repaired is not None
+        assert report.repaired["found"] == {"altered": 2, "extra": 1, "missing": 1}
+        assert (report.repaired["rows"], report.repaired["whole"]) == (4, False)
 
 
 def test_each_kind_of_fault_is_found_with_its_key_and_columns(scene: Scene) -> None:
@@ -208,8 +225,13 @@ def test_each_kind_of_fault_is_found_with_its_key_and_columns(scene: Scene) -> N
         ("altered", "900"): ("v", "n"),
         ("altered", "600"): ("v",),
     }
-    assert report.next_command == f"lyrebird capture reread --source {name} {name}.a"
-    scene.world.run("reread", f"{name}.a", "--wait")
+    assert report.next_command == f"lyrebird audit tables --source {name} --table {name}.a --repair"
+    scene.world.run("reread", f"{name}.a", "--key", "id=77", "--key", "id=5000", "--wait")
+    assert {each.key["id"] for each in scene.audit().found} == {"123", "900", "600"}
+    mended = scene.audit(repair="mend")
+    assert mended.verdict == "clean", mended.lines()
+    assert mended.repaired is not None
+    assert mended.repaired["found"] == {"extra": 1, "altered": 2}
     assert scene.audit().verdict == "clean"
     (double,) = scene.audit("c").found
     assert (double.kind, double.key, double.columns) == ("altered", {"k": "Key300"}, ("d",))
@@ -227,6 +249,8 @@ def test_a_lake_table_is_its_table_while_others_write(scene: Scene, monkeypatch:
         first, second = scene.audit(against="lake").found
         assert (first.kind, first.key, first.columns) == ("altered", {"id": "777"}, ("v",))
         assert (second.kind, second.key) == ("extra", {"id": "778"})
+        report = scene.audit(against="lake", repair="mend")
+        assert report.verdict == "clean", report.lines()
 
 
 def test_on_mysql_rows_that_changed_within_a_snapshot_s_span_are_looked_at_again(

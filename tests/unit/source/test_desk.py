@@ -112,15 +112,35 @@ def test_a_condition_that_does_not_fit_each_of_its_tables_refuses_the_request_an
 
 
 def test_tables_are_reread_over_all_that_the_log_has_of_them_and_not_covered_meanwhile() -> None:
-    made = Request("k", "reread", "somebody", 0, ("orders",), keys=("7",))
-    taken = asked(request("a", "orders", kind="reread"), (made.key(), made.value())).take(
-        CaptureState(), TABLES, columns
-    )
+    taken = asked(request("a", "orders", kind="reread")).take(CaptureState(), TABLES, columns)
     assert taken is not None
     assert taken.state.jobs == (Job("a", ("shop.orders",), gap=True, asked=True),)
     assert taken.state.uncovered == ("shop.orders",)
-    assert [(a.id, a.state) for a in taken.answers] == [("a", "accepted"), ("k", "refused")]
-    assert "single keys" in taken.answers[1].note
+
+
+def test_single_rows_are_reread_while_their_table_stays_covered() -> None:
+    def of(id_: str, kind: RequestKind, *tables: str, keys: int = 1) -> tuple[bytes, bytes]:
+        made = Request(id_, kind, "somebody", 0, tables, keys=('{"id":"7"}',) * keys)
+        return made.key(), made.value()
+
+    taken = asked(
+        of("k", "reread", "orders"),
+        of("two", "reread", "orders", "users"),
+        of("many", "reread", "orders", keys=1001),
+        of("kind", "snapshot", "orders"),
+    ).take(CaptureState(), TABLES, columns)
+    assert taken is not None
+    assert taken.state.jobs == (Job("k", ("shop.orders",), gap=False, asked=True, keys=('{"id":"7"}',)),)
+    assert taken.state.uncovered == ()
+    assert CaptureState.from_json(taken.state.to_json()) == taken.state
+    said = {answer.id: (answer.state, answer.note) for answer in taken.answers}
+    assert said["k"] == ("accepted", "")
+    assert (
+        said["two"]
+        == said["many"]
+        == ("refused", "single keys are read of one table, 1,000 at once, without a condition")
+    )
+    assert said["kind"] == ("refused", "capture does not carry out requests of kind snapshot for single keys")
 
 
 def test_a_table_that_the_policy_left_out_is_not_covered_until_it_was_read_over_the_gap() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +17,15 @@ from include.audit.merkle.definition import (
     table_audit,
     tables_meant,
 )
+from include.audit.merkle.repair import requests_of
 from include.audit.merkle.report import Finding, TableReport, summary
 from include.audit.merkle.rows import Difference
 from include.errors import SettingsError
+from include.record.schema import Column, TableSchema
 from include.settings.deployment import Deployment
 from include.source.definition import declared_sources
+from include.source.hashes.columns import ComparedRows
+from include.source.policy.policy import Policy
 
 pytestmark = pytest.mark.unit
 
@@ -66,7 +71,13 @@ def test_a_replica_is_read_under_the_source_s_policy(tmp_path: Path) -> None:
 
 
 REPORT = TableReport("shop", "shop.orders", "the topic", "2026-11-25T03:00:00Z", "0-1-7", 10, 1, 1)
-FOUND = Finding.of(Difference("altered", "1:72:\u00e9", ("v",)), ["id", "k"])
+COLUMNS = (Column("id", "int"), Column("k", "varchar", length=9, charset="ascii"), Column("v", "int"))
+ROWS = ComparedRows.of(
+    COLUMNS,
+    TableSchema("shop", "orders", COLUMNS, ("id", "k")),
+    Policy.declared("accept", {}, ["shop"]).of("shop", "orders"),
+)
+FOUND = Finding.of(Difference("altered", "1:72:\u00e9", ("v",)), ROWS)
 
 
 @pytest.mark.parametrize(
@@ -94,6 +105,36 @@ def test_a_verdict_is_clean_only_where_all_was_seen(changed: dict[str, Any], ver
 def test_findings_name_the_key_by_its_columns() -> None:
     assert FOUND.key == {"id": "7", "k": "\u00e9"}
     assert str(FOUND) == "altered: id 7, k \u00e9 in v"
+
+
+def test_what_is_wrong_is_read_again_by_its_keys_a_thousand_at_once() -> None:
+    found = [Finding.of(Difference("missing", f"{len(str(n))}:{n}1:x"), ROWS) for n in range(2_500)]
+    asked, whole = requests_of("run", "shop.orders", found, whole=False, now_us=7, by="me")
+    assert not whole
+    assert [(each.id, each.kind, len(each.keys)) for each in asked] == [
+        ("run.0", "reread", 1000),
+        ("run.1", "reread", 1000),
+        ("run.2", "reread", 500),
+    ]
+    assert asked[0].keys[7] == '{"id":"7","k":"x"}'
+    again, _ = requests_of("run", "shop.orders", found, whole=False, now_us=8, by="me")
+    assert [(each.id, each.keys) for each in again] == [(each.id, each.keys) for each in asked]
+
+
+@pytest.mark.parametrize(("key", "more"), [("1:7N", False), ("1:73:?FF", False), ("1:71:x", True)])
+def test_a_table_is_read_whole_where_its_rows_cannot_be_named_or_are_too_many(key: str, more: bool) -> None:
+    found = [Finding.of(Difference("missing", key), ROWS)]
+    (asked,), whole = requests_of("run", "shop.orders", found, whole=more, now_us=7, by="me")
+    assert whole
+    assert (asked.id, asked.tables, asked.keys) == ("run.whole", ("shop.orders",), ())
+
+
+def test_a_repair_is_told_with_what_was_wrong_before() -> None:
+    said = {"requests": ["run.0"], "rows": 3, "whole": False, "found": {"altered": 2, "extra": 1}}
+    report = replace(REPORT, repaired=said)
+    assert "  before the repair: 2 altered, 1 extra; capture read 3 rows again" in report.lines()
+    assert report.verdict == "clean"
+    assert replace(report, found=[FOUND]).next_command == "lyrebird capture reread --source shop shop.orders"
 
 
 def test_several_tables_come_to_one_line() -> None:

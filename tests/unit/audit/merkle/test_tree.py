@@ -11,11 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from include.audit.merkle.rows import Difference, differences, values_of
+from include.audit.merkle.rows import Difference, differences
 from include.audit.merkle.tree import Tree
 from include.record.schema import Column, TableSchema
 from include.source.hashes import plain
 from include.source.hashes.columns import ComparedRows
+from include.source.hashes.printed import values_of
 from include.source.hashes.sums import HashSum, bits_for, leaf_of
 from include.source.policy.policy import Policy
 

@@ -1,0 +1,100 @@
+"""Mends what the audit of a table found: the running capture reads these rows again, at its own place in the stream.
+
+Versions decide, so writes may go on. A key that the database does not have any more is deleted from the copies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from include.audit.merkle.report import Finding
+from include.clock import Clock
+from include.errors import Terminal
+from include.log.requests import Request
+from include.settings.connections import Kafka
+from include.source.asking import ask, require_done
+from include.source.snapshot.wanted_keys import MOST_KEYS, key_text
+
+__all__ = ["Repair", "Repaired", "requests_of"]
+
+_MOST_BY_KEY: Final = 20 * MOST_KEYS
+"""Rows that are read one by one; a table with more of them is read whole."""
+_DONE_S: Final = 3600.0
+_TAKEN_S: Final = 60.0
+
+
+@dataclass(frozen=True)
+class Repaired:
+    """What was done: requests, by their ids, and how many rows capture read; `whole`: the table was read anew."""
+
+    requests: Sequence[str] = ()
+    rows: int = 0
+    whole: bool = False
+    found: dict[str, int] = field(default_factory=dict)
+    """What was wrong before, by kind."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values."""
+        return {"requests": list(self.requests), "rows": self.rows, "whole": self.whole, "found": dict(self.found)}
+
+
+def requests_of(
+    id_: str, table: str, found: Sequence[Finding], *, whole: bool, now_us: int, by: str
+) -> tuple[list[Request], bool]:
+    """What to ask capture for, and whether that is the whole table.
+
+    Args:
+        id_: what the requests' ids begin with: the same ones for the same repair, so that each is carried out once.
+        table: `database.table`.
+        found: rows that are wrong.
+        whole: there are more of them.
+        now_us: when it is asked.
+        by: who asks.
+    """
+    if whole or len(found) > _MOST_BY_KEY or any(not each.named for each in found):
+        return [Request(f"{id_}.whole", "reread", by, now_us, (table,))], True
+    keys = [key_text({name: str(value) for name, value in each.key.items()}) for each in found]
+    shares = [tuple(keys[at : at + MOST_KEYS]) for at in range(0, len(keys), MOST_KEYS)]
+    return [Request(f"{id_}.{n}", "reread", by, now_us, (table,), share) for n, share in enumerate(shares)], False
+
+
+@dataclass(frozen=True)
+class Repair:
+    """Repairs of one run of an audit; `id`: of the run, the same when it is tried again."""
+
+    kafka: Kafka
+    source: str
+    clock: Clock
+    id: str
+
+    def mend(self, table: str, found: Sequence[Finding], *, whole: bool, counts: dict[str, int]) -> Repaired:
+        """Ask the running capture for what is wrong, and wait until it is in the topic.
+
+        Raises:
+            Transient: no capture answers, or it takes longer than an hour; asked again it goes on.
+            Terminal: capture refuses.
+        """
+        asked, entire = requests_of(
+            f"{self.id}.{table}", table, found, whole=whole, now_us=self.clock.now_us(), by="lyrebird audit tables"
+        )
+        try:
+            rows = self._done(asked)
+        except Terminal:
+            if entire:
+                raise
+            # Single rows cannot be had of every table: of such a one all.
+            asked, entire = requests_of(
+                f"{self.id}.{table}", table, (), whole=True, now_us=self.clock.now_us(), by="lyrebird audit tables"
+            )
+            rows = self._done(asked)
+        return Repaired([request.id for request in asked], rows, entire, counts)
+
+    def _done(self, asked: Sequence[Request]) -> int:
+        rows = 0
+        for request in asked:
+            answer = ask(self.kafka, self.source, request, self.clock, wait_s=_DONE_S, taken_s=_TAKEN_S)
+            require_done(self.source, request.id, answer)
+            rows += answer.done if answer else 0
+        return rows
