@@ -1,11 +1,13 @@
 """Compares tables of a source with their copies, once, and ends.
 
-    spark-submit spark_apps/audit_tables.py --source shop [--table orders] [--against lake] [--repair ID] [--report F]
+    spark-submit spark_apps/audit_tables.py --source shop [--table orders] [--against lake] [--where CONDITION]
+        [--repair ID] [--before FILE] [--report FILE]
 
 With `--repair` the running capture reads again what is wrong, each request once for the same ID; then it is compared
-again. Prints findings and the next command, then all reports as JSON on the last line. Ends with 0 when nothing is
-wrong, 1 with findings, 2 when it cannot be said (one line on stderr). With `--report` the JSON also goes to that file,
-and findings end with 0: who reads the report judges it.
+again. With `--before` leaves are counted that have changed since the reports in that file. Prints findings and the next
+command, then all reports as JSON on the last line. Ends with 0 when nothing is wrong, 1 with findings, 2 when it cannot
+be said (one line on stderr). With `--report` the JSON also goes to that file, and findings end with 0: who reads the
+report judges them.
 """
 
 from __future__ import annotations
@@ -34,9 +36,12 @@ def main() -> int:
     parser.add_argument("--table", dest="tables", action="append", default=[], help="again for another; default: all")
     parser.add_argument("--against", choices=["topic", "lake"], help="the copy")
     parser.add_argument("--repair", metavar="ID", help="mend what is found; ID: the same when this is tried again")
+    parser.add_argument("--where", default="", help="condition that chooses rows")
+    parser.add_argument("--before", type=Path, help="file of a run before, as --report writes it")
     parser.add_argument("--report", type=Path, help="file for the reports as JSON")
     arguments = parser.parse_args()
     reports = []
+    before = json.loads(arguments.before.read_text(encoding="utf-8"))["tables"] if arguments.before else {}
     try:
         deployment = Deployment.load()
         audit = table_audit(deployment, arguments.source)
@@ -45,9 +50,11 @@ def main() -> int:
         repair = Repair(kafka, audit.source, clock, arguments.repair) if arguments.repair else None
         spark = session("audit_tables")
         try:
-            found = TablesAudit(spark, deployment, audit, clock, against=arguments.against, repair=repair)
+            found = TablesAudit(
+                spark, deployment, audit, clock, against=arguments.against, where=arguments.where, repair=repair
+            )
             for table in found.tables(arguments.tables):
-                reports.append(found.run(table))
+                reports.append(found.run(table, before.get(table)))
                 sys.stdout.write("\n".join([*reports[-1].lines(), ""]))
         finally:
             spark.stop()
@@ -59,7 +66,8 @@ def main() -> int:
     sys.stdout.write(text + "\n")
     if arguments.report:
         write_atomically(arguments.report, text)
-        return 0
+        # What another try may help with is tried again.
+        return 2 if any(each.verdict == "failed" for each in reports) else 0
     if any(each.findings for each in reports):
         return 1
     return 2 if any(each.verdict == "failed" for each in reports) else 0

@@ -4,6 +4,7 @@
 |---|---|
 | `<run>.json` | the audit's report |
 | `<run>.expectations.<audit>.json` | what the expectations of an audit came to |
+| `parts/<run>/<name>.json` | a part of the report, until it is put together |
 
 `<run>` is the run's id, percent-encoded.
 """
@@ -11,6 +12,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -18,13 +20,24 @@ from urllib.parse import quote, unquote
 
 from include.settings.environment import state_folder
 
-__all__ = ["KEPT_RUNS", "KINDS", "History", "Kept", "Kind"]
+__all__ = ["KEPT_RUNS", "KINDS", "History", "Kept", "Kind", "dag_of", "kind_of"]
 
-Kind = Literal["chain", "join", "search"]
-KINDS: Final[tuple[Kind, ...]] = ("search", "join", "chain")
+Kind = Literal["chain", "join", "search", "table"]
+KINDS: Final[tuple[Kind, ...]] = ("search", "table", "join", "chain")
 KEPT_RUNS: Final = 100
 """So many runs of a kind are kept."""
 _EXPECTATIONS: Final = ".expectations."
+_DAGS: Final[dict[Kind, str]] = {kind: "audit_tables" if kind == "table" else f"audit_{kind}" for kind in KINDS}
+
+
+def dag_of(kind: Kind) -> str:
+    """The DAG whose runs are audits of that kind."""
+    return _DAGS[kind]
+
+
+def kind_of(dag_id: str) -> Kind | None:
+    """The kind of the audits that a DAG runs."""
+    return next((kind for kind, dag in _DAGS.items() if dag == dag_id), None)
 
 
 @dataclass(frozen=True)
@@ -59,6 +72,20 @@ class History:
         """File of what the expectations of one of its audits came to."""
         return self.folder / f"{_name(run_id)}{_EXPECTATIONS}{quote(audit, safe='')}.json"
 
+    def part(self, run_id: str, name: str) -> Path:
+        """File of a part of a run's report; its folder is made."""
+        folder = self._parts_of(run_id)
+        folder.mkdir(parents=True, exist_ok=True)
+        return folder / f"{_name(name)}.json"
+
+    def newest_with(self, section: str, name: str) -> Path | None:
+        """File of the newest report that has an entry of this name in a section, None without any."""
+        runs = (kept.run_id for kept in self.runs() if name in kept.report.get(section, {}))
+        return next(map(self.report, runs), None)
+
+    def _parts_of(self, run_id: str) -> Path:
+        return self.folder / "parts" / _name(run_id)
+
     def begin(self, run_id: str) -> None:
         """Make room for a run: what an earlier try of it has left goes, so that nobody judges that; so do old runs."""
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -67,6 +94,7 @@ class History:
         for run in {run_id, *old}:
             for file in runs.get(run, ()):
                 file.unlink(missing_ok=True)
+            shutil.rmtree(self._parts_of(run), ignore_errors=True)
 
     def runs(self) -> list[Kept]:
         """What is kept, the newest first; files that cannot be read are left out."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Final
@@ -11,6 +12,7 @@ from include.audit.beside import Beside
 from include.audit.chain_finding import counted
 from include.audit.expectations.report import results_of
 from include.audit.history import Kept, Kind
+from include.audit.merkle.report import Finding
 
 __all__ = ["HistoryRow", "rows_of"]
 
@@ -23,7 +25,8 @@ class HistoryRow:
     """One audit of a run, one topic of a chain's audit, or one failed expectation.
 
     `clean` is the verdict, `said` the same in words with what was found, `effort` what it took, `position` up to where
-    it holds, `next_command` what to run now (empty when clean), `details` the findings by name.
+    it holds, `next_command` what to run now (empty when clean), `details` the findings by name. `incomplete`: nothing
+    was found wrong, but not all could be looked at.
     """
 
     run_id: str
@@ -35,6 +38,7 @@ class HistoryRow:
     position: str = ""
     next_command: str = ""
     details: tuple[str, ...] = ()
+    incomplete: bool = False
 
     def to_json(self) -> dict[str, Any]:
         """Plain values."""
@@ -47,6 +51,8 @@ def rows_of(kind: Kind, kept: Kept) -> list[HistoryRow]:
         return [_chain(kept.run_id, topic, each) for topic, each in sorted(kept.report.get("topics", {}).items())]
     if kind == "join":
         return [_join(kept.run_id, name, each) for name, each in sorted(kept.report.get("audits", {}).items())]
+    if kind == "table":
+        return [_table(kept.run_id, name, each) for name, each in sorted(kept.report.get("tables", {}).items())]
     rows = [_search(kept.run_id, name, each) for name, each in sorted(kept.report.get("audits", {}).items())]
     return [*rows, *(_expectations(kept.run_id, *each) for each in sorted(kept.expectations.items()))]
 
@@ -134,6 +140,36 @@ def _join(run_id: str, name: str, report: Mapping[str, Any]) -> HistoryRow:
         "; ".join(f"{source} {position}" for source, position in (report.get("positions") or {}).items()),
         str(report.get("next_command", "")),
         tuple(f"{fault}: {', '.join(keys.get(fault, ())[:_NAMED])}" for fault, count in found.items() if count),
+    )
+
+
+def _table(run_id: str, name: str, report: Mapping[str, Any]) -> HistoryRow:
+    found = [Finding(each["kind"], each["key"], each["columns"]) for each in report["found"]]
+    counts = Counter(each.kind for each in found)
+    said = ", ".join(f"{count:,} {kind}" for kind, count in sorted(counts.items()))
+    if left := report["left_out"]:
+        said += f"{', ' if said else ''}{counted(left, 'leaf')} more"
+    verdict = report["verdict"]
+    said = said or f"{verdict}: {report['error'] or counted(report['rows'], 'row')}"
+    details = [str(each) for each in found[:_NAMED]]
+    details += [f"and {len(found) - _NAMED:,} more"] if len(found) > _NAMED else []
+    if verdict == "incomplete":
+        details += [f"not compared: {column}: {why}" for column, why in report["not_compared"].items()]
+        details += ["the copy does not cover the table"] if report["uncovered"] else []
+        details += [f"{counted(report['unsure'], 'row')} changed whenever looked at"] if report["unsure"] else []
+    repaired = report.get("repaired")
+    effort = f"{report['took_s']:.0f} s, {counted(report['ranges'], 'range')}"
+    return HistoryRow(
+        run_id,
+        str(report["at"]),
+        f"{name} ({report['where']})" if report.get("where") else name,
+        verdict == "clean",
+        f"{said}; repaired {counted(repaired['rows'], 'row')}" if repaired else said,
+        effort,
+        f"{report['source']} {report['position']}" if report["position"] else "",
+        str(report["next_command"]),
+        tuple(details),
+        incomplete=verdict == "incomplete",
     )
 
 

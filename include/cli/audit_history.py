@@ -12,14 +12,14 @@ _SHOWN = 20
 
 
 @click.command(name="history")
-@click.argument("kind", type=click.Choice(["search", "chain"]), default="search")
-@click.option("--audit", help="Only this one: a search audit's name, or a topic of the chains' audit.")
-@click.option("--run", "run_id", help="Only this run of the DAG audit_<kind>, with all that it has found.")
+@click.argument("kind", type=click.Choice(["search", "table", "join", "chain"]), default="search")
+@click.option("--audit", help="Only this one: an audit's name, a table, or a topic of the chains' audit.")
+@click.option("--run", "run_id", help="Only this run of the kind's DAG, with all that it has found.")
 @click.option("--runs", type=click.IntRange(1, 100), default=_SHOWN, show_default=True, help="How many runs.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object, nothing else.")
 def command(kind: str, audit: str | None, run_id: str | None, runs: int, as_json: bool) -> None:
-    """Show the newest runs of the DAGs audit_search and audit_chain on this host: verdict, findings, positions."""
-    from include.audit.history import KINDS, History
+    """Show the newest runs of the DAGs of audits on this host: verdict, findings, positions."""
+    from include.audit.history import KINDS, History, dag_of
     from include.audit.history_rows import rows_of
     from include.cli.table import table
     from include.errors import Terminal
@@ -37,7 +37,7 @@ def command(kind: str, audit: str | None, run_id: str | None, runs: int, as_json
         click.echo(json.dumps({"kind": kind, "rows": [row.to_json() for row in rows]}))
         return
     if not rows:
-        click.echo(f"no run of the DAG audit_{kind} is kept on this host: start it under Airflow")
+        click.echo(f"no run of the DAG {dag_of(known)} is kept on this host: start it under Airflow")
         return
     head = ["at", "audit", "verdict", "took", "holds up to"]
     click.echo(table(head, [[row.at[:19], row.what, row.said, row.effort, row.position] for row in rows]))

@@ -25,9 +25,23 @@ CANNOT_AUDIT = 2
     type=click.Choice(["topic", "lake"]),
     help="The copy: the topics, or the lake's tables. Default: the lake's where there are some.",
 )
+@click.option("--where", default="", help="Only rows for which this holds: `id > 7 AND due < '2026-12-01'`.")
+@click.option("--column", default="", help="A date or time column: only rows of the days below.")
+@click.option("--since", default="", metavar="DAY", help="First day, in UTC.")
+@click.option("--until", default="", metavar="DAY", help="The day after the last one.")
 @click.option("--repair", is_flag=True, help="Let the running capture read again what is wrong, and compare again.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object with the findings, nothing else.")
-def command(source: str, tables: tuple[str, ...], against: Against | None, repair: bool, as_json: bool) -> None:
+def command(
+    source: str,
+    tables: tuple[str, ...],
+    against: Against | None,
+    where: str,
+    column: str,
+    since: str,
+    until: str,
+    repair: bool,
+    as_json: bool,
+) -> None:
     """Compare tables of a database with their copies, row by row, by a tree of hashes.
 
     Changes nothing unless --repair is given, and may run under load: each range of rows is compared as of a snapshot of
@@ -44,9 +58,12 @@ def command(source: str, tables: tuple[str, ...], against: Against | None, repai
     from include.log.stream import session
     from include.settings.connections import Kafka
     from include.settings.deployment import Deployment
+    from include.source.run_params import dates_condition
+    from include.source.snapshot.condition import all_hold
 
     try:
         deployment = Deployment.load()
+        chosen = all_hold(where, dates_condition(column, since, until, "--{}"))
         audit = table_audit(deployment, source or only_source(deployment))
         clock = SystemClock()
         mends = Repair(deployment.one("kafka", Kafka), audit.source, clock, str(uuid.uuid4())) if repair else None
@@ -58,6 +75,7 @@ def command(source: str, tables: tuple[str, ...], against: Against | None, repai
                 audit,
                 clock,
                 against=against,
+                where=chosen,
                 say=lambda text: click.echo(text, err=True),
                 repair=mends,
             )

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal, get_args
 
 from include.errors import SettingsError, Terminal
-from include.source.snapshot.condition import Condition, ConditionError
+from include.source.snapshot.condition import Condition, ConditionError, all_hold
 
 __all__ = [
     "LONGEST_SNAPSHOT_S",
@@ -21,6 +21,7 @@ __all__ = [
     "SnapshotMode",
     "SnapshotRun",
     "capture_application",
+    "dates_condition",
     "refuse_unless_snapshotted",
 ]
 
@@ -86,7 +87,7 @@ class SnapshotRun:
                 )
         if twice := sorted({table for table in tables if tables.count(table) > 1}):
             raise SettingsError("a table is named twice", path="params.tables", got=twice, fix="Name it once.")
-        where = " AND ".join(filter(None, (_bracketed(str(params.get("where") or "").strip()), _dates(params))))
+        where = all_hold(str(params.get("where") or ""), _dates(params))
         if where and not tables:
             raise SettingsError(
                 "a condition that holds for which tables?",
@@ -168,31 +169,38 @@ class SnapshotRun:
         return [*self._tables(), *where, *rate]
 
 
-def _bracketed(condition: str) -> str:
-    return f"({condition})" if condition else ""
+def dates_condition(column: str, first: str, until: str, path: str = "params.date_{}") -> str:
+    """The condition for rows of `first` (included) to `until` (excluded), days in UTC, by a column; "" without any.
 
-
-def _dates(params: Mapping[str, Any]) -> str:
-    """Rows of `date_from` (included) to `date_until` (excluded), days in UTC, by the column; "" without both."""
-    column = str(params.get("date_column") or "").strip()
-    days = {name: str(params.get(name) or "") for name in ("date_from", "date_until")}
+    Raises `SettingsError` for half a choice; `path` says where `column`, `from` and `until` stand.
+    """
+    days = {"from": first, "until": until}
     if not column and not any(days.values()):
         return ""
     if not _COLUMN.fullmatch(column):
         raise SettingsError(
-            "dates of which column?", path="params.date_column", got=column, fix="Name a date or time column: created."
+            "dates of which column?",
+            path=path.format("column"),
+            got=column,
+            fix="Name a date or time column: created.",
         )
     if not any(days.values()):
-        raise SettingsError("no date is given", path="params.date_from", column=column, fix="Give one, or both.")
+        raise SettingsError("no date is given", path=path.format("from"), column=column, fix="Give one, or both.")
     for name, day in days.items():
         try:
             day and datetime.date.fromisoformat(day)
         except ValueError:
-            raise SettingsError("not a date", path=f"params.{name}", got=day, fix="Write YYYY-MM-DD.") from None
-    if all(days.values()) and days["date_from"] >= days["date_until"]:
-        raise SettingsError("no day lies between these dates", path="params.date_until", **days, fix="Put it later.")
-    bounds = ((">=", days["date_from"]), ("<", days["date_until"]))
-    return " AND ".join(f"`{column}` {sign} '{day}'" for sign, day in bounds if day)
+            raise SettingsError("not a date", path=path.format(name), got=day, fix="Write YYYY-MM-DD.") from None
+    if all(days.values()) and first >= until:
+        raise SettingsError(
+            "no day lies between these dates", path=path.format("until"), got=[first, until], fix="Put it later."
+        )
+    return " AND ".join(f"`{column}` {sign} '{day}'" for sign, day in ((">=", first), ("<", until)) if day)
+
+
+def _dates(params: Mapping[str, Any]) -> str:
+    column, first, until = (str(params.get(f"date_{name}") or "").strip() for name in ("column", "from", "until"))
+    return dates_condition(column, first, until)
 
 
 def refuse_unless_snapshotted(source: str, status: Mapping[str, Any]) -> None:

@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
-from include.audit.history import KEPT_RUNS, KINDS, History, Kept, Kind
+from include.audit.history import KEPT_RUNS, KINDS, History, Kept, Kind, dag_of
 from include.audit.history_rows import HistoryRow, rows_of
 from supervision.page_frame import framed, time_text
+from supervision.tree_picture import LEGEND, tree_picture
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
@@ -19,6 +20,7 @@ __all__ = ["add_audit_pages", "audit_page", "audits_page"]
 _REFRESH_S: Final = 60
 _TITLES: Final[dict[Kind, str]] = {
     "search": "Search index against topics",
+    "table": "Copies of tables against their databases",
     "join": "Joined topics against their inputs",
     "chain": "Lake against topics",
 }
@@ -50,7 +52,11 @@ def audits_page() -> str:
 def audit_page(kind: Kind, run_id: str) -> str:
     """What one run has found, then the history of its kind."""
     kept = History.of(kind).run(run_id)
-    found = _table(kind, [kept]) if kept else "<p>Nothing of this run is kept: it has not ended, or is an old one.</p>"
+    found = (
+        _table(kind, [kept]) + _trees(kept)
+        if kept
+        else "<p>Nothing of this run is kept: it has not ended, or is an old one.</p>"
+    )
     title = f"Audit {run_id}"
     body = f"<p>{_TITLES[kind]}. In Airflow: {_run(kind, run_id)}</p>{found}{_history(kind)}"
     return framed(title, body, every_s=_REFRESH_S)
@@ -68,17 +74,28 @@ def _table(kind: Kind, kept: Sequence[Kept]) -> str:
     return f"<table>{_HEAD}{''.join(_row(kind, each, row) for each in kept for row in rows_of(kind, each))}</table>"
 
 
+def _trees(kept: Kept) -> str:
+    """A picture of each table's tree, where the run has kept some."""
+    reports = sorted((name, each) for name, each in kept.report.get("tables", {}).items() if each.get("tree"))
+    pictures = [
+        f"<figure><figcaption>{html.escape(name)}</figcaption>{tree_picture(each)}</figure>" for name, each in reports
+    ]
+    return f"<h2>Trees of sums</h2>{LEGEND}{''.join(pictures)}" if pictures else ""
+
+
 def _row(kind: Kind, kept: Kept, row: HistoryRow) -> str:
     at = f"{row.at[:19].replace('T', ' ')} UTC" if row.at else time_text(kept.ended_us)
     cells = [html.escape(each) for each in (at, row.what, row.said, row.effort)]
     cells += [f'<span class="wide">{each}</span>' for each in (html.escape(row.position), _run(kind, row.run_id))]
-    found = "".join(f'<tr class="incident"><td colspan="6">{html.escape(each)}</tr>' for each in row.details)
+    said = "note" if row.incomplete else "incident"
+    found = "".join(f'<tr class="{said}"><td colspan="6">{html.escape(each)}</tr>' for each in row.details)
     if row.next_command:
         found += f'<tr class="incident"><td colspan="6"><code>{html.escape(row.next_command)}</code></tr>'
-    return f'<tr class="{"clean" if row.clean else "found"}"><td>{"<td>".join(cells)}</tr>{found}'
+    verdict = "clean" if row.clean else "open" if row.incomplete else "found"
+    return f'<tr class="{verdict}"><td>{"<td>".join(cells)}</tr>{found}'
 
 
 def _run(kind: Kind, run_id: str) -> str:
     """The way to the run on Airflow's own page."""
-    path = "/".join(("/dags", f"audit_{kind}", "runs", quote(run_id, safe="")))
+    path = "/".join(("/dags", dag_of(kind), "runs", quote(run_id, safe="")))
     return f'<a href="{path}" target="_top">{html.escape(run_id)}</a>'

@@ -7,6 +7,8 @@ from urllib.parse import quote
 
 from airflow.sdk import BaseOperatorLink
 
+from include.audit.history import kind_of
+
 if TYPE_CHECKING:
     from airflow.sdk.types import TaskInstanceKey
 
@@ -33,7 +35,7 @@ class AuditResultLink(BaseOperatorLink):
     name = "Audit result"
 
     def get_link(self, operator: Any, *, ti_key: TaskInstanceKey) -> str:
-        """Path of the page, on Airflow's own address. A DAG `audit_<kind>` has the audits of that kind."""
+        """Path of the page, on Airflow's own address."""
         del operator
-        kind = ti_key.dag_id.removeprefix("audit_")
+        kind = kind_of(ti_key.dag_id) or ti_key.dag_id
         return f"{LOG_ROUTE}/audits/{quote(kind, safe='')}/{quote(ti_key.run_id, safe='')}"

@@ -20,6 +20,7 @@ EXPECTED = {
     "audit_chain.py": {"audit_chain"},
     "audit_join.py": {"audit_join"},
     "audit_search.py": {"audit_search"},
+    "audit_tables.py": {"audit_tables"},
     "index_promote.py": {"index_promote"},
     "index_rebuild.py": {"index_rebuild"},
     "lake_backfill.py": {"lake_backfill"},

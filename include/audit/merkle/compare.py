@@ -36,6 +36,7 @@ class Compared:
         found: rows that are wrong.
         unsure: keys that changed each time they were looked at, so that nothing can be said of them.
         parts: ranges that differed.
+        leaves: numbers of the tree's leaves that differed in some range.
     """
 
     tree: Tree
@@ -45,6 +46,7 @@ class Compared:
     found: Sequence[Difference] = ()
     unsure: Collection[str] = field(default_factory=frozenset)
     parts: Sequence[KeyRange] = ()
+    leaves: Sequence[int] = ()
 
     @property
     def rows(self) -> int:
@@ -109,7 +111,8 @@ def compared(
             break
     found = differences(database, copy, columns, following.earlier)
     unsure = frozenset().union(*(each or () for each in watched.values()))
-    return Compared(tree, spans, total, left_out, found, unsure, list(wrong))
+    leaves = sorted({leaf for each in wrong.values() for leaf in each})
+    return Compared(tree, spans, total, left_out, found, unsure, list(wrong), leaves)
 
 
 def _differing(one: Mapping[int, HashSum], other: Mapping[int, HashSum]) -> list[int]:

@@ -72,6 +72,7 @@ class DatabaseSide:
         clock: Clock,
         *,
         beyond: SourcePosition | None = None,
+        where: str = "",
         range_rows: int = 50_000,
         whole_rows: int = 0,
         reader: Callable[[SourceDefinition, Clock], SnapshotReader] = SnapshotReader,
@@ -85,6 +86,7 @@ class DatabaseSide:
             load: that may be asked of the server.
             clock: waits before a connection is made again.
             beyond: what a snapshot has at least, as the copy is no older.
+            where: a condition on its rows (`snapshot.condition`); "": all.
             range_rows: of a range, where they are not too many for that.
             whole_rows: a table without ranges may have so many rows by the server's estimate; 0: any.
             reader: makes a connection.
@@ -93,7 +95,7 @@ class DatabaseSide:
             Terminal: as `TableScan`; or a table without ranges is too large.
         """
         self._source, self._name, self._load, self._clock = source, (database, table), load, clock
-        self._beyond, self._reader = beyond, reader
+        self._beyond, self._where, self._reader = beyond, where, reader
         self._idle: list[tuple[SnapshotReader, TableScan]] = []
         self._lock = threading.Lock()
         opened, scan = self._connected()
@@ -192,7 +194,7 @@ class DatabaseSide:
         try:
             catalog = Catalog(dict, reader.server, self._source.policy)
             policy = self._source.policy.of(*self._name)
-            return reader, TableScan(reader, *self._name, policy, catalog.shape)
+            return reader, TableScan(reader, *self._name, policy, catalog.shape, self._where)
         except BaseException:
             with suppress(LyrebirdError):
                 reader.close()

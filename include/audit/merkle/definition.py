@@ -13,7 +13,16 @@ from include.errors import SettingsError
 from include.settings.deployment import Deployment, Strict, unknown_name
 from include.source.definition import SourceDefinition, declared_sources
 
-__all__ = ["Against", "TableAudit", "declared_table_audits", "only_source", "server_of", "table_audit", "tables_meant"]
+__all__ = [
+    "Against",
+    "TableAudit",
+    "audited_sources",
+    "declared_table_audits",
+    "only_source",
+    "server_of",
+    "table_audit",
+    "tables_meant",
+]
 
 SECTION = "table_audits"
 Against = Literal["lake", "topic"]
@@ -49,6 +58,11 @@ def declared_table_audits(deployment: Deployment) -> dict[str, TableAudit]:
         if audit.source not in sources:
             raise unknown_name(deployment, (SECTION, name, "source"), audit.source, "sources")
     return found
+
+
+def audited_sources(deployment: Deployment) -> list[str]:
+    """Sources that entries name, whether or not these are declared well."""
+    return sorted({audit.source for audit in deployment.section(SECTION, TableAudit).values()})
 
 
 def table_audit(deployment: Deployment, source: str) -> TableAudit:

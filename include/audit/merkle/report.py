@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -70,7 +71,9 @@ class TableReport:
         took_s: seconds.
         paused_s: of them, for which others kept the server busy.
         repaired: what was wrong before, and what was done about it (`repair.Repaired`); `found` is what is wrong still.
-        changed: leaves that have changed since the run before, None without one.
+        where: the condition that chose the rows, "" for all.
+        changed: numbers of the leaves that have changed since the run before, None without one.
+        wrong: numbers of the leaves that differed at first.
         tree: as `Tree.to_json`.
     """
 
@@ -94,7 +97,9 @@ class TableReport:
     took_s: float = 0.0
     paused_s: float = 0.0
     repaired: Mapping[str, Any] | None = None
-    changed: int | None = None
+    where: str = ""
+    changed: Sequence[int] | None = None
+    wrong: Sequence[int] = ()
     tree: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
     @property
@@ -118,7 +123,8 @@ class TableReport:
             return ""
         if self.repaired:
             return f"lyrebird capture reread --source {self.source} {self.table}"
-        return f"lyrebird audit tables --source {self.source} --table {self.table} --repair"
+        where = f" --where {shlex.quote(self.where)}" if self.where else ""
+        return f"lyrebird audit tables --source {self.source} --table {self.table}{where} --repair"
 
     def to_json(self) -> dict[str, Any]:
         """Plain values."""
@@ -138,6 +144,10 @@ class TableReport:
         if self.error:
             return out
         out.append(f"  {self.rows:,} rows in {self.ranges:,} ranges against {self.against}, {self.took_s:.1f} s")
+        if self.where:
+            out.append(f"  only rows with {self.where}")
+        if self.changed is not None:
+            out.append(f"  {len(self.changed):,} of {self.leaves:,} leaves have changed since the run before")
         out.append(f"  the database at {self.position or 'no position'}")
         if self.uncovered:
             out.append("  the copy does not cover the table yet: `lyrebird capture status`")

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from include.audit.merkle.bases import Base, lake_base, topic_base
 from include.audit.merkle.compare import Compared, Say, compared
+from include.audit.merkle.condition_sql import spark_condition
 from include.audit.merkle.database import DatabaseSide, Load
 from include.audit.merkle.definition import Against, TableAudit, server_of, tables_meant
 from include.audit.merkle.repair import Repair, Repaired
@@ -29,6 +30,7 @@ from include.settings.deployment import Deployment
 from include.source.definition import SourceDefinition, load_source
 from include.source.hashes.columns import ComparedRows
 from include.source.hashes.sums import bits_for
+from include.source.snapshot.condition import Condition
 from include.source.snapshot.plan import captured_tables
 from include.store.s3 import store_of
 
@@ -47,6 +49,7 @@ class TablesAudit:
         audit: what is declared.
         clock: for moments and reports.
         against: what is compared, instead of the declared.
+        where: a condition on the rows that are compared (`snapshot.condition`); "": all.
         say: hears how far it is.
         repair: mends what is found, before it is looked at again; None: nothing is.
     """
@@ -56,6 +59,7 @@ class TablesAudit:
     audit: TableAudit
     clock: Clock
     against: Against | None = None
+    where: str = ""
     say: Say = lambda _text: None
     repair: Repair | None = None
 
@@ -116,6 +120,7 @@ class TablesAudit:
                     base,
                     side.rows,
                     side.parts,
+                    where=spark_condition(Condition.parse(self.where), side.rows),
                     clock=self.clock,
                     patience_s=self.audit.patience_s,
                 )
@@ -145,12 +150,20 @@ class TablesAudit:
                     copy.unreadable,
                     paused_s=round(load.paused_s, 1),
                     repaired=repaired.to_json() if repaired else None,
-                    changed=_changed(found, before),
+                    where=self.where,
+                    changed=_changed(found, before, self.where),
+                    wrong=found.leaves,
                     tree=found.tree.to_json(),
                 )
         except LyrebirdError as error:
             return TableReport(
-                self.audit.source, table, against, at, error=str(error), transient=isinstance(error, Transient)
+                self.audit.source,
+                table,
+                against,
+                at,
+                error=str(error),
+                transient=isinstance(error, Transient),
+                where=self.where,
             )
 
     def _mended(self, table: str, found: Compared, rows: ComparedRows, repair: Repair) -> Repaired:
@@ -177,6 +190,7 @@ class TablesAudit:
             load,
             self.clock,
             beyond=base.position,
+            where=self.where,
             range_rows=self.audit.range_rows,
             whole_rows=self.audit.whole_rows,
         )
@@ -216,8 +230,9 @@ class TablesAudit:
         return None
 
 
-def _changed(found: Compared, before: Mapping[str, Any] | None) -> int | None:
-    if not before or not before.get("tree"):
+def _changed(found: Compared, before: Mapping[str, Any] | None, where: str) -> list[int] | None:
+    """Leaves that are not what they were; None where nothing tells."""
+    if not before or not before.get("tree") or before.get("where", "") != where:
         return None
     tree = Tree.from_json(before["tree"])
-    return len(tree.differing(found.tree)) if tree.bits == found.tree.bits else None
+    return tree.differing(found.tree) if tree.bits == found.tree.bits else None

@@ -68,6 +68,7 @@ class CopySide:
         rows: ComparedRows,
         parts: Sequence[KeyRange],
         *,
+        where: str = "",
         clock: Clock,
         patience_s: float = 300.0,
     ) -> None:
@@ -80,11 +81,13 @@ class CopySide:
             base: where it begins, no later than any moment that is asked for.
             rows: what is compared.
             parts: ranges of the key that have all rows, in their order.
+            where: a condition on them, in Spark's SQL (`condition_sql`); "": all.
             clock: waits for capture.
             patience_s: so long.
         """
         self._spark, self._deployment, self._topic, self._base = spark, deployment, topic, base
         self._rows, self._parts, self._clock, self._patience_s = rows, tuple(parts), clock, patience_s
+        self._where = where
         self._kafka, self._registry = deployment.one("kafka", Kafka), deployment.one("registry", Registry)
         self._source = topics.TopicName.parse(topic).source or ""
         self._part = part_sql(rows, self._parts)
@@ -149,9 +152,8 @@ class CopySide:
             changed = views.view(changes.where(f"{KEY} is not null"))
             base = views.view(self._base_rows(schema)) if lake else ""
             few = lake and self._counted(changes) <= _FEW
-            view = views.view(
-                self._spark.sql(as_of_sql(base, changed, text_columns(self._rows), lows, self._base.floor, few=few))
-            )
+            rows = self._spark.sql(as_of_sql(base, changed, text_columns(self._rows), lows, self._base.floor, few=few))
+            view = views.view(rows.where(self._where) if self._where else rows)
             within = changed_sql(changed, spark_sql.key_text(self._rows), lows, highs) if lows != highs else ""
             yield view, within
 

@@ -92,7 +92,7 @@ class TableScan:
         """The key that ends the first so many rows of a range; None where it has no more, or the table is one range."""
         if not self.divides:
             return None
-        sql = f"SELECT {self._order.bound} FROM {self._quoted}{_all_of(self._order.condition(left))}"  # noqa: S608
+        sql = f"SELECT {self._order.bound} FROM {self._quoted}{_all_of(self._chosen(left))}"  # noqa: S608
         found = self._reader.ask(f"{sql} ORDER BY {self._order.order} LIMIT 1 OFFSET {rows - 1}")
         return (
             tuple(each.decode("ascii") if isinstance(each, bytes) else str(each) for each in found[0])

@@ -25,7 +25,7 @@ from include.source.policy.policy import TablePolicy
 from include.source.rows.shape import Shape
 from include.source.snapshot.key_range import quoted
 
-__all__ = ["Condition", "ConditionError", "Predicate", "Value", "leaving", "require_policy"]
+__all__ = ["Comparison", "Condition", "ConditionError", "Predicate", "Value", "all_hold", "leaving", "require_policy"]
 
 Value = int | Decimal | str | bool | None
 
@@ -62,11 +62,19 @@ class _Column(NamedTuple):
     position: int
 
 
+class Comparison(NamedTuple):
+    """One comparison of a condition: the names of its columns as they are written, and its values."""
+
+    columns: tuple[str, ...]
+    values: tuple[Value, ...]
+
+
 @dataclass(frozen=True, slots=True)
 class Condition:
     """A parsed condition, of no table yet; "" is true of all rows."""
 
     text: str
+    comparisons: tuple[Comparison, ...]
     _parts: tuple[str | _Column, ...]
     _values: tuple[Value, ...]
 
@@ -74,25 +82,32 @@ class Condition:
     def parse(cls, text: str) -> Condition:
         """Raise `ConditionError` for anything but the grammar above."""
         if not text.strip():
-            return cls("", (), ())
+            return cls("", (), (), ())
         parser = _Parser(text)
         parser.condition(0)
         if parser.kind != "end":
             parser.refuse("expected AND, OR or the end")
-        return cls(text, tuple(parser.parts), tuple(parser.values))
+        return cls(text, tuple(parser.comparisons), tuple(parser.parts), tuple(parser.values))
 
     def bound(self, column: Callable[[str], str]) -> Predicate:
         """With each name as `column` gives it in the table; it raises `LookupError` with the reason it refuses one."""
+        return Predicate(self.with_columns(lambda name: quoted(column(name)).replace("%", "%%")), self._values)
+
+    def with_columns(self, column: Callable[[str], str]) -> str:
+        """With SQL in the place of each name, and `%s` in that of each value of `comparisons`, in their order.
+
+        Raises `ConditionError` where `column` raises `LookupError`.
+        """
         sql = []
         for part in self._parts:
             if isinstance(part, str):
                 sql.append(part)
                 continue
             try:
-                sql.append(quoted(column(part.name)).replace("%", "%%"))
+                sql.append(column(part.name))
             except LookupError as refused:
                 raise _error(self.text, part.position, str(refused.args[0]), part.name) from None
-        return Predicate(" ".join(sql), self._values)
+        return " ".join(sql)
 
 
 def leaving(shape: Shape) -> Callable[[str], str]:
@@ -105,6 +120,12 @@ def leaving(shape: Shape) -> Callable[[str], str]:
         return names[name.lower()]
 
     return column
+
+
+def all_hold(*conditions: str) -> str:
+    """The text of a condition that is true where all of these are; "" is true of all rows."""
+    given = [each.strip() for each in conditions if each.strip()]
+    return given[0] if len(given) == 1 else " AND ".join(f"({each})" for each in given)
 
 
 def require_policy(condition: Condition, tables: Iterable[TablePolicy]) -> None:
@@ -140,6 +161,7 @@ class _Parser:
         self._text = text
         self.parts: list[str | _Column] = []
         self.values: list[Value] = []
+        self.comparisons: list[Comparison] = []
         self.kind = self.token = ""
         self._start = self._next = 0
         if len(text) > _MOST_CHARACTERS:
@@ -174,7 +196,10 @@ class _Parser:
             self.condition(depth + 1)
             self._require(")")
         else:
+            parts, values = len(self.parts), len(self.values)
             self._comparison()
+            columns = tuple(part.name for part in self.parts[parts:] if isinstance(part, _Column))
+            self.comparisons.append(Comparison(columns, tuple(self.values[values:])))
 
     def _comparison(self) -> None:
         self._operand()

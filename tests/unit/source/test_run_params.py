@@ -72,7 +72,7 @@ def test_tables_and_the_requests_id_reach_the_command() -> None:
 def test_dates_and_a_condition_choose_rows_of_named_tables() -> None:
     dates = {"date_column": "created", "date_from": "2026-01-01", "date_until": "2026-02-01"}
     one = asked(tables=["orders"], where="a = 1 OR b = 2", rows_per_s=0, **dates)
-    assert one.where == "(a = 1 OR b = 2) AND `created` >= '2026-01-01' AND `created` < '2026-02-01'"
+    assert one.where == "(a = 1 OR b = 2) AND (`created` >= '2026-01-01' AND `created` < '2026-02-01')"
     asks = ["--tables", "orders", "--where", one.where, "--rows-per-s", "0"]
     assert one.request_arguments("r")[4:10] == asks
     assert one.plan_arguments() == ["capture", "snapshot", "--source", "shop", *asks, "--plan"]

@@ -1,0 +1,115 @@
+"""### Audit tables.
+
+**Purpose.** Proves that the copy of each captured table is the table, row by row, as of named transactions of its
+database: the copy is its lake table, or its topic. An audit that finds something fails the run.
+
+**When it runs.** Every night at 04:00 UTC over the sources that `table_audits` names, and whenever a person starts it;
+when it is new, not before the next night. *Repair* lets the running capture read again what is wrong.
+
+**Must not run beside.** Another audit of tables: one run at a time. It runs beside writers, capture and the lake by
+design, and leaves the server alone while others keep it busy.
+
+**When it fails.** In `audit`: a table could not be compared (a server away, capture behind); it is tried again by
+itself. In `verdict`: rows are wrong, or a table was not looked at; the mail names keys and columns, and the command
+that repairs. What each run has found is kept, with its tree of sums: the link *Audit result* leads there.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from airflow.sdk import DAG, Param, task
+
+from include.audit.merkle.definition import audited_sources
+from include.settings.applications import Alerts
+from include.settings.deployment import Deployment
+from include.settings.environment import PROJECT_ROOT
+from supervision.alerts import default_args, mails
+from supervision.audit_tasks import AuditJobOperator, AuditVerdictOperator
+from supervision.nightly import only_at
+from supervision.refusing import refusing
+from supervision.table_audit import check_table_audit, judge_table_audit
+
+deployment = Deployment.load()
+ALERTS = deployment.one("alerts", Alerts)
+SOURCES = sorted(str(name) for name in deployment.values.get("sources") or {})
+NIGHTLY = audited_sources(deployment)
+
+with DAG(
+    dag_id="audit_tables",
+    schedule=only_at("0 4 * * *") if NIGHTLY else None,
+    catchup=False,
+    max_active_runs=1,
+    is_paused_upon_creation=False,
+    tags=["audit", "source", "lake"],
+    doc_md=__doc__,
+    default_args=default_args(ALERTS, run_next="lyrebird capture status"),
+    params={
+        "source": Param(
+            None,
+            type=["null", "string"],
+            enum=[None, *SOURCES],
+            title="Source",
+            description="Whose tables; none means all that `table_audits` names.",
+        ),
+        "tables": Param(
+            None,
+            type=["null", "array"],
+            items={"type": "string", "pattern": r"^[^,\s]+$"},
+            title="Tables",
+            description="Names of captured tables, one an entry; none means all that the audit declares.",
+        ),
+        "against": Param(
+            None,
+            type=["null", "string"],
+            enum=[None, "lake", "topic"],
+            title="Against",
+            description="The copy; none means the lake's table where there is one, else the topic.",
+        ),
+        "where": Param(
+            None,
+            type=["null", "string"],
+            title="Condition",
+            description="Chooses rows of the tables named, by columns and literals: `id > 7`; none means all.",
+        ),
+        "date_column": Param(
+            None,
+            type=["null", "string"],
+            pattern="^[A-Za-z0-9_$]*$",
+            title="Date column",
+            description="Of the tables named: chooses their rows by the dates below; none means all.",
+        ),
+        "date_from": Param(
+            None, type=["null", "string"], format="date", title="From", description="First day, by UTC."
+        ),
+        "date_until": Param(
+            None, type=["null", "string"], format="date", title="Until", description="The day after the last one."
+        ),
+        "repair": Param(
+            False,
+            type="boolean",
+            title="Repair",
+            description="Let the running capture read again what is wrong, and compare again.",
+        ),
+    },
+):
+    jobs = task(refusing(check_table_audit), task_id="check")(sources=NIGHTLY)
+    audit = AuditJobOperator.partial(
+        task_id="audit",
+        name="audit_tables",
+        application=str(PROJECT_ROOT / "spark_apps" / "audit_tables.py"),
+        driver_memory="512m",
+        execution_timeout=timedelta(hours=12),
+        max_active_tis_per_dagrun=2,
+        map_index_template="{{ task.application_args[3] }}",
+    ).expand(application_args=jobs)
+    verdict = AuditVerdictOperator(
+        task_id="verdict",
+        python_callable=refusing(judge_table_audit),
+        op_kwargs={"jobs": jobs},
+        retries=0,
+        # What was found is told, also where another table could not be looked at.
+        trigger_rule="all_done",
+        **mails(ALERTS, run_next="lyrebird audit history table"),
+    )
+    audit >> verdict

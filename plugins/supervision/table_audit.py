@@ -1,0 +1,105 @@
+"""The tasks of the DAG audit_tables: which tables are compared, a job each, and what their reports mean for the run."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from include.audit.history import History, Kept
+from include.audit.history_rows import rows_of
+from include.audit.merkle.definition import table_audit
+from include.audit.merkle.run import TablesAudit
+from include.clock import SystemClock
+from include.errors import SettingsError, Terminal
+from include.metrics.exporter import write_atomically
+from include.settings.deployment import Deployment
+from include.source.run_params import dates_condition
+from include.source.snapshot.condition import Condition, all_hold
+from supervision.audit_tasks import begin_run
+
+__all__ = ["check_table_audit", "judge_table_audit"]
+
+
+def check_table_audit(
+    sources: Sequence[str],
+    params: Mapping[str, Any] | None = None,
+    run_id: str | None = None,
+    tables_of: Any = None,
+) -> list[list[str]]:
+    """The arguments of each table's job: its name follows the source's, the file of its report comes last.
+
+    Args:
+        sources: whose tables are compared where a person names none.
+        params: the DAG's: `source`, `tables`, `against`, `where`, `date_column`, `date_from`, `date_until`, `repair`.
+        run_id: the run's.
+        tables_of: (source, names) → full names of its tables; default: asks the server.
+
+    Raises:
+        SettingsError: a table or a condition is none, or there is nothing to compare.
+    """
+    asked = params or {}
+    chosen = [asked["source"]] if asked.get("source") else list(sources)
+    if not chosen:
+        raise SettingsError(
+            "no source is audited",
+            path="params.source",
+            fix="Choose one, or declare `table_audits` in the deployment files.",
+        )
+    names = tuple(str(name) for name in asked.get("tables") or ())
+    dates = (str(asked.get(f"date_{name}") or "") for name in ("column", "from", "until"))
+    where = all_hold(str(asked.get("where") or ""), dates_condition(*dates))
+    Condition.parse(where)
+    if where and not names:
+        raise SettingsError(
+            "a condition that holds for which tables?",
+            path="params.tables",
+            where=where,
+            fix="Name the tables that have its columns.",
+        )
+    history, run = begin_run("table", run_id), run_id or ""
+    more = ["--against", str(asked["against"])] if asked.get("against") else []
+    more += ["--where", where] if where else []
+    more += ["--repair", run] if asked.get("repair") else []
+    jobs = []
+    for source in chosen:
+        for table in (tables_of or _tables_of)(source, names):
+            before = history.newest_with("tables", table)
+            since = ["--before", str(before)] if before else []
+            part = str(history.part(run, f"{source} {table}"))
+            jobs.append(["--source", source, "--table", table, *more, *since, "--report", part])
+    return jobs
+
+
+def _tables_of(source: str, names: tuple[str, ...]) -> list[str]:
+    deployment = Deployment.load()
+    return TablesAudit(None, deployment, table_audit(deployment, source), SystemClock()).tables(names)
+
+
+def judge_table_audit(jobs: Sequence[Sequence[str]], run_id: str | None = None) -> int:
+    """Puts the tables' reports together and fails the run where rows are wrong; returns the number of clean tables.
+
+    Args:
+        jobs: what `check_table_audit` has returned.
+        run_id: the run's.
+
+    Raises:
+        Terminal: some table has findings, or none was made of it; it names keys and columns, `fix` the commands.
+    """
+    found: dict[str, Any] = {}
+    for part in (Path(job[-1]) for job in jobs):
+        if part.is_file():
+            found |= json.loads(part.read_text(encoding="utf-8"))["tables"]
+    content = {"tables": found}
+    write_atomically(History.of("table").report(run_id or ""), json.dumps(content))
+    rows = rows_of("table", Kept("", 0, content))
+    dirty = [row for row in rows if row.next_command]
+    unseen = sorted({job[3] for job in jobs} - {name for name, each in found.items() if each["verdict"] != "failed"})
+    if dirty or unseen:
+        told = [f"{row.what}: {row.said} ({'; '.join(row.details)})" for row in dirty]
+        told += [f"not looked at: {', '.join(unseen)}"] if unseen else []
+        again = " and ".join(f"`{row.next_command}`" for row in dirty)
+        fix = f"Run {again}." if again else "Clear the failed tasks of this run, or start it again."
+        raise Terminal(f"the audit of tables is not clean: {'. '.join(told)}", fix=fix)
+    return sum(row.clean for row in rows)

@@ -1,0 +1,188 @@
+"""The DAG audit_tables: a job for each table, one verdict with keys and commands, and its run by Airflow."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from airflow.dag_processing.dagbag import DagBag
+from airflow.sdk.exceptions import AirflowFailException
+
+from include.audit.history import History
+from include.audit.merkle.report import Finding, TableReport
+from include.audit.merkle.tree import Tree
+from include.errors import Terminal
+from include.settings.environment import state_folder
+from include.source.hashes.sums import HashSum
+from supervision.audit_pages import audit_page
+from supervision.audit_tasks import AuditJobOperator
+from supervision.refusing import refusing
+from supervision.table_audit import check_table_audit, judge_table_audit
+
+ROOT = Path(__file__).parents[2]
+LOST = Finding("altered", {"id": "77"}, ("v",))
+TREE = Tree(2, {0: HashSum(5, 1, 1), 1: HashSum(4, 7, 7), 3: HashSum(6, 9, 9)}).to_json()
+
+
+def tables_of(source: str, names: tuple[str, ...]) -> list[str]:
+    return [f"{source}.{name}" for name in names or ("orders", "users")]
+
+
+def report(table: str, **said: Any) -> TableReport:
+    more = {"rows": 15, "ranges": 3, "leaves": 3, "position": "0-1-7", "tree": TREE, **said}
+    return TableReport("shop", table, "the topic", "2026-11-25T04:00:07Z", **more)
+
+
+def written(job: list[str], **said: Any) -> None:
+    found = report(job[3], **said)
+    Path(job[-1]).write_text(json.dumps({"tables": {found.table: found.to_json()}}))
+
+
+@pytest.fixture(autouse=True)
+def _no_history() -> Iterator[None]:
+    shutil.rmtree(state_folder() / "audit", ignore_errors=True)
+    yield
+    shutil.rmtree(state_folder() / "audit", ignore_errors=True)
+
+
+def checked(run: str, **params: Any) -> list[list[str]]:
+    return check_table_audit(["shop"], params, run, tables_of)
+
+
+def test_each_table_has_a_job_of_its_own_that_begins_at_the_tree_of_the_run_before() -> None:
+    first = checked("r1")
+    assert [job[:4] for job in first] == [
+        ["--source", "shop", "--table", "shop.orders"],
+        ["--source", "shop", "--table", "shop.users"],
+    ]
+    assert "--before" not in first[0]
+    for job in first:
+        written(job)
+    assert judge_table_audit(first, "r1") == 2
+    again = checked("r2")
+    assert again[0][4:6] == ["--before", str(History.of("table").report("r1"))]
+
+
+def test_what_a_person_chooses_reaches_each_job() -> None:
+    (job,) = checked(
+        "r1",
+        source="ads",
+        tables=["clicks"],
+        against="lake",
+        where="id > 7",
+        date_column="day",
+        date_from="2026-11-01",
+        date_until="2026-11-03",
+        repair=True,
+    )
+    assert job[:4] == ["--source", "ads", "--table", "ads.clicks"]
+    assert job[4:6] == ["--against", "lake"]
+    assert job[6:8] == ["--where", "(id > 7) AND (`day` >= '2026-11-01' AND `day` < '2026-11-03')"]
+    assert job[8:10] == ["--repair", "r1"]
+
+
+@pytest.mark.parametrize(
+    "params",
+    [
+        {"where": "id > 7"},
+        {"tables": ["a"], "where": "id > SLEEP(7)"},
+        {"tables": ["a"], "date_from": "2026-11-01"},
+        {"tables": ["a"], "date_column": "day", "date_from": "2026-11-03", "date_until": "2026-11-01"},
+    ],
+)
+def test_half_a_choice_fails_the_first_task_at_once(params: dict[str, Any]) -> None:
+    with pytest.raises(AirflowFailException):
+        refusing(check_table_audit)(["shop"], params, "r1", tables_of)
+    with pytest.raises(AirflowFailException, match="no source is audited"):
+        refusing(check_table_audit)([], {}, "r1", tables_of)
+
+
+def test_the_mail_names_keys_columns_commands_and_tables_that_were_not_looked_at() -> None:
+    jobs = checked("r1", tables=["orders", "users", "lines"])
+    written(jobs[0], found=[LOST])
+    written(jobs[1], error="the server is away", transient=True, tree={})
+    with pytest.raises(Terminal) as told:
+        judge_table_audit(jobs, "r1")
+    assert "shop.orders: 1 altered (altered: id 77 in v)" in told.value.message
+    assert "not looked at: shop.lines, shop.users" in told.value.message
+    assert "lyrebird audit tables --source shop --table shop.orders --repair" in str(told.value.fix)
+
+
+def test_what_cannot_be_compared_is_not_clean_and_not_red() -> None:
+    jobs = checked("r1")
+    written(jobs[0])
+    written(jobs[1], not_compared={"v": "a vector"})
+    assert judge_table_audit(jobs, "r1") == 1
+    page = audit_page("table", "r1")
+    assert "incomplete: 15 rows" in page
+    assert "not compared: v: a vector" in page
+    assert (page.count('<tr class="open">'), page.count('<tr class="found">')) == (2, 0)
+
+
+def test_a_runs_page_draws_the_tree_with_what_differed_and_what_changed() -> None:
+    jobs = checked("r1", tables=["orders"])
+    written(jobs[0], found=[LOST], wrong=[1], changed=[3])
+    with pytest.raises(Terminal):
+        judge_table_audit(jobs, "r1")
+    page = audit_page("table", "r1")
+    assert page.count("<rect ") == 4 + 7
+    # The root and the half of leaf 1 are red as it is; the other half is as its changed leaf.
+    assert (page.count('fill="#c33"'), page.count('fill="#e0a030"'), page.count('fill="#5b9a68"')) == (4, 3, 2)
+    assert "<title>15 rows</title>" in page
+    assert 'href="/dags/audit_tables/runs/r1"' in page
+    assert "shop 0-1-7" in page
+
+
+def test_it_runs_nightly_where_audits_are_declared(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def loaded() -> Any:
+        bag = DagBag(dag_folder=str(ROOT / "dags" / "audit_tables.py"))
+        assert bag.import_errors == {}
+        return bag.dags["audit_tables"]
+
+    assert loaded().schedule is None
+    said = "alerts: {from: a@localhost, to: [b@localhost]}\ntable_audits: {nightly: {source: shop}}\n"
+    (tmp_path / "all.yaml").write_text(said)
+    monkeypatch.setenv("LYREBIRD_DEPLOYMENT", str(tmp_path))
+    dag = loaded()
+    assert dag.schedule.expression == "0 4 * * *"
+    assert dag.get_task("verdict").upstream_task_ids == {"audit", "check"}
+    dag.params.validate()
+
+
+@pytest.mark.parametrize(("found", "verdict"), [([], "success"), ([LOST], "failed")])
+def test_what_is_found_fails_the_verdict_alone(
+    monkeypatch: pytest.MonkeyPatch, found: list[Finding], verdict: str
+) -> None:
+    from airflow.models.dagbundle import DagBundleModel
+    from airflow.models.serialized_dag import SerializedDagModel
+    from airflow.serialization.definitions.dag import SerializedDAG
+    from airflow.serialization.serialized_objects import LazyDeserializedDAG
+    from airflow.utils.db import initdb
+    from airflow.utils.session import create_session
+
+    from supervision import table_audit
+
+    monkeypatch.setattr(table_audit, "_tables_of", tables_of)
+    monkeypatch.setattr(AuditJobOperator, "execute", lambda self, context: written(self.application_args, found=found))
+    initdb()
+    dag = DagBag(dag_folder=str(ROOT / "dags" / "audit_tables.py")).dags["audit_tables"]
+    dag.get_task("verdict").on_failure_callback = None
+    with create_session() as session:
+        if session.get(DagBundleModel, "audit_tables") is None:
+            session.add(DagBundleModel(name="audit_tables"))
+            session.commit()
+        lazy = LazyDeserializedDAG.from_dag(dag)
+        SerializedDAG.bulk_write_to_db("audit_tables", None, [lazy], None, session=session)
+        SerializedDagModel.write_dag(lazy, bundle_name="audit_tables", session=session)
+    run = dag.test(run_conf={"source": "shop"})
+    states = {(ti.task_id, ti.map_index): str(ti.state) for ti in run.get_task_instances()}
+    assert states == {
+        ("check", -1): "success",
+        ("audit", 0): "success",
+        ("audit", 1): "success",
+        ("verdict", -1): verdict,
+    }
