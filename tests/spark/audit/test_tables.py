@@ -2,35 +2,30 @@
 
 from __future__ import annotations
 
-import json
+import random
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 
-from include.audit.merkle.definition import Against, TableAudit
-from include.audit.merkle.repair import Repair
-from include.audit.merkle.report import TableReport
-from include.audit.merkle.run import TablesAudit
-from include.clock import SystemClock
-from include.lake.tables import stream as tables
 from include.log.kafka import KafkaWriter
+from include.log.registry import ConfluentRegistry
 from include.log.topics import change
-from include.record.version import to_header
-from include.settings.connections import Kafka
-from include.settings.deployment import Deployment
-from include.store.s3 import S3Store
-from tests.background import Background
-from tests.integration.source.world import World, opened
+from include.record.codec import Decoder
+from include.record.gtid import MariadbGtidSet
+from include.record.version import from_headers, to_header
+from include.settings.connections import ObjectStore
+from tests.audited_world import Scene, captured, prepare
+from tests.duck import duck
+from tests.integration.source.world import opened
 from tests.integration.source.writers import Writers
 from tests.servers.fixture import Give, server
 
 __all__ = ["server"]
 
-PATIENCE_S = 90.0
 ROUNDS = 3
 KEYS = {
     "unsigned": ("k bigint unsigned", "seq * 52000000000000000"),
@@ -44,115 +39,14 @@ KEYS = {
 """Tables whose key divides them: its columns, and their values."""
 
 
-class Scene:
-    """A world whose capture runs, and whose topics are kept as lake tables."""
-
-    def __init__(self, world: World, spark: SparkSession) -> None:
-        self.world, self.spark = world, spark
-
-    @property
-    def deployment(self) -> Deployment:
-        return Deployment.load(self.world.folder / "deployment")
-
-    def audit(self, table: str = "a", against: Against = "topic", repair: str = "", **said: Any) -> TableReport:
-        where = said.pop("where", "")
-        told = {"range_rows": 100, "busy_threads": 0, "patience_s": 30, **said}
-        audit = TablesAudit(
-            self.spark,
-            self.deployment,
-            TableAudit(source=self.world.name, **told),
-            SystemClock(),
-            against=against,
-            where=where,
-            repair=Repair(self.deployment.one("kafka", Kafka), self.world.name, SystemClock(), repair)
-            if repair
-            else None,
-        )
-        return audit.run(f"{self.world.name}.{table}")
-
-    def behind_the_log(self, *statements: str) -> None:
-        """Changes that capture never hears of."""
-        with self.world.server.connect(database=self.world.name) as connection, connection.cursor() as cursor:
-            for each in ("SET SESSION sql_log_bin = 0", *statements):
-                cursor.execute(each)
-
-    @contextmanager
-    def lake(self, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-        """The lake's tables are kept while the block runs."""
-        run = self.world.folder / "run"
-        run.mkdir()
-        monkeypatch.setenv("LYREBIRD_RUN", str(run))
-        monkeypatch.setenv("LYREBIRD_STATE", str(self.world.folder / "state"))
-        with Keeping(self.deployment):
-            try:
-                yield
-            finally:
-                (run / "stop").touch()
-
-
-class Keeping(Background):
-    """The application of the lake's tables."""
-
-    def __init__(self, deployment: Deployment) -> None:
-        super().__init__()
-        self._deployment = deployment
-
-    def work(self) -> None:
-        tables.run("lake_tables", self._deployment, keep_session=True)
-
-
 @pytest.fixture
 def scene(
     unique: str, tmp_path: Path, mariadb: Any, kafka: str, registry_url: str, s3: Any, spark: SparkSession
 ) -> Iterator[Scene]:
     with opened(unique, tmp_path, mariadb, kafka, registry_url) as world:
-        _prepare(world, unique, tmp_path, s3)
-        with _captured(world):
+        prepare(world, unique, tmp_path, s3)
+        with captured(world):
             yield Scene(world, spark)
-
-
-@contextmanager
-def _captured(world: World) -> Iterator[None]:
-    world.run("run", "--snapshot")
-    process = world.start("run")
-    world.wait(lambda: world.sequence() > 0)
-    world.wait_until_complete()
-    yield
-    world.stop(process)
-
-
-def _prepare(world: World, unique: str, folder: Path, s3: Any) -> None:
-    world.sql(
-        f"CREATE TABLE {unique}.c (k varchar(20) COLLATE utf8mb4_unicode_ci PRIMARY KEY, d double, "
-        "e enum('x','y'), j date)",
-        f"CREATE TABLE {unique}.none (id int PRIMARY KEY)",
-    )
-    world.more = ["c", "none"]
-    S3Store(s3.endpoint, unique, s3.access_key, s3.secret_key).ensure_bucket()
-    more = {
-        "store": {
-            "endpoint": s3.endpoint,
-            "bucket": unique,
-            "access_key": s3.access_key,
-            "secret_key": s3.secret_key,
-        },
-        "applications": {"lake_tables": {"entry": "spark_apps/lake_tables.py"}},
-        "tables": {
-            "copied": {
-                "application": "lake_tables",
-                "topics": [f"cdc.{unique}.*"],
-                "prefix": "tables",
-                "buckets": 3,
-                "every_s": 0.5,
-            }
-        },
-    }
-    (folder / "deployment" / "lake.yaml").write_text(json.dumps(more), "utf-8")
-    world.sql(
-        f"INSERT INTO {unique}.a SELECT seq, seq % 7, CONCAT('row ', seq), seq / 3, '2026-11-25 03:00:00.5'"
-        " FROM seq_1_to_1000",
-        f"INSERT INTO {unique}.c SELECT CONCAT('Key', seq), 1 / seq, 1 + seq % 2, '2026-11-25' FROM seq_1_to_300",
-    )
 
 
 def test_a_topic_is_its_table_while_others_write(scene: Scene) -> None:
@@ -272,7 +166,7 @@ def test_each_kind_of_fault_is_found_with_its_key_and_columns(scene: Scene) -> N
 
 def test_a_lake_table_is_its_table_while_others_write(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     with scene.lake(monkeypatch):
-        _until_labelled(scene)
+        scene.until_labelled()
         with Writers(scene.world):
             for _ in range(ROUNDS):
                 report = scene.audit(against="lake")
@@ -292,7 +186,7 @@ def test_on_mysql_rows_that_changed_within_a_snapshot_s_span_are_looked_at_again
     with opened(unique, tmp_path, server("mysql-9.7"), kafka, registry_url) as world:
         row = "(%s, %s, 'a text', 1.5, '2026-11-25 03:00:00.5')"
         world.sql(f"INSERT INTO {unique}.a VALUES {', '.join(row % (n, n % 7) for n in range(1, 501))}")
-        with _captured(world), Writers(world, 3):
+        with captured(world), Writers(world, 3):
             scene = Scene(world, spark)
             for _ in range(ROUNDS):
                 report = scene.audit()
@@ -303,5 +197,87 @@ def test_on_mysql_rows_that_changed_within_a_snapshot_s_span_are_looked_at_again
             assert (found.kind, found.key, found.columns) == ("altered", {"id": "400"}, ("v",))
 
 
-def _until_labelled(scene: Scene) -> None:
-    scene.world.wait(lambda: scene.audit(against="lake").error == "", PATIENCE_S)
+def test_duckdb_makes_the_table_at_any_transaction_of_a_version_and_the_log(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world, draw = scene.world, random.Random(7)
+    decode = Decoder(ConfluentRegistry(world.registry).schema)
+    with scene.lake(monkeypatch), Writers(world):
+        scene.until_labelled()
+        for _ in range(ROUNDS):
+            time.sleep(draw.uniform(0.5, 4))
+            with world.server.connect(database=world.name) as connection, connection.cursor() as cursor:
+                gtids = snapshot(cursor)
+                cursor.execute("SELECT * FROM a")
+                truth = {row[0]: row for row in cursor.fetchall()}
+            at = MariadbGtidSet.parse(gtids)
+            world.wait_until_complete()
+            log = scene.lake_log()
+            version, label = next(
+                (version, label[world.name])
+                for version, _, label in log.labels()
+                if world.name in label and at.contains(label[world.name].position.gtids)
+            )
+            changes: dict[int, tuple[Any, ...] | None] = {}
+            for record in sorted(world.records(scene.topic()), key=lambda each: from_headers(each.headers)):
+                value = decode(record.value) if record.value else None
+                gtid = value["source"]["gtid"] if value else None
+                if value and gtid and at.add(gtid) is at and label.position.gtids.add(gtid) is not label.position.gtids:
+                    row = value["after"] or value["before"]
+                    changes[row["id"]] = tuple(row.values())[:5] if value["after"] else None
+            found = as_of(scene, version, changes)
+            assert len(found) > 900
+            assert found == truth
+
+
+def snapshot(cursor: Any) -> str:
+    """Opens one; the transactions that it has."""
+    cursor.execute("START TRANSACTION WITH CONSISTENT SNAPSHOT")
+    cursor.execute("SHOW STATUS LIKE 'binlog_snapshot_%'")
+    status = {name.lower(): value for name, value in cursor.fetchall()}
+    place = status["binlog_snapshot_file"], int(status["binlog_snapshot_position"])
+    cursor.execute("SELECT BINLOG_GTID_POS(%s, %s)", place)
+    return str(cursor.fetchone()[0])
+
+
+def as_of(scene: Scene, version: int, changes: dict[int, tuple[Any, ...] | None]) -> dict[int, tuple[Any, ...]]:
+    """A version of the lake's table with these changes, by DuckDB."""
+    with duck(scene.deployment.one("store", ObjectStore)) as connection:
+        connection.execute(
+            'CREATE TABLE changes (id INT, part INT, v TEXT, n DECIMAL(12, 2), "at" TIMESTAMP, live BOOLEAN)'
+        )
+        rows = [(*row, True) if row else (key, None, None, None, None, False) for key, row in changes.items()]
+        if rows:
+            connection.executemany("INSERT INTO changes VALUES (?, ?, ?, ?, ?, ?)", rows)
+        found = connection.execute(
+            'SELECT id, part, v, n, "at" FROM delta_scan(?, version = ?) ANTI JOIN changes USING (id) '
+            'UNION ALL SELECT id, part, v, n, "at" FROM changes WHERE live',
+            [scene.lake_log().uri, version],
+        ).fetchall()
+    assert len({row[0] for row in found}) == len(found)
+    return {row[0]: row for row in found}
+
+
+def test_a_lake_row_that_is_old_and_a_file_that_is_cut_short_are_found(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = scene.world.name
+    scene.world.sql(f"UPDATE {name}.a SET v = 'newer' WHERE id = 500")
+    with scene.lake(monkeypatch):
+        scene.until_labelled()
+        scene.world.wait(lambda: scene.audit(against="lake").verdict == "clean", 60)
+    scene.edit_lake("a", "v", 500, "row 500")
+    scene.edit_lake("a", "v", 501, "forged")
+    found = {(each.kind, each.key["id"]): tuple(each.columns) for each in scene.audit(against="lake").found}
+    assert found == {("stale", "500"): ("v",), ("altered", "501"): ("v",)}
+    log = scene.lake_log()
+    state = log.state()
+    assert state is not None
+    file = next(each for files in state.files.values() for each in files)
+    place = f"{log.uri.removeprefix(f's3://{name}/')}/{file.path}"
+    body = scene.bucket.get(place)
+    assert body is not None
+    scene.bucket.put(place, body.body[: len(body.body) // 2])
+    cut = scene.audit(against="lake")
+    assert file.path.rpartition("/")[2] in cut.error
+    assert "lyrebird table rebuild" in cut.error

@@ -11,9 +11,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
-import yaml
 from click.testing import CliRunner
-from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from include.cli.tables import command as table_command
@@ -21,11 +19,11 @@ from include.clock import SystemClock
 from include.errors import SettingsError, Terminal
 from include.lake.tables import stream
 from include.lake.tables.columns import OWN
-from include.lake.tables.delta_log import DeltaLog, storage_options
-from include.lake.tables.generation import generation_folder, generations_of
-from include.settings.connections import ObjectStore
+from include.lake.tables.delta_log import DeltaLog
+from include.lake.tables.generation import generations_of
 from include.settings.deployment import Deployment
 from tests.join_world import PATIENCE_S, JoinWorld
+from tests.kept_tables import KeptTables
 
 Row = dict[str, Any]
 _WITHIN_S = 150
@@ -34,27 +32,13 @@ _WITHIN_S = 150
 @pytest.fixture
 def scene(unique: str, kafka: str, registry_url: str, s3: Any, tmp_path: Path) -> Iterator[JoinWorld]:
     made = JoinWorld(unique, kafka, registry_url, s3, tmp_path)
-    values = yaml.safe_load((tmp_path / "all.yaml").read_text())
-    values["applications"]["lake_tables"] = {"entry": "spark_apps/lake_tables.py"}
-    values["tables"] = {
-        "copied": {
-            "application": "lake_tables",
-            "topics": [f"cdc.shop{unique}.*", f"cdc.ads{unique}.*"],
-            "prefix": "tables",
-            "buckets": 3,
-            "every_s": 0.5,
-        },
-        "plain": {
-            "application": "lake_tables",
-            "topics": [made.owners_topic],
-            "prefix": "plain",
-            "buckets": 2,
-            "every_s": 0.5,
-        },
-    }
-    (tmp_path / "all.yaml").write_text(yaml.safe_dump(values))
     yield made
     made.close()
+
+
+@pytest.fixture
+def kept(scene: JoinWorld) -> KeptTables:
+    return KeptTables(scene)
 
 
 @contextmanager
@@ -86,59 +70,31 @@ def application(scene: JoinWorld, spark: SparkSession, monkeypatch: pytest.Monke
     assert not thread.is_alive()
 
 
-def opened(scene: JoinWorld, prefix: str, topic: str) -> tuple[str, dict[str, str]] | None:
-    """Where the served generation is, and how to read it."""
-    connection = Deployment.load(scene.folder).one("store", ObjectStore)
-    found = generations_of(scene.bucket, prefix, topic)
-    if found is None or not found.serving:
-        return None
-    return f"s3://{scene.name}/{generation_folder(prefix, topic, found.serving)}", storage_options(connection)
-
-
-def held(scene: JoinWorld, prefix: str, topic: str, key: str, version: int | None = None) -> dict[int, Row] | None:
-    """The rows of a table by key, as a reader that knows nothing of Lyrebird finds them."""
-    place = opened(scene, prefix, topic)
-    if place is None:
-        return None
-    table = DeltaTable(place[0], storage_options=place[1], version=version).to_pyarrow_table()
-    rows = [{name: value for name, value in row.items() if name not in OWN} for row in table.to_pylist()]
-    assert len({row[key] for row in rows}) == len(rows)
-    return {row[key]: row for row in rows}
-
-
 def incidents(scene: JoinWorld) -> list[dict[str, str]]:
     """Of records set aside, as Airflow mails them."""
     told = json.loads((scene.folder / "run" / "progress.json").read_text())
     return [each for each in told.get("incidents", ()) if each["kind"] == "refused"]
 
 
-def equal(scene: JoinWorld) -> bool:
-    return (
-        held(scene, "tables", scene.shop.topic("reviews"), "review_id") == scene.reviews
-        and held(scene, "tables", scene.ads.topic("businesses"), "business_id") == scene.businesses
-        and held(scene, "plain", scene.owners_topic, "owner_id") == scene.owners
-    )
-
-
 @pytest.mark.timeout(900)
 def test_tables_of_two_servers_and_a_plain_topic_equal_them_over_a_truncation_and_a_restart(
-    scene: JoinWorld, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+    scene: JoinWorld, kept: KeptTables, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     scene.change(120)
     with application(scene, spark, monkeypatch):
-        scene.wait(lambda: equal(scene), _WITHIN_S)
+        scene.wait(kept.equal, _WITHIN_S)
         scene.change(40)
         scene.truncate()
         scene.change(15)
-        scene.wait(lambda: equal(scene), _WITHIN_S)
+        scene.wait(kept.equal, _WITHIN_S)
     scene.change(30)
     scene.shop.spoil("reviews", b"no change")
     with application(scene, spark, monkeypatch):
-        scene.wait(lambda: equal(scene), _WITHIN_S)
+        scene.wait(kept.equal, _WITHIN_S)
         scene.wait(lambda: len(incidents(scene)) == 1, _WITHIN_S)
     (incident,) = incidents(scene)
     assert incident["text"].startswith(f"1 records of {scene.shop.topic('reviews')} could not be read")
-    place = opened(scene, "tables", scene.shop.topic("reviews"))
+    place = kept.place("tables", scene.shop.topic("reviews"))
     assert place is not None
     log = DeltaLog(*place, SystemClock())
     source = scene.shop.source
@@ -152,7 +108,7 @@ def test_tables_of_two_servers_and_a_plain_topic_equal_them_over_a_truncation_an
     )
     commands_tell_and_read_the_same(scene, spark, monkeypatch)
     with application(scene, spark, monkeypatch):
-        a_new_generation_is_read_once_it_is_complete(scene, spark)
+        a_new_generation_is_read_once_it_is_complete(scene, kept)
 
 
 def told(*words: str) -> Any:
@@ -201,7 +157,7 @@ def commands_tell_and_read_the_same(scene: JoinWorld, spark: SparkSession, monke
     assert {each["removed"] for each in told("maintain")["tables"]} == {0}
 
 
-def a_new_generation_is_read_once_it_is_complete(scene: JoinWorld, spark: SparkSession) -> None:
+def a_new_generation_is_read_once_it_is_complete(scene: JoinWorld, kept: KeptTables) -> None:
     topic = scene.shop.topic("reviews")
     assert told("rebuild", topic, "--dry-run") == {"topic": topic, "serving": 1, "writing": 2, "begun": False}
     assert told("rebuild", topic)["begun"] is True
@@ -210,7 +166,7 @@ def a_new_generation_is_read_once_it_is_complete(scene: JoinWorld, spark: SparkS
 
     def renewed() -> bool:
         found = generations_of(scene.bucket, "tables", topic)
-        return found is not None and found.serving == 2 and equal(scene)
+        return found is not None and found.serving == 2 and kept.equal()
 
     scene.wait(renewed, _WITHIN_S)
     assert told("status", topic)["tables"][0]["generation"] == 2
