@@ -85,7 +85,7 @@ class Scene:
             place = f"{folder}/{file.path}"
             found = store.get(place)
             assert found is not None
-            rows = pq.read_table(io.BytesIO(found.body))
+            rows: Any = pq.read_table(io.BytesIO(found.body))  # type: ignore[no-untyped-call]
             at = rows["id"].to_pylist()
             if key in at:
                 values = rows[column].to_pylist()
@@ -93,7 +93,7 @@ class Scene:
                 names = rows.schema.names
                 edited = rows.set_column(names.index(column), rows.schema.field(column), [values])
                 out = io.BytesIO()
-                pq.write_table(edited, out)
+                pq.write_table(edited, out)  # type: ignore[no-untyped-call]
                 store.put(place, out.getvalue())
                 return
         raise AssertionError(f"no row {key}")

@@ -5,25 +5,22 @@
 | base | of a version that each moment has, or none |
 | changes | records behind it: columns as the base's, and those of `change_rows` |
 
-A row of a range is the newest of the changes that the range's moment has, else the base's.
+A row of a range is the newest of the changes that the range's moment has, else the base's. Rows are those of
+`hashed_rows`: hashes or texts in the place of a table's columns.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 from include.audit.merkle.change_rows import LIVE, OFFSET, PLACE
 from include.lake.tables.columns import KEY, VERSION
-from include.record.schema import avro_name
-from include.source.hashes.columns import ComparedRows
 
-__all__ = ["PART", "as_of_sql", "changed_sql", "shown", "text_columns"]
+__all__ = ["PART", "as_of_sql", "changed_sql"]
 
 PART: Final = "_lyrebird_part"
 _NEWEST: Final = "_lyrebird_newest"
-_LAKE_DIGITS: Final = 38
-_MISSING: Final = {"date": "date", "datetime": "timestamp_ntz", "timestamp": "timestamp", "bytes": "binary"}
 
 
 def as_of_sql(
@@ -60,42 +57,6 @@ def changed_sql(changes: str, key_text: str, lows: Sequence[int], highs: Sequenc
     """SELECT (part, text of the key) of the changes that came within the span of their range's moment."""
     within = f"{PLACE} > {_at(lows)} and {PLACE} <= {_at(highs)}"
     return f"select distinct {PART}, {key_text} from {changes} where {KEY} is not null and {within}"  # noqa: S608 - quoted
-
-
-def text_columns(rows: ComparedRows) -> list[str]:
-    """Columns that texts are made of."""
-    found = [avro_name(each.column.name) for each in rows.columns]
-    return [*found, rows.invalid] if rows.invalid else found
-
-
-def shown(schema: Any, rows: ComparedRows) -> list[str]:
-    """Expressions that make of an Arrow schema's columns those that texts are made of (`source.hashes.spark_sql`).
-
-    A column that the copy lacks is null. A decimal with more digits behind the point than the server's, as of records
-    from before an ALTER, has the server's where that is the same number.
-    """
-    import pyarrow.types as types
-
-    fields = {field.name: field.type for field in schema}
-    found = []
-    for each in rows.columns:
-        column, name = each.column, avro_name(each.column.name)
-        quoted = f"`{name}`"
-        if name not in fields:
-            found.append(f"cast(null as {_MISSING.get(each.kind, 'string')}) as {quoted}")
-            continue
-        type_, scale = fields[name], column.scale or 0
-        other = column.type == "decimal" and types.is_decimal(type_) and type_.scale != scale
-        if other and (column.precision or 10) <= _LAKE_DIGITS:
-            narrow = f"try_cast({quoted} as decimal({column.precision or 10}, {scale}))"
-            found.append(f"if({narrow} = {quoted}, cast({narrow} as string), cast({quoted} as string)) as {quoted}")
-        else:
-            found.append(quoted)
-    if rows.invalid:
-        found.append(
-            f"`{rows.invalid}`" if rows.invalid in fields else f"cast(null as map<string, string>) as `{rows.invalid}`"
-        )
-    return found
 
 
 def _at(places: Sequence[int]) -> str:

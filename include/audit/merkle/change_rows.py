@@ -22,7 +22,7 @@ from include.lake.tables.rows import Refused, RowChange, RowReader
 from include.log.ports import Record
 from include.record.fields import Fields
 
-__all__ = ["LIVE", "OFFSET", "PLACE", "ChangeRows", "with_own"]
+__all__ = ["LIVE", "OFFSET", "PLACE", "ChangeRows", "own_fields", "with_own"]
 
 PLACE: Final = "_lyrebird_place"
 """The first moment that has the change; -1: each has it."""
@@ -33,12 +33,18 @@ _ROWS: Final = 5_000
 _PLACED: Final = ("gtid", "file", "pos")
 
 
-def with_own(schema: Any) -> Any:
-    """The Arrow schema of a table's rows with what `ChangeRows` adds."""
+def own_fields() -> list[Any]:
+    """Arrow's, of what `ChangeRows` adds to a table's rows."""
     import pyarrow.lib as pa
 
-    own = [pa.field(PLACE, pa.int32()), pa.field(LIVE, pa.bool_()), pa.field(OFFSET, pa.int64())]
-    return pa.schema([*schema, *own])
+    return [pa.field(PLACE, pa.int32()), pa.field(LIVE, pa.bool_()), pa.field(OFFSET, pa.int64())]
+
+
+def with_own(schema: Any) -> Any:
+    """The Arrow schema of a table's rows with these."""
+    import pyarrow.lib as pa
+
+    return pa.schema([*schema, *own_fields()])
 
 
 @dataclass(frozen=True)

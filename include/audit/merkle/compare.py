@@ -9,6 +9,7 @@ from typing import Final
 from include.audit.merkle.rows import Difference, differences
 from include.audit.merkle.sides import Asked, Following, Leading
 from include.audit.merkle.tree import Tree
+from include.source.hashes.columns import Compared as ComparedColumn
 from include.source.hashes.sums import HashSum
 from include.source.snapshot.key_range import KeyRange
 from include.source.snapshot.seam import Span
@@ -59,7 +60,7 @@ def compared(
     following: Following,
     parts: Sequence[KeyRange],
     bits: int,
-    columns: Sequence[str],
+    columns: Sequence[ComparedColumn],
     say: Say = lambda _text: None,
 ) -> Compared:
     """Compare what both sides have in these ranges.
@@ -72,7 +73,7 @@ def compared(
         following: gives the same as of then.
         parts: ranges that have all rows, each once.
         bits: of the numbers of leaves, within each range.
-        columns: names of those that a row's text has.
+        columns: that a row's text has.
         say: hears how far it is.
     """
     mine = leading.leaves(parts, bits)

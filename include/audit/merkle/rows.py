@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from include.source.hashes.columns import Compared
 from include.source.hashes.printed import values_of
 
 __all__ = ["Difference", "Kind", "differences"]
@@ -29,7 +30,7 @@ class Difference:
 def differences(
     database: Mapping[str, str],
     copy: Mapping[str, str],
-    columns: Sequence[str],
+    columns: Sequence[Compared],
     earlier: Callable[[Collection[str]], Mapping[str, Collection[str]]],
 ) -> list[Difference]:
     """What differs between the rows of the same leaves, in the order of the keys' texts.
@@ -37,7 +38,7 @@ def differences(
     Args:
         database: key's text → row's text.
         copy: the same of the copy.
-        columns: names of those that a row's text has.
+        columns: that a row's text has.
         earlier: key → texts of the rows that the topic had for it before its newest; asked once, where rows differ.
     """
     both = database.keys() & copy.keys()
@@ -46,7 +47,7 @@ def differences(
     found = [Difference("missing", key) for key in database.keys() - both]
     found += [Difference("extra", key) for key in copy.keys() - both]
     for key in other:
-        pairs = zip(columns, values_of(database[key]), values_of(copy[key]), strict=True)
-        differing = tuple(name for name, one, another in pairs if one != another)
+        pairs = zip(columns, values_of(columns, database[key]), values_of(columns, copy[key]), strict=True)
+        differing = tuple(each.column.name for each, one, another in pairs if one != another)
         found.append(Difference("stale" if copy[key] in known.get(key, ()) else "altered", key, differing))
     return sorted(found, key=lambda each: each.key)

@@ -124,13 +124,13 @@ class TablesAudit:
                     clock=self.clock,
                     patience_s=self.audit.patience_s,
                 )
-                columns = [each.column.name for each in side.rows.columns]
-                found = compared(side, copy, side.parts, bits_for(side.part_rows), columns, self.say)
+                bits, columns = bits_for(side.part_rows), side.rows.columns
+                found = compared(side, copy, side.parts, bits, columns, self.say)
                 left, repaired = found, None
                 if repair and (found.found or found.left_out):
                     repaired = self._mended(table, found, side.rows, repair)
                     if not repaired.whole:
-                        left = compared(side, copy, found.parts, found.tree.bits, columns, self.say)
+                        left = compared(side, copy, found.parts, bits, columns, self.say)
                 uncovered = set(base.uncovered) | set(copy.newest.uncovered if copy.newest else ())
                 return TableReport(
                     self.audit.source,

@@ -1,8 +1,8 @@
 """The copy's side on Spark: the change topic of a table, or its lake table with what came since, as of any moment.
 
-It follows: moments are another side's. Tasks read the files of a version and the records behind it; SQL makes of them
-the rows as of each range's moment, and their hashes. What counts lies below a resolved record that has all moments, so
-capture is waited for.
+It follows: moments are another side's. Tasks read the files of a version and the records behind it, and hash them; SQL
+makes of that the rows as of each range's moment, and their sums. What counts lies below a resolved record that has all
+moments, so capture is waited for.
 """
 
 from __future__ import annotations
@@ -16,10 +16,12 @@ from functools import partial
 from typing import Any, Final
 
 from pyspark.sql import DataFrame, SparkSession, functions
+from pyspark.sql.pandas.types import from_arrow_schema
 
-from include.audit.merkle.as_of import PART, as_of_sql, changed_sql, shown, text_columns
+from include.audit.merkle.as_of import PART, as_of_sql, changed_sql
 from include.audit.merkle.bases import Base, floor_of, newest_resolved
-from include.audit.merkle.change_rows import LIVE, ChangeRows, with_own
+from include.audit.merkle.change_rows import LIVE, ChangeRows, own_fields
+from include.audit.merkle.hashed_rows import HIGH, KEY_TEXT, LEAF, LOW, ROW_TEXT, HashedRows
 from include.audit.merkle.key_parts import part_sql
 from include.audit.merkle.moments import Moments
 from include.audit.merkle.sides import Asked, FoundRows
@@ -38,10 +40,9 @@ from include.record.fields import Images
 from include.record.schema import avro_name
 from include.settings.connections import Kafka, Registry
 from include.settings.deployment import Deployment
-from include.source.hashes import spark_sql
 from include.source.hashes.columns import ComparedRows
 from include.source.hashes.scan import Scanned
-from include.source.hashes.sums import HashSum
+from include.source.hashes.sums import LEAF_BITS, HashSum
 from include.source.snapshot.key_range import KeyRange
 from include.source.snapshot.seam import Span
 
@@ -98,9 +99,10 @@ class CopySide:
     def leaves(self, asked: Sequence[Asked], bits: int) -> list[Scanned]:
         """As `sides.Following`."""
         found: dict[int, dict[int, HashSum]] = {}
-        with self._as_of(asked) as (view, _):
-            for part, leaf, rows, first, last in self._ask(spark_sql.leaf_sums(view, self._rows, bits, PART)):
-                found.setdefault(part, {})[leaf] = HashSum(rows, int(first), int(last))
+        with self._as_of(asked, bits) as (view, _):
+            sums = f"count(*), sum({HIGH}), sum({LOW})"
+            for part, leaf, rows, high, low in self._ask(f"select {PART}, {LEAF}, {sums} from {view} group by 1, 2"):  # noqa: S608
+                found.setdefault(part, {})[leaf] = HashSum(rows, (high << 32) + low)
         return [Scanned(each.at, found.get(self._places[each.rows], {})) for each in asked]
 
     def rows_of(self, asked: Mapping[Asked, Collection[int]], bits: int) -> dict[Asked, FoundRows]:
@@ -108,8 +110,15 @@ class CopySide:
         texts: dict[int, dict[str, str]] = {}
         unsure: dict[int, set[str]] = {}
         wanted = {self._places[each.rows]: leaves for each, leaves in asked.items()}
-        with self._as_of(list(asked)) as (view, within):
-            for part, key, row in self._ask(spark_sql.leaf_rows(view, self._rows, bits, wanted, PART)):
+        chosen = " or ".join(
+            f"{PART} = {place} and {LEAF} in ({', '.join(map(str, leaves))})"
+            for place, leaves in wanted.items()
+            if leaves
+        )
+        every = frozenset().union(*wanted.values())
+        with self._as_of(list(asked), bits, every) as (view, within):
+            sql = f"select {PART}, {KEY_TEXT}, {ROW_TEXT} from {view} where {chosen or 'false'}"  # noqa: S608
+            for part, key, row in self._ask(sql):
                 texts.setdefault(part, {})[key] = row
             for part, key in self._ask(within) if within else ():
                 unsure.setdefault(part, set()).add(key)
@@ -124,19 +133,25 @@ class CopySide:
         newest: dict[str, str] = {}
         with closing(KafkaReader(self._kafka.bootstrap, self._kafka.options)) as reader, self._views() as views:
             ends = reader.end_offsets(self._topic)
-            changes = self._changes(reader.begin_offsets(self._topic), ends, Moments(()), ends, self._schema(None))
+            schema = self._schema(None)
+            made = self._hashed(schema, LEAF_BITS, texts=True)
+            changes = self._changes(reader.begin_offsets(self._topic), ends, Moments(()), ends, schema, made)
             rows = views.view(changes.where(LIVE).where(f"{KEY} is not null"))
-            wanted = views.view(self._spark.createDataFrame([(key,) for key in keys], "k string"))
-            key, row = spark_sql.key_text(self._rows), spark_sql.row_text(self._rows)
-            texts = f"select {VERSION} as v, {key} as k, {row} as r from {rows}"  # noqa: S608 - quoted
-            for said, text in self._ask(f"select k, r from ({texts}) join {wanted} using (k) order by v"):  # noqa: S608
+            wanted = views.view(self._spark.createDataFrame([(key,) for key in keys], f"{KEY_TEXT} string"))
+            sql = f"select {KEY_TEXT}, {ROW_TEXT} from {rows} join {wanted} using ({KEY_TEXT}) order by {VERSION}"  # noqa: S608
+            for said, text in self._ask(sql):
                 old.setdefault(said, set()).add(text)
                 newest[said] = text
         return {each: texts - {newest[each]} for each, texts in old.items()}
 
     @contextmanager
-    def _as_of(self, asked: Sequence[Asked]) -> Iterator[tuple[str, str]]:
-        """A view of all rows as of these moments, with `PART`; SQL of what changed within them, "" for nothing."""
+    def _as_of(
+        self, asked: Sequence[Asked], bits: int, leaves: frozenset[int] | None = None
+    ) -> Iterator[tuple[str, str]]:
+        """A view of all rows as of these moments, with `PART`, and SQL of what changed within them ("" for nothing).
+
+        Of all rows hashes, or of those of some leaves texts.
+        """
         spans = {self._places[each.rows]: each.at for each in asked}
         moments = Moments([at for span in spans.values() for at in (span.low, span.high)])
         lows = [moments.place(spans[place].low) if place in spans else -1 for place in range(len(self._parts))]
@@ -145,17 +160,18 @@ class CopySide:
             ends = self._wait(reader, list(spans.values()))
             lake = self._base.version is not None
             schema = self._schema(self._base.schema)
+            made = self._hashed(schema, bits, texts=leaves is not None, leaves=leaves)
+            columns = [name for name in made.schema([]).names if name not in (KEY, VERSION)]
             starts = dict(self._base.ends) if lake else reader.begin_offsets(self._topic)
-            changes = self._changes(starts, ends, moments, self._base.ends, schema).cache()
+            changes = self._changes(starts, ends, moments, self._base.ends, schema, made).cache()
             views.callback(changes.unpersist)
             self.unreadable = self._counted(changes.where(f"{KEY} is null"))
             changed = views.view(changes.where(f"{KEY} is not null"))
-            base = views.view(self._base_rows(schema)) if lake else ""
+            base = views.view(self._base_rows(made)) if lake else ""
             few = lake and self._counted(changes) <= _FEW
-            rows = self._spark.sql(as_of_sql(base, changed, text_columns(self._rows), lows, self._base.floor, few=few))
+            rows = self._spark.sql(as_of_sql(base, changed, columns, lows, self._base.floor, few=few))
             view = views.view(rows.where(self._where) if self._where else rows)
-            within = changed_sql(changed, spark_sql.key_text(self._rows), lows, highs) if lows != highs else ""
-            yield view, within
+            yield view, changed_sql(changed, KEY_TEXT, lows, highs) if lows != highs and made.texts else ""
 
     def _wait(self, reader: KafkaReader, spans: Sequence[Span]) -> dict[int, int]:
         """Until capture has come to the end of all spans; ends of the topic there."""
@@ -208,23 +224,25 @@ class CopySide:
         fields = [{"name": name, "type": ["null", kind], "default": None} for name, kind in kinds]
         return {"type": "record", "name": "Value", "fields": fields}
 
-    def _base_rows(self, schema: Any) -> DataFrame:
-        from pyspark.sql.pandas.types import from_arrow_schema
+    def _hashed(
+        self, schema: Any, bits: int, *, texts: bool = False, leaves: frozenset[int] | None = None
+    ) -> HashedRows:
+        """How rows of that Arrow schema are read: with the columns that ranges and the condition go by."""
+        import pyarrow.lib as pa
 
-        table = read_table(self._spark, self._deployment, self._topic, str(self._base.version), self._base.generation)
-        there = set(table.columns)
-        typed = from_arrow_schema(schema, prefer_timestamp_ntz=True)
-        return self._shown(
-            table.select(
-                *(
-                    (functions.col(f"`{each.name}`") if each.name in there else functions.lit(None))
-                    .cast(each.dataType)
-                    .alias(each.name)
-                    for each in typed
-                )
-            ),
-            schema,
+        names = {avro_name(each.column.name) for each in self._rows.key}
+        names |= {each.name for each in schema if f"`{each.name}`" in self._where}
+        asked = pa.schema([each for each in schema if each.name in names])
+        return HashedRows(self._rows.without_salt(), arrow_bytes(asked), bits, texts, leaves)
+
+    def _base_rows(self, made: HashedRows) -> DataFrame:
+        shape = from_arrow_schema(made.schema([]), prefer_timestamp_ntz=True)
+        read = partial(_base_batches, pickle.dumps(made))
+        version = str(self._base.version)
+        table = read_table(
+            self._spark, self._deployment, self._topic, version, self._base.generation, each=read, shape=shape
         )
+        return table.withColumn(PART, functions.expr(self._part))
 
     def _changes(
         self,
@@ -233,9 +251,8 @@ class CopySide:
         moments: Moments,
         sure: Mapping[int, int],
         schema: Any,
+        made: HashedRows,
     ) -> DataFrame:
-        from pyspark.sql.pandas.types import from_arrow_schema
-
         begins = {p: min(starts.get(p, 0), end) for p, end in ends.items()}
         size = sum(end - begins[p] for p, end in ends.items())
         tasks = max(self._spark.sparkContext.defaultParallelism, -(-size // _RECORDS_A_TASK))
@@ -250,15 +267,19 @@ class CopySide:
             options=self._kafka.options,
         )
         plan = pickle.dumps(
-            (self._topic, self._kafka, self._registry, arrow_bytes(schema), self._row_schema(), moments, dict(sure))
+            (
+                self._topic,
+                self._kafka,
+                self._registry,
+                arrow_bytes(schema),
+                self._row_schema(),
+                moments,
+                dict(sure),
+                made,
+            )
         )
-        shape = from_arrow_schema(with_own(schema), prefer_timestamp_ntz=True)
-        return self._shown(slices.mapInArrow(partial(_change_rows, plan), shape), schema)
-
-    def _shown(self, frame: DataFrame, schema: Any) -> DataFrame:
-        own = [name for name in frame.columns if name not in {each.name for each in schema} or name in (KEY, VERSION)]
-        made = frame.selectExpr(*(f"`{name}`" for name in own), *shown(schema, self._rows))
-        return made.withColumn(PART, functions.expr(self._part))
+        shape = from_arrow_schema(made.schema(own_fields()), prefer_timestamp_ntz=True)
+        return slices.mapInArrow(partial(_change_rows, plan), shape).withColumn(PART, functions.expr(self._part))
 
     def _counted(self, frame: DataFrame) -> int:
         with stream.own_errors():
@@ -287,13 +308,18 @@ class _Views:
         return name
 
 
+def _base_batches(plan: bytes, batches: Iterable[Any]) -> Iterator[Any]:
+    made: HashedRows = pickle.loads(plan)  # noqa: S301 - made by the driver
+    return made.made((), batches)
+
+
 def _change_rows(plan: bytes, batches: Iterable[Any]) -> Iterator[Any]:
-    topic, kafka, registry, schema, row_schema, moments, sure = pickle.loads(plan)  # noqa: S301 - made by the driver
+    topic, kafka, registry, schema, row_schema, moments, sure, made = pickle.loads(plan)  # noqa: S301 - made by the driver
     slices = slices_in(batches)
     if slices:
         rows = ChangeRows(topic, arrow_schema(schema), row_schema, moments, sure, ConfluentRegistry(registry).schema)
         with cached_consumer(kafka.bootstrap, kafka.options) as consumer:
             records = map(record_of, itertools.chain.from_iterable(consumer.read(slices)))
-            for table in rows.tables(records):
-                yield from table.to_batches()
+            tables = (batch for table in rows.tables(records) for batch in table.combine_chunks().to_batches())
+            yield from made.made([each.name for each in own_fields()], tables)
     keep_imports()

@@ -56,9 +56,9 @@ class Tree:
 
     def to_json(self) -> dict[str, Any]:
         """Plain values; sums as texts, as they have more digits than JSON's numbers."""
-        return {"bits": self.bits, "leaves": [[n, s.rows, str(s.first), str(s.last)] for n, s in self.leaves.items()]}
+        return {"bits": self.bits, "leaves": [[n, s.rows, str(s.total)] for n, s in self.leaves.items()]}
 
     @classmethod
     def from_json(cls, said: Mapping[str, Any]) -> Self:
         """Inverse of `to_json`."""
-        return cls(said["bits"], {n: HashSum(rows, int(first), int(last)) for n, rows, first, last in said["leaves"]})
+        return cls(said["bits"], {n: HashSum(rows, int(total)) for n, rows, total in said["leaves"]})

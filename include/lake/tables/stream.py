@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import functools
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
 
 from include.clock import SystemClock
 from include.lake.tables.columns import BUCKET
@@ -83,12 +84,18 @@ def run(application: str, deployment: Deployment, *, keep_session: bool = False)
 
 
 def read_table(
-    spark: SparkSession, deployment: Deployment, topic: str, at: str = "", generation: int | None = None
+    spark: SparkSession,
+    deployment: Deployment,
+    topic: str,
+    at: str = "",
+    generation: int | None = None,
+    each: Callable[[Iterable[Any]], Iterator[Any]] | None = None,
+    shape: StructType | None = None,
 ) -> DataFrame:
     """A version of a topic's table as a DataFrame: tasks read its files with pyarrow, so Spark needs no jar for it.
 
     Columns are those of `columns`; `at` as of `versions.chosen`, whose errors it raises; `generation`: instead of
-    the one that is read now.
+    the one that is read now. `each`: what the tasks make of the Arrow batches that they read, of that `shape`.
     """
     import pyarrow.lib as pa
     from pyspark.sql.pandas.types import from_arrow_schema
@@ -110,9 +117,18 @@ def read_table(
     schema = pa.schema([*found.schema, pa.field(BUCKET, pa.int32())])
     rows = [(f"{found.folder}/{each.path}", each.bucket) for each in found.files]
     files = spark.createDataFrame(rows, "key string, bucket int").repartition(max(1, len(rows)))
-    shape = from_arrow_schema(schema, prefer_timestamp_ntz=True)
     read = functools.partial(read_files, connection.model_dump_json(exclude_unset=True), arrow_bytes(found.schema))
-    return files.mapInArrow(read, shape)
+    if each is not None and shape is not None:
+        return files.mapInArrow(functools.partial(_read_then, read, each), shape)
+    return files.mapInArrow(read, from_arrow_schema(schema, prefer_timestamp_ntz=True))
+
+
+def _read_then(
+    read: Callable[[Iterable[Any]], Iterator[Any]],
+    each: Callable[[Iterator[Any]], Iterator[Any]],
+    batches: Iterable[Any],
+) -> Iterator[Any]:
+    return each(read(batches))
 
 
 class _Again(threading.Event):

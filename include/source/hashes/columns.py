@@ -1,20 +1,23 @@
 """Which columns of a table can be compared, and what the text of a value is.
 
+The text of a row, or of its key, is that of its columns with `;` between them; null is `N`. Before a text that may have
+any sign stands its length in bytes, as in netstrings (https://cr.yp.to/proto/netstrings.txt): so no two rows have the
+same.
+
 | kind | columns | text |
 |---|---|---|
 | `number` | integers, year, bit, decimal | decimal digits, as many behind the point as the column has |
 | `double` | float, double | sign, 53 bits of the mantissa as an integer, `p`, exponent of the first bit; `0` |
-| `date` | date | days since 1970-01-01 |
-| `datetime`, `timestamp`, `time` | of these names | microseconds, since 1970-01-01 without a zone or in UTC |
+| `date`, `datetime`, `timestamp` | of these names | as the server shows it, in UTC |
+| `time` | time | microseconds |
 | `text` | char, varchar, enum, set, uuid, inet4, inet6 | itself |
 | `long_text` | text, json | the hash of its UTF-8 |
 | `bytes` | binary, varbinary, blob, geometry | their hash |
 | `hex` | binary and varbinary in a key | hex digits, in upper case |
 
-But for `hex` all in lower case. A date of no calendar has the text that the server shows. Masked columns have the text
-of what leaves. Of a charset that leaves bytes open the server makes question marks: a text that has such bytes is `?`
-and their hex digits to it, and differs from the topic's. What has no text that both sides make alike is named with the
-reason, and not compared.
+But for `hex` all in lower case. Masked columns have the text of what leaves. Of a charset that leaves bytes open the
+server makes question marks: a text that has such bytes is `?` and their hex digits to it, and differs from the topic's.
+What has no text that both sides make alike is named with the reason, and not compared.
 """
 
 from __future__ import annotations
@@ -59,6 +62,11 @@ class Compared:
     kind: Kind
     mask: Hash | KeepLast | None = None
     charset: str = ""
+
+    @property
+    def sized(self) -> bool:
+        """Whether its text may have any sign, so that its length in bytes stands before it."""
+        return self.kind == "text" or (isinstance(self.mask, KeepLast) and self.kind != "long_text")
 
 
 @dataclass(frozen=True)
@@ -116,6 +124,14 @@ class ComparedRows:
                 )
         key = tuple(_named(found[name]) for name in schema.key)
         return cls(tuple(found.values()), key, refused, schema.invalid_field, digest)
+
+    def without_salt(self) -> Self:
+        """For whoever makes texts of a copy, where masks have done their work."""
+        columns, key = (
+            tuple(replace(each, mask=Hash("")) if isinstance(each.mask, Hash) else each for each in some)
+            for some in (self.columns, self.key)
+        )
+        return replace(self, columns=columns, key=key)
 
     @property
     def keyless(self) -> bool:

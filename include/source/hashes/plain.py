@@ -10,9 +10,10 @@ from typing import Any, Final
 
 from include.record.schema import Column, avro_name
 from include.source.hashes.columns import Compared, ComparedRows, Digest, Kind
+from include.source.hashes.printed import printed_date, printed_moment
 from include.source.policy.masks import Hash
 
-__all__ = ["key_hash", "key_text", "row_hash", "row_text", "value_text"]
+__all__ = ["key_text", "row_hash", "row_text", "value_text"]
 
 
 def row_hash(rows: ComparedRows, row: Mapping[str, Any]) -> str:
@@ -28,11 +29,6 @@ def row_text(rows: ComparedRows, row: Mapping[str, Any]) -> bytes:
 def key_text(rows: ComparedRows, row: Mapping[str, Any]) -> bytes:
     """The text of a row's key."""
     return _texts(rows.key, rows, row)
-
-
-def key_hash(rows: ComparedRows, row: Mapping[str, Any]) -> str:
-    """The hash of it, by which a row has its leaf (`sums.leaf_of`)."""
-    return _DIGESTS[rows.digest](key_text(rows, row))
 
 
 def value_text(compared: Compared, rows: ComparedRows, row: Mapping[str, Any]) -> str | None:
@@ -52,11 +48,12 @@ def value_text(compared: Compared, rows: ComparedRows, row: Mapping[str, Any]) -
 
 
 def _texts(columns: Iterable[Compared], rows: ComparedRows, row: Mapping[str, Any]) -> bytes:
-    return b"".join(_netstring(value_text(each, rows, row)) for each in columns)
+    return b";".join(_written(each, value_text(each, rows, row)) for each in columns)
 
 
-def _netstring(text: str | None) -> bytes:
-    return b"N" if text is None else b"%d:%b" % (len(data := text.encode()), data)
+def _written(compared: Compared, text: str | None) -> bytes:
+    data = b"N" if text is None else text.encode()
+    return b"%d;%b" % (len(data), data) if compared.sized and text is not None else data
 
 
 def _plain(_: Column, value: Any) -> str:
@@ -77,7 +74,13 @@ def _double(_: Column, value: float) -> str:
 
 
 _EXACT: Final = Context(prec=76)
-_TEXTS: Final[dict[Kind, Callable[[Column, Any], str]]] = {"number": _number, "double": _double}
+_TEXTS: Final[dict[Kind, Callable[[Column, Any], str]]] = {
+    "number": _number,
+    "double": _double,
+    "date": lambda _, days: printed_date(days),
+    "datetime": lambda column, micros: printed_moment(micros, column.digits),
+    "timestamp": lambda column, micros: printed_moment(micros, column.digits),
+}
 _DIGESTS: Final[dict[Digest, Callable[[bytes], str]]] = {
     "md5": lambda data: hashlib.md5(data, usedforsecurity=False).hexdigest(),
     "sha256": lambda data: hashlib.sha256(data).hexdigest()[:32],

@@ -1,60 +1,66 @@
-"""The text of a row's key → its values as the server prints them, which is how a person asks for the row."""
+"""Values of a row's text, and those of a key as the server prints them: so a person asks for the row."""
 
 from __future__ import annotations
 
 import datetime as dt
-import re
+from collections.abc import Sequence
 from typing import Final
 
 from include.source.hashes.columns import Compared, ComparedRows
 
-__all__ = ["printed_key", "values_of"]
+__all__ = ["printed_date", "printed_key", "printed_moment", "values_of"]
 
 _EPOCH: Final = dt.datetime(1970, 1, 1)  # noqa: DTZ001 - a date and a clock, in no zone
-_NUMBER: Final = re.compile(r"-?[0-9]+")
 _MICROS: Final = dt.timedelta(microseconds=1)
+_BETWEEN: Final = b";"
+_NULL: Final = b"N"
 
 
 def printed_key(rows: ComparedRows, text: str) -> dict[str, str | None]:
     """Column → value, times in UTC, binary columns as hex digits; FLOAT and DOUBLE stay as they are in the text."""
-    values = zip(rows.key, values_of(text), strict=True)
-    return {each.column.name: None if value is None else _printed(each, value) for each, value in values}
+    values = zip(rows.key, values_of(rows.key, text), strict=True)
+    return {
+        each.column.name: _clock(int(value), each.column.digits) if value and each.kind == "time" else value
+        for each, value in values
+    }
 
 
-def values_of(text: str) -> tuple[str | None, ...]:
-    """The values that a row's or a key's text is made of (`source.hashes.plain`); `ValueError` for another text.
-
-    Lengths are those of UTF-8.
-    """
+def values_of(columns: Sequence[Compared], text: str) -> tuple[str | None, ...]:
+    """The values that the text of a row, or of a key, with these columns is made of; `ValueError` for another text."""
     data, at, values = text.encode(), 0, list[str | None]()
-    while at < len(data):
-        if data[at : at + 1] == b"N":
-            values.append(None)
-            at += 1
-            continue
-        colon = data.index(b":", at)
-        end = colon + 1 + int(data[at:colon])
-        if end > len(data):
+    for each in columns:
+        end = data.find(_BETWEEN, at)
+        end = len(data) if end < 0 else end
+        value: bytes | None = data[at:end]
+        if value == _NULL:
+            value = None
+        elif each.sized:
+            at, end = end + 1, end + 1 + int(data[at:end])
+            value = data[at:end]
+        if at > len(data) or end > len(data):
             raise ValueError("a text ends within a value")
-        values.append(data[colon + 1 : end].decode())
-        at = end
+        values.append(None if value is None else value.decode())
+        at = end + 1
+    if at != len(data) + 1:
+        raise ValueError("a text goes on behind its values")
     return tuple(values)
 
 
-def _printed(compared: Compared, value: str) -> str:
-    kind, digits = compared.kind, compared.column.digits
-    if kind not in ("date", "datetime", "timestamp", "time") or not _NUMBER.fullmatch(value):
-        # A date of no calendar is there as the server shows it.
-        return value
-    number = int(value)
-    if kind == "date":
-        return str(_EPOCH.date() + dt.timedelta(days=number))
-    if kind == "time":
-        seconds, micros = divmod(abs(number), 1_000_000)
-        clock = f"{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}"
-        return ("-" if number < 0 else "") + clock + _fraction(micros, digits)
-    at = _EPOCH + number * _MICROS
+def printed_date(days: int) -> str:
+    """Of days since 1970-01-01."""
+    return str(_EPOCH.date() + dt.timedelta(days=days))
+
+
+def printed_moment(micros: int, digits: int) -> str:
+    """Of microseconds since 1970-01-01, with so many digits behind the point."""
+    at = _EPOCH + micros * _MICROS
     return at.isoformat(" ", "seconds") + _fraction(at.microsecond, digits)
+
+
+def _clock(number: int, digits: int) -> str:
+    seconds, micros = divmod(abs(number), 1_000_000)
+    text = f"{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}"
+    return ("-" if number < 0 else "") + text + _fraction(micros, digits)
 
 
 def _fraction(micros: int, digits: int) -> str:

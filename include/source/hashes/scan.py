@@ -10,7 +10,7 @@ from include.errors import Terminal
 from include.record.position import SourcePosition
 from include.source.database.table_info import TableInfo
 from include.source.hashes.columns import ComparedRows, server_digest
-from include.source.hashes.server_sql import leaf_rows, leaf_sums
+from include.source.hashes.server_sql import UNHASHED, leaf_rows, leaf_sums
 from include.source.hashes.sums import HashSum
 from include.source.policy.policy import TablePolicy
 from include.source.rows.shape import Shape
@@ -104,8 +104,8 @@ class TableScan:
         """The leaves of a range, in a snapshot that has all up to `beyond`; raises `Terminal` for rows too long."""
         sql = leaf_sums(self._quoted, self.rows, bits, self._chosen(part))
         span, found = self._in_snapshot(sql, beyond)
-        self._require_short(sum(int(rows) - int(hashed) for _, rows, hashed, _, _ in found))
-        sums = {int(leaf): HashSum(int(rows), int(first), int(last)) for leaf, rows, _, first, last in found}
+        self._require_short(sum(int(total) // UNHASHED for _, _, total in found))
+        sums = {int(leaf): HashSum(int(rows), int(total)) for leaf, rows, total in found}
         return Scanned(span, sums)
 
     def rows_of(

@@ -1,9 +1,7 @@
-"""The text of a row in the SQL of MariaDB and MySQL. The session is in UTC and utf8mb4.
+"""The text of a row (`columns`) in the SQL of MariaDB and MySQL. The session is in UTC and utf8mb4.
 
-A row's text is that of its columns one behind the other, each as a netstring (https://cr.yp.to/proto/netstrings.txt
-without the comma), `N` for null: so no two rows have the same. Both servers compute impossible dates (2026-02-31 is the
-third of March to them) and know no number of zero dates: whether a date is one says the way there and back. MySQL has
-a year 0, MariaDB and Avro's readers have none.
+Speed rests on each expression standing there once: a server computes what is named twice two times. So one 64-bit sum
+is made of a hash, and dates are compared as they are shown: their numbers would need a guard against impossible ones.
 """
 
 from __future__ import annotations
@@ -17,13 +15,15 @@ from include.source.hashes.sums import LEAF_BITS
 from include.source.policy.masks import Hash, KeepLast
 from include.source.snapshot.key_range import quoted
 
-__all__ = ["key_text", "leaf_rows", "leaf_sums", "row_hash", "row_text", "value_text"]
+__all__ = ["UNHASHED", "key_text", "leaf_rows", "leaf_sums", "row_hash", "row_text", "value_text"]
+
+
+UNHASHED: Final = 10**30
+"""Stands in a sum for each row whose text was longer than `max_allowed_packet`; more than all hashes come to."""
 
 
 def leaf_sums(table: str, rows: ComparedRows, bits: int, where: str = "") -> str:
-    """SELECT (leaf, rows, rows with a hash, sum of the hashes' first halves, of the last ones).
-
-    Fewer hashes than rows: the text of some was longer than `max_allowed_packet`.
+    """SELECT (leaf, rows, sum of their hashes' first 64 bits, and of `UNHASHED`).
 
     Args:
         table: as it stands in SQL.
@@ -31,11 +31,12 @@ def leaf_sums(table: str, rows: ComparedRows, bits: int, where: str = "") -> str
         bits: of a leaf's number.
         where: a condition, '' for all rows.
     """
-    halves = (f"SUM(CAST(CONV({side}(h, 16), 16, 10) AS UNSIGNED))" for side in ("LEFT", "RIGHT"))
+    number = f"IFNULL(CAST(CONV(LEFT({row_hash(rows)}, 16), 16, 10) AS UNSIGNED), {UNHASHED})"
+    if not rows.keyless:
+        return f"SELECT {_leaf(rows, bits)} AS leaf, COUNT(*), SUM({number}) FROM {table}{_where(where)} GROUP BY leaf"  # noqa: S608
     # Rows without a key of their own are one in the topic where they are alike.
-    once = "DISTINCT " if rows.keyless else ""
-    hashed = f"SELECT {once}{_leaf(rows, bits)} AS leaf, {row_hash(rows)} AS h FROM {table}{_where(where)}"  # noqa: S608
-    return f"SELECT leaf, COUNT(*), COUNT(h), {', '.join(halves)} FROM ({hashed}) hashed GROUP BY leaf"  # noqa: S608 - quoted
+    once = f"SELECT DISTINCT {_leaf(rows, bits)} AS leaf, {number} AS number FROM {table}{_where(where)}"  # noqa: S608
+    return f"SELECT leaf, COUNT(*), SUM(number) FROM ({once}) hashed GROUP BY leaf"  # noqa: S608 - quoted
 
 
 def leaf_rows(table: str, rows: ComparedRows, bits: int, leaves: Iterable[int], where: str = "") -> str:
@@ -72,21 +73,16 @@ def value_text(compared: Compared, digest: Digest) -> str:
     match compared.kind:
         case "number":
             # A ZEROFILL column prints zeros that are no part of the number.
-            return f"CAST({name} + 0 AS CHAR)"
+            return f"({name} + 0)"
         case "double":
             return _double(f"({name} * 1e0)")
-        case "date":
-            return _of_calendar(name, f"TO_DAYS({name}) - 719528")
-        case "datetime":
-            return _of_calendar(name, f"TIMESTAMPDIFF(MICROSECOND, '1970-01-01', {name})")
-        case "timestamp":
-            micros = f"CAST(UNIX_TIMESTAMP({name}) * 1000000 AS SIGNED)"
-            return f"IF({micros} = 0, CAST({name} AS CHAR), CAST({micros} AS CHAR))"
+        case "date" | "datetime" | "timestamp":
+            return name
         case "time":
             # MySQL leaves fractions out of the seconds, MariaDB has them in.
             seconds = f"TRUNCATE(ABS(TIME_TO_SEC({name})), 0)"
             sign = f"IF(LEFT({name}, 1) = '-', -1, 1)"
-            return f"CAST(CAST({sign} * ({seconds} * 1000000 + MICROSECOND({name})) AS SIGNED) AS CHAR)"
+            return f"CAST({sign} * ({seconds} * 1000000 + MICROSECOND({name})) AS SIGNED)"
         case "text":
             return _utf8(compared)
         case "long_text":
@@ -115,37 +111,31 @@ _DIGESTS: Final[dict[Digest, Callable[[str], str]]] = {
 
 
 def _texts(columns: Iterable[Compared], digest: Digest) -> str:
-    return f"CONCAT({', '.join(_netstring(each, value_text(each, digest)) for each in columns)})"
+    parts = []
+    for each in columns:
+        text = value_text(each, digest)
+        # CONCAT_WS leaves NULL out: its length tells that a text is.
+        parts += [f"IFNULL(LENGTH({text}), 'N')", text] if each.sized else [f"IFNULL({text}, 'N')"]
+    return f"CONCAT_WS(';', {', '.join(parts)})"
 
 
 def _leaf(rows: ComparedRows, bits: int) -> str:
-    hashed = _DIGESTS[rows.digest](key_text(rows))
-    return f"(CAST(CONV(LEFT({hashed}, {LEAF_BITS // 4}), 16, 10) AS UNSIGNED) >> {LEAF_BITS - bits})"
+    return f"(CRC32({key_text(rows)}) >> {LEAF_BITS - bits})"
 
 
 def _where(condition: str) -> str:
     return f" WHERE {condition}" if condition else ""
 
 
-def _netstring(compared: Compared, text: str) -> str:
-    # The column is asked and not its text: what is too long for the server is NULL, and would pass for null.
-    return f"IF({quoted(compared.column.name)} IS NULL, 'N', CONCAT(LENGTH({text}), ':', {text}))"
-
-
 def _utf8(compared: Compared) -> str:
     name = quoted(compared.column.name)
+    if compared.column.charset in ("utf8mb4", "utf8mb3", "utf8"):
+        return name
     text = f"CONVERT({name} USING utf8mb4)"
     if not compared.charset:
         return text
     back = f"CAST(CONVERT({text} USING {compared.charset}) AS BINARY)"
     return f"IF({back} = CAST({name} AS BINARY), {text}, CONCAT('?', HEX({name})))"
-
-
-def _of_calendar(name: str, number: str) -> str:
-    return (
-        f"IF({name} IS NULL, NULL, IF(IFNULL(FROM_DAYS(TO_DAYS({name})) = DATE({name}) AND YEAR({name}) > 0, 0),"
-        f" CAST({number} AS CHAR), CAST({name} AS CHAR)))"
-    )
 
 
 def _double(x: str) -> str:

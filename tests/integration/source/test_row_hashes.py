@@ -162,7 +162,7 @@ class _Found:
     def differing(self) -> list[Any]:
         """(key, column, the server's text, that of the topic)."""
         compared, differing = self.compared, list[Any]()
-        wanted = [server_sql.value_text(each, compared.digest) for each in compared.columns]
+        wanted = [f"CONCAT({server_sql.value_text(each, compared.digest)})" for each in compared.columns]
         selected = f"SELECT {', '.join(wanted)}, {server_sql.row_hash(compared)} FROM {self._table}"
         for row, (*texts, hashed) in zip(self.rows, self.ask(f"{selected} ORDER BY {self._order}"), strict=True):
             for each, text in zip(compared.columns, texts, strict=True):
@@ -176,14 +176,14 @@ class _Found:
     def leaves(self, bits: int) -> dict[int, HashSum]:
         """As the server sums them up."""
         found = self.ask(server_sql.leaf_sums(self._table, self.compared, bits))
-        assert all(rows == hashed for _, rows, hashed, _, _ in found)
-        return {leaf: HashSum(rows, int(first), int(last)) for leaf, rows, _, first, last in found}
+        assert all(int(total) < server_sql.UNHASHED for _, _, total in found)
+        return {leaf: HashSum(rows, int(total)) for leaf, rows, total in found}
 
     def leaves_of_topic(self, bits: int) -> dict[int, HashSum]:
         """Of the rows in the topic."""
         sums = dict[int, HashSum]()
         for row in self.rows:
-            leaf = leaf_of(plain.key_hash(self.compared, row), bits)
+            leaf = leaf_of(plain.key_text(self.compared, row), bits)
             sums[leaf] = sums.get(leaf, HashSum()).plus(HashSum.of(plain.row_hash(self.compared, row)))
         return sums
 

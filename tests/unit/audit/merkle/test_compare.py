@@ -16,6 +16,8 @@ from include.audit.merkle.sides import Asked, FoundRows
 from include.errors import Terminal
 from include.record.gtid import MariadbGtidSet, MysqlGtidSet
 from include.record.position import BinlogPosition, SourcePosition
+from include.record.schema import Column
+from include.source.hashes.columns import Compared
 from include.source.hashes.scan import Scanned
 from include.source.hashes.sums import HashSum, leaf_of
 from include.source.snapshot.key_range import KeyRange
@@ -25,7 +27,7 @@ pytestmark = pytest.mark.unit
 
 PARTS = (KeyRange(None, ("3",)), KeyRange(("3",), ("6",)), KeyRange(("6",), None))
 BITS = 2
-COLUMNS = ("v",)
+COLUMNS = (Compared(Column("v", "int"), "number"),)
 UUID = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
 
 
@@ -49,7 +51,7 @@ class History:
     def rows(self, number: int, part: KeyRange) -> dict[str, str]:
         found = {**dict(self.changes[:number]), **self.wrong}
         return {
-            f"1:{key}": f"1:{value}"
+            key: value
             for key, value in found.items()
             if value is not None and (not part.after or key > part.after[0]) and (not part.upto or key <= part.upto[0])
         }
@@ -57,12 +59,12 @@ class History:
     def leaves(self, number: int, part: KeyRange) -> dict[int, HashSum]:
         found: dict[int, HashSum] = {}
         for key, row in self.rows(number, part).items():
-            leaf = leaf_of(hashed(key), BITS)
+            leaf = leaf_of(key.encode(), BITS)
             found[leaf] = found.get(leaf, HashSum()).plus(HashSum.of(hashed(key + row)))
         return found
 
     def of_leaves(self, number: int, part: KeyRange, leaves: Collection[int]) -> dict[str, str]:
-        return {key: row for key, row in self.rows(number, part).items() if leaf_of(hashed(key), BITS) in leaves}
+        return {key: row for key, row in self.rows(number, part).items() if leaf_of(key.encode(), BITS) in leaves}
 
 
 class Now:
@@ -105,14 +107,14 @@ class Then:
 
     def _rows(self, each: Asked, leaves: Collection[int]) -> FoundRows:
         low, high = each.at.low.commit_us, each.at.high.commit_us
-        moved = {f"1:{key}" for key, _ in self.history.changes[low:high]}
+        moved = {key for key, _ in self.history.changes[low:high]}
         return FoundRows(each.at, self.history.of_leaves(low, each.rows, leaves), moved)
 
     def earlier(self, keys: Collection[str]) -> Mapping[str, Collection[str]]:
         self.asked.append(keys)
         found: dict[str, set[str]] = {}
         for key, value in self.history.changes:
-            found.setdefault(f"1:{key}", set()).add(f"1:{value}")
+            found.setdefault(key, set()).add(value)
         return found
 
 
@@ -160,9 +162,9 @@ def test_what_is_wrong_for_good_is_found_with_its_kind(
         if value != stands:
             known = value in [each for name, each in changes if name == key]
             both = "stale" if known else "altered"
-            expected[f"1:{key}"] = "missing" if value is None else "extra" if stands is None else both
+            expected[key] = "missing" if value is None else "extra" if stands is None else both
     assert kinds == expected
-    assert all(each.columns == (COLUMNS if each.kind in ("stale", "altered") else ()) for each in found.found)
+    assert all(each.columns == (("v",) if each.kind in ("stale", "altered") else ()) for each in found.found)
     assert found.rows == sum(value is not None for value in true.values())
 
 
@@ -172,7 +174,7 @@ def test_a_row_that_never_keeps_still_is_said_to_be_unsure() -> None:
     spans = [(n, n + 1, n + 1) for n in range(1, 99)]
     found = compared(Now(History(changes), spans), Then(History(changes)), PARTS, BITS, COLUMNS)
     assert not found.found
-    assert found.unsure == {"1:1"}
+    assert found.unsure == {"1"}
 
 
 def test_a_table_that_is_wrong_all_over_is_not_fetched_row_by_row(monkeypatch: pytest.MonkeyPatch) -> None:

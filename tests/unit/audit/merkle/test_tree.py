@@ -15,7 +15,7 @@ from include.audit.merkle.rows import Difference, differences
 from include.audit.merkle.tree import Tree
 from include.record.schema import Column, TableSchema
 from include.source.hashes import plain
-from include.source.hashes.columns import ComparedRows
+from include.source.hashes.columns import Compared, ComparedRows
 from include.source.hashes.printed import values_of
 from include.source.hashes.sums import HashSum, bits_for, leaf_of
 from include.source.policy.policy import Policy
@@ -33,7 +33,7 @@ def hashed(text: str) -> str:
 def leaves(rows: Rows, bits: int = BITS) -> dict[int, HashSum]:
     found: dict[int, HashSum] = {}
     for key, value in rows.items():
-        leaf = leaf_of(hashed(key), bits)
+        leaf = leaf_of(key.encode(), bits)
         found[leaf] = found.get(leaf, HashSum()).plus(HashSum.of(hashed(f"{key}={value}")))
     return found
 
@@ -42,6 +42,8 @@ def tree(rows: Rows, bits: int = BITS) -> Tree:
     return Tree.of(bits, [leaves(rows, bits)])
 
 
+TEXT = Compared(Column("value", "varchar"), "text")
+NUMBER = Compared(Column("n", "int"), "number")
 some_rows = st.dictionaries(st.text("abcdef", min_size=1, max_size=3), st.sampled_from("xyz"), max_size=80)
 
 
@@ -49,16 +51,16 @@ some_rows = st.dictionaries(st.text("abcdef", min_size=1, max_size=3), st.sample
 def test_the_rows_of_differing_leaves_are_all_that_differ(left: Rows, right: Rows) -> None:
     found = set(tree(left).differing(tree(right)))
     wrong = {key for key in left.keys() | right.keys() if left.get(key) != right.get(key)}
-    assert found == {leaf_of(hashed(key), BITS) for key in wrong}
+    assert found == {leaf_of(key.encode(), BITS) for key in wrong}
     mine, other = (
-        {key: f"1:{value}" for key, value in rows.items() if leaf_of(hashed(key), BITS) in found}
+        {key: f"1;{value}" for key, value in rows.items() if leaf_of(key.encode(), BITS) in found}
         for rows in (left, right)
     )
 
     def earlier(keys: Collection[str]) -> Mapping[str, set[str]]:
-        return {key: {"1:x"} for key in keys}
+        return {key: {"1;x"} for key in keys}
 
-    told = {each.key: each.kind for each in differences(mine, other, ["value"], earlier)}
+    told = {each.key: each.kind for each in differences(mine, other, [TEXT], earlier)}
     assert told.keys() == wrong
     for key, kind in told.items():
         if key not in right:
@@ -84,7 +86,7 @@ def test_each_level_sums_up_to_the_root_and_is_what_a_scan_by_it_gives(rows: Row
 def test_a_tree_follows_changes_without_a_scan(before: Rows, after: Rows) -> None:
     grown = dict(leaves(before))
     for key in before.keys() | after.keys():
-        leaf = leaf_of(hashed(key), BITS)
+        leaf = leaf_of(key.encode(), BITS)
         if key in before:
             grown[leaf] = grown.get(leaf, HashSum()).minus(HashSum.of(hashed(f"{key}={before[key]}")))
         if key in after:
@@ -131,7 +133,8 @@ ROWS = ComparedRows.of(
         ({"a": "x", "b": "y"}, {"a": "y", "b": "x"}),
         ({"a": ""}, {"a": None}),
         ({"a": "N"}, {"a": None}),
-        ({"a": "1:x", "b": ""}, {"a": "", "b": "1:x"}),
+        ({"a": "1;x", "b": ""}, {"a": "", "b": "1;x"}),
+        ({"a": "x;1", "b": "y"}, {"a": "x", "b": "1;y"}),
         ({"d": 0.1}, {"d": 0.10000000000000002}),
         ({"n": 1}, {"n": 11}),
     ],
@@ -148,15 +151,24 @@ def test_a_lost_bulk_update_does_not_cancel() -> None:
     assert len(tree(before).differing(tree(after))) == 1 << BITS
 
 
-@given(st.lists(st.none() | st.text(max_size=5)))
-def test_values_are_read_back_from_a_text(values: list[str | None]) -> None:
-    text = "".join("N" if value is None else f"{len(value.encode())}:{value}" for value in values)
-    assert values_of(text) == tuple(values)
+@given(st.lists(st.tuples(st.booleans(), st.none() | st.text(max_size=5)), min_size=1))
+def test_values_are_read_back_from_a_text(values: list[tuple[bool, str | None]]) -> None:
+    columns = [TEXT if text else NUMBER for text, _ in values]
+    given_ = [value if text or value is None else str(len(value)) for text, value in values]
+    parts = [
+        "N" if value is None else f"{len(value.encode())};{value}" if text else value
+        for (text, _), value in zip(values, given_, strict=True)
+    ]
+    assert values_of(columns, ";".join(parts)) == tuple(given_)
 
 
-def test_a_text_that_is_cut_short_is_refused() -> None:
-    with pytest.raises(ValueError, match="ends within"):
-        values_of("3:ab")
+@pytest.mark.parametrize("text", ["3;ab", "3", "2;ab;"])
+def test_a_text_that_is_cut_short_or_too_long_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="a text"):
+        values_of([TEXT], text)
+
+
+X, Y = (Compared(Column(name, "int"), "number") for name in "xy")
 
 
 def test_differences_come_in_the_order_of_keys_and_history_is_asked_for_once() -> None:
@@ -164,20 +176,20 @@ def test_differences_come_in_the_order_of_keys_and_history_is_asked_for_once() -
 
     def earlier(keys: Collection[str]) -> Mapping[str, set[str]]:
         asked.append(keys)
-        return {"b": {"1:2N"}}
+        return {"b": {"2;N"}}
 
-    here = {"a": "1:1N", "b": "1:2N", "c": "1:3N"}
-    found = differences(here, {"b": "1:2N", "c": "1:4N", "d": "1:5N"} | {"b": "N1:2"}, ["x", "y"], earlier)
+    here = {"a": "1;N", "b": "2;N", "c": "3;N"}
+    found = differences(here, {"b": "2;N", "c": "4;N", "d": "5;N"} | {"b": "N;2"}, [X, Y], earlier)
     assert found == [
         Difference("missing", "a"),
         Difference("altered", "b", ("x", "y")),
         Difference("altered", "c", ("x",)),
         Difference("extra", "d"),
     ]
-    (stale,) = differences({"b": "1:3N"}, {"b": "1:2N"}, ["x", "y"], earlier)
+    (stale,) = differences({"b": "3;N"}, {"b": "2;N"}, [X, Y], earlier)
     assert stale == Difference("stale", "b", ("x",))
     asked.pop()
     assert asked == [["b", "c"]]
     assert all(one.key < other.key for one, other in pairwise(found))
-    assert differences({"a": "1:1"}, {"a": "1:1"}, ["x"], earlier) == []
+    assert differences({"a": "1"}, {"a": "1"}, [X], earlier) == []
     assert len(asked) == 1

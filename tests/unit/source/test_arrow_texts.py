@@ -1,21 +1,21 @@
-"""The text of a row that Spark makes of a lake table is that of the row in the topic: every type, random values."""
+"""The text of a row that is made of Arrow batches is that of the row in the topic: every type, random values."""
 
 from __future__ import annotations
 
 import struct
-from pathlib import Path
+from decimal import Decimal
 from random import Random
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
-from pyspark.sql import SparkSession
 
 from include.lake.formats.arrow_columns import columns_of
 from include.record.schema import Column, TableSchema
-from include.source.hashes import plain, spark_sql
+from include.source.hashes import plain
+from include.source.hashes.arrow_texts import ArrowTexts, crcs
 from include.source.hashes.columns import ComparedRows, Digest
+from include.source.hashes.printed import values_of
 from include.source.hashes.sums import LEAF_BITS, HashSum, leaf_of
 from include.source.policy.policy import Policy
 
@@ -46,39 +46,50 @@ TEXT = "abc 0123 éüñß€ žčš 日本語 🐦𝄞\x00"
 
 
 @pytest.mark.parametrize("digest", ["md5", "sha256"])
-def test_texts_of_all_types_are_those_of_the_topic(spark: SparkSession, tmp_path: Path, digest: Digest) -> None:
+def test_texts_of_all_types_are_those_of_the_topic(digest: Digest) -> None:
     draw = Random(SEED)
     rows = [_row(draw, number) for number in range(ROWS)]
     (value,) = (each for each in SCHEMA.envelope_avro("s")["fields"][0]["type"] if isinstance(each, dict))
     columns = columns_of(value, target="delta")
     arrays = [pa.array(each.values([row[each.name] for row in rows]), each.type) for each in columns]
-    pq.write_table(pa.table(arrays, schema=pa.schema([each.field for each in columns])), tmp_path / "rows.parquet")
+    table = pa.table(arrays, schema=pa.schema([each.field for each in columns]))
     compared = ComparedRows.of(COLUMNS, SCHEMA, Policy.declared("accept", {}, ["shop"]).of("shop", "t"), digest)
     assert not compared.not_compared
     assert len(compared.columns) == len(COLUMNS)
-    wanted = [spark_sql.value_text(each, compared) for each in compared.columns]
-    table = spark.read.parquet(str(tmp_path / "rows.parquet"))
-    found = table.orderBy("id").selectExpr(*wanted, spark_sql.row_hash(compared)).collect()
-    for row, (*texts, hashed) in zip(rows, found, strict=True):
-        for each, text in zip(compared.columns, texts, strict=True):
+    made = ArrowTexts(compared)
+    for each in compared.columns:
+        texts = made.values(each, table).to_pylist()
+        for row, text in zip(rows, texts, strict=True):
             assert text == plain.value_text(each, compared, row), (SEED, row["id"], each.column.name)
-        assert hashed == plain.row_hash(compared, row), (SEED, row["id"])
-    table.createOrReplaceTempView("hashed_rows")
-    for bits in (0, 3, LEAF_BITS):
-        sums = dict[int, HashSum]()
-        for row in rows:
-            leaf = leaf_of(plain.key_hash(compared, row), bits)
-            sums[leaf] = sums.get(leaf, HashSum()).plus(HashSum.of(plain.row_hash(compared, row)))
-        summed = spark.sql(spark_sql.leaf_sums("hashed_rows", compared, bits)).collect()
-        assert {leaf: HashSum(rows, int(first), int(last)) for _, leaf, rows, first, last in summed} == sums
-    leaf = leaf_of(plain.key_hash(compared, rows[7]), 3)
-    part = "if(`id` < 100, 4, 7)"
-    said = spark.sql(spark_sql.leaf_rows("hashed_rows", compared, 3, {4: [leaf], 7: []}, part)).collect()
-    assert {(4, key, text) for _, key, text in said} == {
-        (4, plain.key_text(compared, row).decode(), plain.row_text(compared, row).decode())
-        for row in rows[:100]
-        if leaf_of(plain.key_hash(compared, row), 3) == leaf
-    }
+    assert made.rows(table).to_pylist() == [plain.row_text(compared, row) for row in rows]
+    keys = [plain.key_text(compared, row) for row in rows]
+    assert made.keys(table).to_pylist() == keys
+    assert crcs(made.keys(table)).tolist() == [leaf_of(key, LEAF_BITS) for key in keys]
+    high, low = made.hashes(table)
+    totals = [HashSum.of(plain.row_hash(compared, row)).total for row in rows]
+    assert [(one << 32) + two for one, two in zip(high.tolist(), low.tolist(), strict=True)] == totals
+    for row, text in zip(rows, made.rows(table).to_pylist(), strict=True):
+        values = values_of(compared.columns, text.decode())
+        assert values == tuple(plain.value_text(each, compared, row) for each in compared.columns)
+
+
+def test_a_column_that_a_batch_lacks_is_null_and_other_digits_are_told() -> None:
+    columns = (Column("id", "int"), Column("m", "decimal", precision=9, scale=2), Column("at", "datetime", digits=3))
+    schema = TableSchema("shop", "t", columns, ("id",))
+    rows = ComparedRows.of(columns, schema, Policy.declared("accept", {}, ["shop"]).of("shop", "t"))
+    at = [1_000, 1_001]
+    table = pa.table(
+        {
+            "id": pa.array([1, 2]),
+            "m": pa.array([Decimal("1.5000"), Decimal("1.2345")], pa.decimal128(9, 4)),
+            "at": pa.array(at, pa.timestamp("us")),
+        }
+    )
+    assert ArrowTexts(rows).rows(table).to_pylist() == [
+        b"1;1.50;1970-01-01 00:00:00.001",
+        b"2;1.2345;1970-01-01 00:00:00.001001",
+    ]
+    assert ArrowTexts(rows).rows(table.select(["id"])).to_pylist() == [b"1;N;N", b"2;N;N"]
 
 
 def _row(draw: Random, number: int) -> dict[str, Any]:
