@@ -15,7 +15,7 @@ SEED ?= 1
 BYTES := $(addprefix tests/prove/,test_fuzz.py test_plain.py test_cat.py test_capture_crashes.py)
 SERVERS := $(filter-out $(BYTES) tests/prove/test_join% tests/prove/test_lake% tests/prove/test_search% tests/prove/test_tables%,$(wildcard tests/prove/test_*.py))
 
-.PHONY: help setup fetched demo up down status test test-unit test-dags test-services test-e2e prove-capture prove-bytes prove-servers prove-join prove-lake prove-search prove-tables check format lock bench bench-capture bench-lake bench-search bench-join clean
+.PHONY: help setup fetched demo up down status test test-unit test-dags test-services test-e2e prove-capture prove-bytes prove-servers prove-join prove-lake prove-search prove-tables check format lock bench bench-capture bench-lake bench-search bench-join bench-merkle clean
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -112,6 +112,9 @@ bench-search: setup ## documents, indexing, rebuilds, audits and readers beside 
 
 bench-join: setup ## changes and rows that joins take in for each CPU second, beside Flink; delay, idle, outputs again after kill -9 (fails below the bounds)
 	$(BIN)/python -m tests.bench.join
+
+bench-merkle: setup ## the proof of tables: rows a CPU second at the server and on Spark beside other formulas, what these do not see, what writers feel (fails below the bounds)
+	@failed=0; for each in merkle feel; do $(BIN)/python -m tests.bench.$$each || failed=1; done; exit $$failed
 
 bench: setup ## latency from commit to searchable: 2,000 orders at 20/s through the whole platform
 	$(MAKE) demo ONCE=1 ORDERS=2000 RATE=20

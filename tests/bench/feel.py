@@ -1,6 +1,7 @@
-"""`make bench-capture`, what the database feels: writers without capture, with it, and during a snapshot.
+"""`make bench-capture`, what the database feels: writers without capture, with it, during a snapshot and an audit.
 
 `reader` is a replica that throws the binlog away: what any tool costs its server, and the limit that capture has.
+`audit` hashes the same table, as many rows a second as the snapshot has read.
 
 Four writers, each in a process of its own, make transactions of an UPDATE by key and an INSERT, on rows of their own so
 that none waits for another; the log is not flushed to disk at each COMMIT, so that no slow disk hides what CPU time
@@ -20,22 +21,30 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import psutil
 
+from include.audit.merkle.database import DatabaseSide, Load
+from include.clock import SystemClock
 from include.log.kafka import KafkaReader
 from include.log.topics import change
+from include.settings.deployment import Deployment
+from include.source.definition import load_source
+from include.source.hashes.sums import bits_for
+from tests.background import Background
 from tests.bench.feel_writer import ROWS
 from tests.bench.place import Place, add_rows, add_table, on_cores, placed
 
 __all__ = ["main"]
 
-Mode = Literal["without", "reader", "capture", "snapshot"]
-_MODES: tuple[Mode, ...] = ("without", "reader", "capture", "snapshot")
+Mode = Literal["without", "reader", "capture", "snapshot", "audit"]
+_MODES: tuple[Mode, ...] = ("without", "reader", "capture", "snapshot", "audit")
 _MOST_LOST = {"capture": 0.05, "snapshot": 0.15}
+_AS_SNAPSHOT = 0.03
+"""What an audit may cost writers more than a snapshot at the same rows a second: less is no difference here."""
 _WAITS = ("Innodb_row_lock_waits", "Table_locks_waited", "Innodb_deadlocks")
 _HELD = (
     "SELECT COUNT(*), COALESCE(SUM(t.trx_rows_locked), 0), COALESCE(SUM(t.trx_tables_locked), 0) "
@@ -108,7 +117,8 @@ def main() -> int:
         for number in range(arguments.rounds):
             for mode in _MODES:
                 print(f"round {number + 1} of {arguments.rounds}: {mode}", file=sys.stderr)
-                rounds[mode].append(_round(place, mode, arguments))
+                read = statistics.median(each.read for each in rounds["snapshot"]) if rounds["snapshot"] else 0.0
+                rounds[mode].append(_round(place, mode, arguments, read))
         return _tell(rounds, locks.end(), arguments)
 
 
@@ -126,7 +136,28 @@ def _prepare(place: Place, arguments: argparse.Namespace) -> None:
     add_rows(place, "big", arguments.table_rows)
 
 
-def _round(place: Place, mode: Mode, arguments: argparse.Namespace) -> Round:
+class Auditing(Background):
+    """Hashes the table again and again, as the audit of tables does; `rows` counts."""
+
+    def __init__(self, place: Place, rows_per_s: float) -> None:
+        super().__init__()
+        self._place, self._rows_per_s, self.rows = place, rows_per_s, 0
+
+    def work(self) -> None:
+        world, clock = self._place.world, SystemClock()
+        source = load_source(Deployment.load(world.folder / "deployment"), world.name)
+        load = Load(clock, connections=1, rows_per_s=round(self._rows_per_s), busy_threads=0)
+        with closing(DatabaseSide(source, world.name, "big", load, clock, range_rows=10_000)) as side:
+            bits = bits_for(side.part_rows)
+            while not self.over.is_set():
+                for part in side.parts:
+                    if self.over.is_set():
+                        return
+                    (found,) = side.leaves([part], bits)
+                    self.rows += found.rows
+
+
+def _round(place: Place, mode: Mode, arguments: argparse.Namespace, rows_per_s: float) -> Round:
     if mode == "without":
         return _write(place, arguments)[0]
     if mode == "reader":
@@ -138,6 +169,9 @@ def _round(place: Place, mode: Mode, arguments: argparse.Namespace) -> Round:
     try:
         if mode == "capture":
             return _write(place, arguments)[0]
+        if mode == "audit":
+            with Auditing(place, rows_per_s) as auditing:
+                return _write(place, arguments, lambda: auditing.rows)[0]
         reader = KafkaReader(world.kafka)
         topic = change(world.name, world.name, "big")
         there = _count(reader, topic)
@@ -229,6 +263,9 @@ def _tell(rounds: dict[Mode, list[Round]], locks: dict[str, int], arguments: arg
         lines.append(f"{mode:10}" + "".join(f"{cell:>15}" for cell in cells))
         if lost >= _MOST_LOST.get(mode, 1.0):
             missed.append(f"{mode}: {lost:.1%} lost, wanted less than {_MOST_LOST[mode]:.0%}")
+    more = told["audit"]["lost"] - told["snapshot"]["lost"]
+    if more > _AS_SNAPSHOT:
+        missed.append(f"audit: {more:.1%} more lost than in a snapshot, wanted at most {_AS_SNAPSHOT:.0%}")
     lines.append(", ".join(f"{name} {count}" for name, count in locks.items()))
     unseen = not locks["transactions_seen"]
     caused = {name: n for name, n in locks.items() if n and name not in ("transactions_seen", "table_locks_held")}
