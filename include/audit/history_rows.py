@@ -149,10 +149,14 @@ def _table(run_id: str, name: str, report: Mapping[str, Any]) -> HistoryRow:
     said = ", ".join(f"{count:,} {kind}" for kind, count in sorted(counts.items()))
     if left := report["left_out"]:
         said += f"{', ' if said else ''}{counted(left, 'leaf')} more"
+    failed = [each for each in results_of({"results": report.get("expected") or ()}) if not each.success]
+    if failed:
+        said += f"{', ' if said else ''}{counted(len(failed), 'expectation')} not met"
     verdict = report["verdict"]
     said = said or f"{verdict}: {report['error'] or counted(report['rows'], 'row')}"
     details = [str(each) for each in found[:_NAMED]]
     details += [f"and {len(found) - _NAMED:,} more"] if len(found) > _NAMED else []
+    details += [f"{each.name}: {each.said}" for each in failed]
     if verdict == "incomplete":
         details += [f"not compared: {column}: {why}" for column, why in report["not_compared"].items()]
         details += ["the copy does not cover the table"] if report["uncovered"] else []

@@ -9,12 +9,8 @@ from typing import Any
 
 from include.audit.history import History, Kept
 from include.audit.history_rows import rows_of
-from include.audit.merkle.definition import table_audit
-from include.audit.merkle.run import TablesAudit
-from include.clock import SystemClock
 from include.errors import SettingsError, Terminal
 from include.metrics.exporter import write_atomically
-from include.settings.deployment import Deployment
 from include.source.run_params import dates_condition
 from include.source.snapshot.condition import Condition, all_hold
 from supervision.audit_tasks import begin_run
@@ -73,6 +69,12 @@ def check_table_audit(
 
 
 def _tables_of(source: str, names: tuple[str, ...]) -> list[str]:
+    # Only the task that asks a server needs them: a DAG file is read again and again.
+    from include.audit.merkle.definition import table_audit
+    from include.audit.merkle.run import TablesAudit
+    from include.clock import SystemClock
+    from include.settings.deployment import Deployment
+
     deployment = Deployment.load()
     return TablesAudit(None, deployment, table_audit(deployment, source), SystemClock()).tables(names)
 

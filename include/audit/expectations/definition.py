@@ -13,6 +13,9 @@ expectations:
 Expectations and arguments are Great Expectations' own. Columns are `doc_id` (the key as text), the fields of the body,
 and the computed ones. What an expectation has looked at is named with its values, but for columns that are `hidden`:
 list what the sources mask there too, as an assembler reads it in the clear.
+
+A change topic whose table the lake keeps (section `tables`) may stand here too: the audit of tables looks at its rows,
+at the version that it compares.
 """
 
 from __future__ import annotations
@@ -26,6 +29,7 @@ from pydantic import Field, StringConstraints
 from include.audit.definition import audited_indexes
 from include.audit.expectations.catalogue import Argument, known
 from include.index.definition import declared_indexes
+from include.lake.tables.definition import declared_tables, table_topics
 from include.settings.deployment import Deployment, Strict
 
 __all__ = [
@@ -35,6 +39,7 @@ __all__ = [
     "declared_expectations",
     "expectations_by_audit",
     "expectations_of_audit",
+    "expectations_of_table",
 ]
 
 SECTION = "expectations"
@@ -79,19 +84,33 @@ def declared_expectations(deployment: Deployment) -> dict[str, TopicExpectations
     indexes = declared_indexes(deployment)
     audited = {t for alias in audited_indexes(deployment).values() for t in indexes[alias].topics}
     for topic, entry in found.items():
-        if topic not in audited:
+        if topic not in audited and not _kept(deployment, topic):
             raise deployment.error(
                 (SECTION, topic),
                 "no audit looks at this topic, so nobody would run its expectations",
                 got=topic,
                 allowed=sorted(audited),
-                fix="Declare an audit of its index in the section `audits`.",
+                fix="Declare an audit of its index in the section `audits`, or keep it as a table (`tables`).",
             )
         if KEY in entry.columns:
             raise deployment.error((SECTION, topic, "columns", KEY), "this column is the key", fix="Choose a name.")
         for name, call in entry.expect.items():
             _check(deployment, (SECTION, topic, "expect", name), call)
     return found
+
+
+def expectations_of_table(deployment: Deployment, topic: str) -> TopicExpectations | None:
+    """Those of a topic whose table is audited, None without any; raises `SettingsError` as above."""
+    if topic not in (deployment.values.get(SECTION) or {}):
+        return None
+    return declared_expectations(deployment)[topic]
+
+
+def _kept(deployment: Deployment, topic: str) -> bool:
+    """Whether the lake keeps a table of this topic."""
+    if "tables" not in deployment.values:
+        return False
+    return any(table_topics(entry, [topic]) for entry in declared_tables(deployment).values())
 
 
 def expectations_of_audit(deployment: Deployment, audit: str) -> dict[str, TopicExpectations]:

@@ -23,7 +23,7 @@ from pyspark.sql.types import StructField, StructType
 
 from include.audit.bounds import Window
 from include.audit.expectations.columns import Body, body_of
-from include.audit.expectations.definition import KEY, TopicExpectations, expectations_of_audit
+from include.audit.expectations.definition import KEY, TopicExpectations, expectations_of_audit, expectations_of_table
 from include.audit.expectations.feeds import feeds_of
 from include.audit.expectations.great import validated
 from include.audit.expectations.report import ExpectationsReport, Result, TopicFigures
@@ -34,13 +34,15 @@ from include.clock import Clock, iso
 from include.errors import InvalidRecord, LyrebirdError, SettingsError, Terminal
 from include.index.elasticsearch import ElasticsearchIndex
 from include.index.states import Feed, States
+from include.lake.tables.columns import OWN
+from include.lake.tables.stream import read_table
 from include.log.registry import ConfluentRegistry
 from include.log.stream import read_batch, session
 from include.metrics.exporter import write_atomically
 from include.settings.connections import Elasticsearch, Kafka, Registry
 from include.settings.deployment import Deployment
 
-__all__ = ["Documents", "documents", "expectations_after", "expectations_by_spark", "look"]
+__all__ = ["Documents", "documents", "expectations_after", "expectations_by_spark", "look", "look_at_table"]
 
 LOGGER: Final = logging.getLogger("lyrebird.audit")
 
@@ -133,6 +135,26 @@ def look(
             found.forget()
         figures.append(found.figures)
     return ExpectationsReport(audit, iso(clock.now_us()), tuple(figures), tuple(results))
+
+
+def look_at_table(
+    spark: SparkSession, deployment: Deployment, topic: str, version: int, generation: int, key: Sequence[str]
+) -> list[Result]:
+    """What is expected of the rows of a version of a topic's lake table, which columns `key` name; [] without any.
+
+    Raises:
+        SettingsError: as `declared_expectations`, or a computed column is no SQL that fits the rows.
+    """
+    entry = expectations_of_table(deployment, topic)
+    if entry is None:
+        return []
+    rows = read_table(spark, deployment, topic, str(version), generation).drop(*OWN)
+    named = functions.concat_ws(", ", *(functions.concat(functions.lit(f"{each} "), f"`{each}`") for each in key))
+    kept = _computed(deployment, topic, entry, rows.withColumn(KEY, named)).persist(StorageLevel.DISK_ONLY)
+    try:
+        return [each.without(entry.hidden) for each in validated(kept, entry.declared(topic), KEY)]
+    finally:
+        kept.unpersist()
 
 
 def _results(deployment: Deployment, topic: str, entry: TopicExpectations, found: Documents) -> list[Result]:

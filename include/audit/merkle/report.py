@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final, Literal
 
+from include.audit.expectations.report import Result, results_of
 from include.audit.merkle.rows import Difference
 from include.source.hashes.columns import ComparedRows
 from include.source.hashes.printed import printed_key
@@ -71,6 +72,7 @@ class TableReport:
         took_s: seconds.
         paused_s: of them, for which others kept the server busy.
         repaired: what was wrong before, and what was done about it (`repair.Repaired`); `found` is what is wrong still.
+        expected: what the rows of the lake's table are expected to be, as `Result.to_json` has it.
         where: the condition that chose the rows, "" for all.
         changed: numbers of the leaves that have changed since the run before, None without one.
         wrong: numbers of the leaves that differed at first.
@@ -97,6 +99,7 @@ class TableReport:
     took_s: float = 0.0
     paused_s: float = 0.0
     repaired: Mapping[str, Any] | None = None
+    expected: Sequence[Mapping[str, Any]] = ()
     where: str = ""
     changed: Sequence[int] | None = None
     wrong: Sequence[int] = ()
@@ -104,8 +107,13 @@ class TableReport:
 
     @property
     def findings(self) -> int:
-        """Rows that are wrong, and leaves that have some for certain."""
-        return len(self.found) + self.left_out
+        """Rows that are wrong, leaves that have some for certain, and expectations that are not met."""
+        return len(self.found) + self.left_out + len(self.failed)
+
+    @property
+    def failed(self) -> list[Result]:
+        """Expectations that are not met."""
+        return [each for each in results_of({"results": self.expected}) if not each.success]
 
     @property
     def verdict(self) -> Verdict:
@@ -121,6 +129,9 @@ class TableReport:
         """What to run now; empty when nothing is to be done. Where a repair did not help, the whole table."""
         if not self.findings:
             return ""
+        if not self.found and not self.left_out:
+            # The copy is the table: what it holds is for people to mend.
+            return f"lyrebird audit tables --source {self.source} --table {self.table}"
         if self.repaired:
             return f"lyrebird capture reread --source {self.source} {self.table}"
         where = f" --where {shlex.quote(self.where)}" if self.where else ""
@@ -137,18 +148,41 @@ class TableReport:
 
     def lines(self, shown: int = _SHOWN) -> list[str]:
         """For a person: the verdict, what is wrong, the next step."""
-        said = _counted(Counter(each.kind for each in self.found))
-        if self.left_out:
-            said += f"{', ' if said else ''}{self.left_out:,} more leaves that differ"
-        out = [f"{self.table}: {self.error or said or self.verdict}"]
+        out = [f"{self.table}: {self.error or self._said() or self.verdict}"]
         if self.error:
             return out
-        out.append(f"  {self.rows:,} rows in {self.ranges:,} ranges against {self.against}, {self.took_s:.1f} s")
+        out += [*self._seen(), *self._doubts()]
+        if self.repaired:
+            what = "the whole table" if self.repaired["whole"] else f"{self.repaired['rows']:,} rows"
+            out.append(f"  before the repair: {_counted(self.repaired['found'])}; capture read {what} again")
+        out += [f"  {each}" for each in self.found[:shown]]
+        if len(self.found) > shown:
+            out.append(f"  … and {len(self.found) - shown:,} more")
+        out += [f"  {each.line()}" for each in self.failed]
+        if self.next_command:
+            out.append(f"  next: {self.next_command}")
+        return out
+
+    def _said(self) -> str:
+        said = [_counted(Counter(each.kind for each in self.found))] if self.found else []
+        said += [f"{self.left_out:,} more leaves that differ"] if self.left_out else []
+        said += [f"{len(self.failed)} expectations not met"] if self.failed else []
+        return ", ".join(said)
+
+    def _seen(self) -> list[str]:
+        out = [f"  {self.rows:,} rows in {self.ranges:,} ranges against {self.against}, {self.took_s:.1f} s"]
         if self.where:
             out.append(f"  only rows with {self.where}")
         if self.changed is not None:
             out.append(f"  {len(self.changed):,} of {self.leaves:,} leaves have changed since the run before")
         out.append(f"  the database at {self.position or 'no position'}")
+        if self.expected:
+            met = len(self.expected) - len(self.failed)
+            out.append(f"  {met} of {len(self.expected)} expectations of the lake's rows are met")
+        return out
+
+    def _doubts(self) -> list[str]:
+        out = []
         if self.uncovered:
             out.append("  the copy does not cover the table yet: `lyrebird capture status`")
         out += [f"  not compared: {name}: {why}" for name, why in self.not_compared.items()]
@@ -156,14 +190,6 @@ class TableReport:
             out.append(f"  {self.unsure:,} rows changed whenever they were looked at")
         if self.unreadable:
             out.append(f"  {self.unreadable:,} records of the topic cannot be read")
-        if self.repaired:
-            what = "the whole table" if self.repaired["whole"] else f"{self.repaired['rows']:,} rows"
-            out.append(f"  before the repair: {_counted(self.repaired['found'])}; capture read {what} again")
-        out += [f"  {each}" for each in self.found[:shown]]
-        if len(self.found) > shown:
-            out.append(f"  … and {len(self.found) - shown:,} more")
-        if self.next_command:
-            out.append(f"  next: {self.next_command}")
         return out
 
 

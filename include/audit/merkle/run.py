@@ -8,6 +8,7 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from include.audit.expectations.stream import look_at_table
 from include.audit.merkle.bases import Base, lake_base, topic_base
 from include.audit.merkle.compare import Compared, Say, compared
 from include.audit.merkle.condition_sql import spark_condition
@@ -25,6 +26,7 @@ from include.lake.tables.generation import generation_folder
 from include.lake.tables.versions import kept_tables
 from include.log import topics
 from include.log.kafka import KafkaAdmin, KafkaReader
+from include.record.schema import avro_name
 from include.settings.connections import Kafka, ObjectStore
 from include.settings.deployment import Deployment
 from include.source.definition import SourceDefinition, load_source
@@ -150,6 +152,7 @@ class TablesAudit:
                     copy.unreadable,
                     paused_s=round(load.paused_s, 1),
                     repaired=repaired.to_json() if repaired else None,
+                    expected=self._expected(topic, base, side.rows),
                     where=self.where,
                     changed=_changed(found, before, self.where),
                     wrong=found.leaves,
@@ -165,6 +168,13 @@ class TablesAudit:
                 transient=isinstance(error, Transient),
                 where=self.where,
             )
+
+    def _expected(self, topic: str, base: Base, rows: ComparedRows) -> list[dict[str, Any]]:
+        if base.version is None or base.generation is None:
+            return []
+        key = [avro_name(each.column.name) for each in rows.key]
+        found = look_at_table(self.spark, self.deployment, topic, base.version, base.generation, key)
+        return [each.to_json() for each in found]
 
     def _mended(self, table: str, found: Compared, rows: ComparedRows, repair: Repair) -> Repaired:
         findings = [Finding.of(each, rows) for each in found.found]

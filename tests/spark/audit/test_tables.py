@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import time
 from collections.abc import Iterator
@@ -256,6 +257,26 @@ def as_of(scene: Scene, version: int, changes: dict[int, tuple[Any, ...] | None]
         ).fetchall()
     assert len({row[0] for row in found}) == len(found)
     return {row[0]: row for row in found}
+
+
+def test_what_is_expected_of_a_table_is_looked_at_in_its_lake_version(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = scene.world.folder / "deployment" / "expectations.yaml"
+    expect = {
+        "known_parts": {"ExpectColumnValuesToBeInSet": {"column": "part", "value_set": [0, 1, 2, 3, 4, 5, 6]}},
+        "short_texts": {"ExpectColumnMaxToBeBetween": {"column": "length", "max_value": 7}},
+    }
+    said = {"columns": {"length": "length(v)"}, "expect": expect}
+    file.write_text(json.dumps({"expectations": {scene.topic(): said}}), "utf-8")
+    with scene.lake(monkeypatch):
+        scene.until_labelled()
+        report = scene.audit(against="lake")
+        assert [each["success"] for each in report.expected] == [True, False], report.lines()
+        assert (report.verdict, report.findings, report.found) == ("findings", 1, [])
+        assert report.lines()[0].endswith(".a: 1 expectations not met")
+        assert report.next_command == f"lyrebird audit tables --source {scene.world.name} --table {scene.world.name}.a"
+        assert scene.audit(against="topic").expected == []
 
 
 def test_a_lake_row_that_is_old_and_a_file_that_is_cut_short_are_found(

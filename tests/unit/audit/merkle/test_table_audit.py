@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
+from include.audit.expectations.report import Result
 from include.audit.merkle.definition import (
     TableAudit,
     declared_table_audits,
@@ -80,12 +81,16 @@ ROWS = ComparedRows.of(
 FOUND = Finding.of(Difference("altered", "7;2;\u00e9", ("v",)), ROWS)
 
 
+FAILED = Result("cdc.shop.shop.orders", "cheap", "ExpectColumnMaxToBeBetween", {}, success=False, observed=9).to_json()
+
+
 @pytest.mark.parametrize(
     ("changed", "verdict"),
     [
         ({}, "clean"),
         ({"found": [FOUND]}, "findings"),
         ({"left_out": 3}, "findings"),
+        ({"expected": [FAILED]}, "findings"),
         ({"uncovered": True}, "incomplete"),
         ({"not_compared": {"v": "vector"}}, "incomplete"),
         ({"unsure": 1}, "incomplete"),
