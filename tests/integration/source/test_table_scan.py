@@ -10,7 +10,9 @@ from typing import Any
 
 import pytest
 
-from include.clock import SystemClock
+from include.audit.merkle.database import DatabaseSide, Load
+from include.audit.merkle.tree import Tree
+from include.clock import Clock, SystemClock
 from include.errors import Terminal
 from include.source.database.tables import Catalog
 from include.source.definition import SourceDefinition
@@ -186,3 +188,41 @@ def test_what_cannot_be_compared_is_refused_with_the_reason(given: Any) -> None:
             scan(given, reader)
         with pytest.raises(Terminal, match="no such table"):
             scan(given, reader, "none")
+
+
+def test_a_connection_that_is_lost_amid_a_scan_is_made_again_and_its_range_read_again(given: Any) -> None:
+    fill(given)
+    source = SourceDefinition(
+        host=given.host, port=given.port, user="root", password=given.root_password, databases=["scan"]
+    )
+    made: list[Cut] = []
+
+    def cut(definition: SourceDefinition, clock: Clock) -> SnapshotReader:
+        made.append(Cut(definition, clock, after=40 if len(made) < 2 else None))
+        return made[-1]
+
+    clock = SystemClock()
+    load = Load(clock, connections=2, rows_per_s=0, busy_threads=0)
+    with closing(DatabaseSide(source, "scan", "t", load, clock, range_rows=500, reader=cut)) as side:
+        found = side.leaves(side.parts, BITS)
+        texts = side.rows_of({side.parts[0]: range(1 << BITS)}, BITS)
+    with opened(given) as reader:
+        whole = scan(given, reader).leaves(WHOLE, BITS)
+    assert len(made) > 2
+    assert Tree.of(BITS, [each.leaves for each in found]) == Tree.of(BITS, [whole.leaves])
+    assert len(texts[side.parts[0]].texts) == 500
+
+
+class Cut(SnapshotReader):
+    """Its server ends the connection after so many statements."""
+
+    def __init__(self, source: SourceDefinition, clock: Clock, after: int | None) -> None:
+        self._left = after
+        super().__init__(source, clock)
+
+    def ask(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
+        if self._left is not None:
+            self._left -= 1
+            if self._left == 0:
+                self.interrupt()
+        return super().ask(sql, *values)
