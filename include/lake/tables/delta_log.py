@@ -6,7 +6,9 @@ put it behind that one; here it never tries again), as only one process may know
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -20,6 +22,7 @@ __all__ = ["DataFile", "DeltaLog", "TableState", "storage_options"]
 
 _COUNTS: Final = "lyrebird.counts"
 _CHECKPOINT_EVERY: Final = 20
+_READ_AT_ONCE: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,11 +190,25 @@ class DeltaLog:
             raise self._fenced(f"version {found.version} follows {state.version}")
         return found
 
-    def labels(self, newest: int | None = None) -> list[tuple[int, int, Label]]:
-        """(version, time of its commit in ms, label) of the `newest` versions, newest first, as far as the log goes."""
-        return [
-            (said["version"], said["timestamp"], label_read(said.get(LABEL))) for said in self._opened().history(newest)
-        ]
+    def labels(self, newest: int | None = None) -> Iterator[tuple[int, int, Label]]:
+        """(version, time of its commit in ms, label) of the `newest` versions, newest first, as far as the log goes.
+
+        Read as they are asked for, a few at once. Each is read from the commit of its own number: delta-rs' `history`
+        lists commits that are newer than the version it counts down from, and so gives them the numbers of older ones.
+        """
+        last = self._opened().version()
+        first = 0 if newest is None else max(0, last - newest + 1)
+        with ThreadPoolExecutor(_READ_AT_ONCE) as threads:
+            for high in range(last, first - 1, -_READ_AT_ONCE):
+                versions = range(high, max(first, high - _READ_AT_ONCE + 1) - 1, -1)
+                for version, found in zip(versions, threads.map(self._said, versions), strict=True):
+                    if found is None:
+                        return
+                    yield version, *found
+
+    def label(self, version: int) -> tuple[int, Label]:
+        """Time of its commit in ms and label of a version; (0, none) where its commit is not kept any more."""
+        return self._said(version) or (0, {})
 
     def at(self, version: int) -> TableState:
         """An earlier version; raises `Terminal` for one whose log is gone."""
@@ -227,6 +244,19 @@ class DeltaLog:
         except (DeltaError, OSError) as error:
             raise self._away(error) from error
         return gone
+
+    def _said(self, version: int) -> tuple[int, Label] | None:
+        from deltalake.fs import DeltaStorageHandler
+
+        store: Any = DeltaStorageHandler.from_table(self._opened()._table)
+        try:
+            lines = store.open_input_file(f"_delta_log/{version:020d}.json").read().splitlines()
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise self._away(error) from error
+        said = next((each["commitInfo"] for each in map(json.loads, lines) if "commitInfo" in each), {})
+        return said.get("timestamp", 0), label_read(said.get(LABEL))
 
     def _opened(self) -> Any:
         if self._table is None:

@@ -83,29 +83,32 @@ def chosen(
     state = log.state()
     if state is None:
         raise Terminal("the table has no version yet", topic=topic, fix=f"Is {entry.application} running?")
-    labels = log.labels()
-    said = {version: (committed_ms, label) for version, committed_ms, label in labels}
     version = state.version
     if at.isdigit():
         version = int(at)
     elif at:
-        earlier = _earlier(at, clock)
-        found = next((number for number, _, label in labels if label and earlier(label)), None)
-        if found is None:
-            oldest = min((cut.position.commit_us for *_, label in labels for cut in label.values()), default=None)
-            raise Terminal(
-                "no version of the table that is kept is complete to nothing later",
-                topic=topic,
-                at=at,
-                oldest=None if oldest is None else iso(oldest),
-                fix="`time_travel_days` says how long versions are kept.",
-            )
-        version = found
+        version = _newest_earlier(log, topic, at, clock)
     if version != state.version:
         state = log.at(version)
-    committed_ms, label = said.get(version, (0, {}))
+    committed_ms, label = log.label(version)
     files = [each for of in state.files.values() for each in of]
     return TableVersion(topic, folder, now.read, version, committed_ms, label, state.schema, files)
+
+
+def _newest_earlier(log: DeltaLog, topic: str, at: str, clock: Clock) -> int:
+    earlier, oldest_us = _earlier(at, clock), None
+    for version, _, label in log.labels():
+        if label and earlier(label):
+            return version
+        for cut in label.values():
+            oldest_us = min(oldest_us or cut.position.commit_us, cut.position.commit_us)
+    raise Terminal(
+        "no version of the table that is kept is complete to nothing later",
+        topic=topic,
+        at=at,
+        oldest=None if oldest_us is None else iso(oldest_us),
+        fix="`time_travel_days` says how long versions are kept.",
+    )
 
 
 def _earlier(at: str, clock: Clock) -> Callable[[Label], bool]:

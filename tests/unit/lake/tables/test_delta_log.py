@@ -68,6 +68,21 @@ def test_a_table_says_where_it_stands_and_what_its_versions_are_complete_to(tmp_
     assert DeltaTable(str(tmp_path), version=1).to_pyarrow_table().num_rows == 3
 
 
+def test_versions_that_are_written_meanwhile_leave_labels_with_their_own(tmp_path: Path) -> None:
+    log, state = made(tmp_path)
+    for number in range(1, 30):
+        state = log.commit(state, at(number, number, resolved=number), label={"shop": cut(number)})
+        if number == 20:
+            reader = opened(tmp_path)
+            reader.state()
+    assert [(version, label["shop"]) for version, _, label in reader.labels(20)] == [
+        (number, cut(number)) for number in range(20, 0, -1)
+    ]
+    assert next(reader.labels())[0] == 20
+    assert reader.label(25)[1] == {"shop": cut(25)}
+    assert reader.label(99) == (0, {})
+
+
 def test_a_second_writer_is_fenced_and_what_it_meant_to_write_is_not_there(tmp_path: Path) -> None:
     log, state = made(tmp_path)
     late = opened(tmp_path)
