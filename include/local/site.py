@@ -7,7 +7,7 @@ import hashlib
 import os
 import secrets
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -62,10 +62,11 @@ class Site:
     data_root: Path
 
     @classmethod
-    def open(cls, state: Path, *, free_ports: bool, keep_ports: bool) -> Site:
+    def open(cls, state: Path, *, free_ports: bool, keep_ports: bool, starting: Iterable[Service] = ()) -> Site:
         """Read the stack of `state`, or lay it out.
 
-        `free_ports`: any free ports, chosen once. `keep_ports`: servers run, so the ports stay as they are.
+        `free_ports`: any free ports, chosen once, but that those of `starting` are chosen again where somebody took
+        them meanwhile. `keep_ports`: servers run, so the ports stay as they are.
         Raises SettingsError for a wrong port or cache, Terminal when no account can be made.
         """
         try:
@@ -81,6 +82,9 @@ class Site:
         numbers: dict[str, int] = dict(kept.get("ports", {}))
         if not (keep_ports or (free_ports and numbers)):
             numbers = {}
+        for port in (port for row in starting for port in row.ports if free_ports and port.name in numbers):
+            if not ports.is_free(numbers[port.name]):
+                del numbers[port.name]
         for row in SERVICES:
             for port in row.ports:
                 if port.name in numbers:

@@ -72,14 +72,13 @@ class Stack:
         rows = select(names, without)
         with self._alone():
             running = [row for row in SERVICES if self._any_alive(row)]
-            site = Site.open(self._state, free_ports=self._free_ports, keep_ports=bool(running))
             todo = [row for row in rows if not self._all_alive(row)]
+            starting = [row for row in todo if row not in running]
+            site = Site.open(self._state, free_ports=self._free_ports, keep_ports=bool(running), starting=starting)
             if any(row.java == "system" or row.name == "airflow" for row in todo):
                 system_java()
-            for row in todo:
-                if row not in running:
-                    for port in row.ports:
-                        ports.require_free(port, site.ports[port.name])
+            for port in (port for row in starting for port in row.ports):
+                ports.require_free(port, site.ports[port.name])
             resolve.ensure(todo, site.cache, self._clock)
             site.write_env(rows)
             self._bring_up(site, rows, todo)

@@ -179,6 +179,16 @@ def test_two_stacks_live_side_by_side(stack: Stack, tmp_path: Path) -> None:
         other.down()
 
 
+def test_a_stack_for_tests_takes_another_port_where_its_own_was_taken_meanwhile(stack: Stack, tmp_path: Path) -> None:
+    s3 = stack.up(["s3"])["LYREBIRD_S3"]
+    port = json.loads((tmp_path / "state" / "stack.json").read_text())["ports"]["smtp"]
+    with socket.create_server(("127.0.0.1", port)):
+        found = stack.up(["mail"])
+        assert found["LYREBIRD_SMTP"] != f"127.0.0.1:{port}"
+        assert get(f"{found['LYREBIRD_MAIL']}/messages.json") == []
+        assert stack.up(["s3"])["LYREBIRD_S3"] == s3
+
+
 def test_only_what_was_started_is_stopped(tmp_path: Path) -> None:
     state = tmp_path / "state"
     stranger = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
