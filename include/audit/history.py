@@ -22,12 +22,14 @@ from include.settings.environment import state_folder
 
 __all__ = ["KEPT_RUNS", "KINDS", "History", "Kept", "Kind", "dag_of", "kind_of"]
 
-Kind = Literal["chain", "join", "search", "table"]
-KINDS: Final[tuple[Kind, ...]] = ("search", "table", "join", "chain")
+Kind = Literal["chain", "document", "join", "search", "table"]
+KINDS: Final[tuple[Kind, ...]] = ("search", "document", "table", "join", "chain")
 KEPT_RUNS: Final = 100
 """So many runs of a kind are kept."""
 _EXPECTATIONS: Final = ".expectations."
-_DAGS: Final[dict[Kind, str]] = {kind: "audit_tables" if kind == "table" else f"audit_{kind}" for kind in KINDS}
+_DAGS: Final[dict[Kind, str]] = {
+    kind: f"audit_{kind}s" if kind in ("table", "document") else f"audit_{kind}" for kind in KINDS
+}
 
 
 def dag_of(kind: Kind) -> str:

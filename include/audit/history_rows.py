@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from include.audit.beside import Beside
 from include.audit.chain_finding import counted
+from include.audit.documents.report import DocumentFinding
 from include.audit.expectations.report import results_of
 from include.audit.history import Kept, Kind
 from include.audit.merkle.report import Finding
@@ -51,6 +52,8 @@ def rows_of(kind: Kind, kept: Kept) -> list[HistoryRow]:
         return [_chain(kept.run_id, topic, each) for topic, each in sorted(kept.report.get("topics", {}).items())]
     if kind == "join":
         return [_join(kept.run_id, name, each) for name, each in sorted(kept.report.get("audits", {}).items())]
+    if kind == "document":
+        return [_documents(kept.run_id, each) for _, each in sorted(kept.report.get("documents", {}).items())]
     if kind == "table":
         return [_table(kept.run_id, name, each) for name, each in sorted(kept.report.get("tables", {}).items())]
     rows = [_search(kept.run_id, name, each) for name, each in sorted(kept.report.get("audits", {}).items())]
@@ -171,6 +174,30 @@ def _table(run_id: str, name: str, report: Mapping[str, Any]) -> HistoryRow:
         f"{said}; repaired {counted(repaired['rows'], 'row')}" if repaired else said,
         effort,
         f"{report['source']} {report['position']}" if report["position"] else "",
+        str(report["next_command"]),
+        tuple(details),
+        incomplete=verdict == "incomplete",
+    )
+
+
+def _documents(run_id: str, report: Mapping[str, Any]) -> HistoryRow:
+    found = [DocumentFinding(**each) for each in report["found"]]
+    said = ", ".join(f"{count:,} {kind}" for kind, count in sorted(Counter(each.kind for each in found).items()))
+    if left := report["left_out"]:
+        said += f"{', ' if said else ''}{left:,} more"
+    verdict, repaired = report["verdict"], report["repaired"]
+    said = said or f"{verdict}: {counted(report['documents'], 'document')}"
+    details = [str(each) for each in found[:_NAMED]]
+    details += [f"and {len(found) - _NAMED:,} more"] if len(found) > _NAMED else []
+    details += [f"{counted(report['unsure'], 'document')} changed whenever looked at"] if report["unsure"] else []
+    return HistoryRow(
+        run_id,
+        str(report["at"]),
+        f"{report['topic']} (one of {report['share']})" if report["share"] > 1 else str(report["topic"]),
+        verdict == "clean",
+        f"{said}; repaired {counted(repaired['asked'], 'document')}" if repaired else said,
+        f"{report['took_s']:.0f} s",
+        str(report["position"]),
         str(report["next_command"]),
         tuple(details),
         incomplete=verdict == "incomplete",

@@ -11,6 +11,7 @@ from include.cli.lazy import Entry, Lazy
 __all__ = ["COMMANDS", "command"]
 
 COMMANDS: Final[dict[str, Entry]] = {
+    "documents": Entry("audit_documents", "A topic's documents against the database: what is made of each key now."),
     "history": Entry("audit_history", "What the audits under Airflow have found: verdicts, findings, positions."),
     "join": Entry("audit_join", "Inputs of a join against the joined topic: missing, extra, stale, altered outputs."),
     "search": Entry("audit_search", "Topic against index: missing, extra, stale and altered documents."),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from contextlib import closing
 from typing import TYPE_CHECKING
 
 import click
@@ -131,10 +132,11 @@ def _ask(
     keys: tuple[str, ...] = (),
 ) -> None:
     """Append the request unless its id was answered before, and wait for the last answer, `wait_s` at most."""
+    from include.log.asking import ask_and_wait
+    from include.log.kafka import KafkaReader
     from include.log.requests import Request
     from include.settings.connections import Kafka
     from include.settings.deployment import Deployment
-    from include.source.asking import ask, require_done
     from include.source.definition import load_source
 
     deployment = Deployment.load()
@@ -144,15 +146,17 @@ def _ask(
     if kind != "resume_table":
         require_tables(source, tables)
 
-    def check(reader: LogReader) -> None:
+    def check() -> None:
         if kind == "resume_table":
-            refuse_unknown(tables, _wanting(reader, name), "no tables set aside or in want of rows have this name")
+            with closing(KafkaReader(kafka.bootstrap, kafka.options)) as reader:
+                wanting = _wanting(reader, name)
+            refuse_unknown(tables, wanting, "no tables set aside or in want of rows have this name")
 
     command = f"lyrebird capture {kind.replace('_', '-')}"
     request = Request(id_, kind, command, clock.now_us(), tables, keys, where, rows_per_s)
     with waiting(as_json) as show:
-        answer = ask(kafka, name, request, clock, wait_s=wait_s, check=check, tell=show)
-    require_done(name, id_, answer)
+        status = f"lyrebird capture status --source {name}"
+        answer = ask_and_wait(kafka, f"cdc.{name}", request, clock, wait_s, status=status, check=check, tell=show)
     state, rows = (answer.state, answer.done) if answer else ("requested", 0)
     found = {"source": name, "id": id_, "state": state, "rows": rows}
     click.echo(orjson.dumps(found).decode() if as_json else f"request {id_}: {state}, {rows:,} rows")

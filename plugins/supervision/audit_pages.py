@@ -20,6 +20,7 @@ __all__ = ["add_audit_pages", "audit_page", "audits_page"]
 _REFRESH_S: Final = 60
 _TITLES: Final[dict[Kind, str]] = {
     "search": "Search index against topics",
+    "document": "Documents against their database",
     "table": "Copies of tables against their databases",
     "join": "Joined topics against their inputs",
     "chain": "Lake against topics",

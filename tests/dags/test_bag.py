@@ -18,6 +18,7 @@ ROOT = Path(__file__).parents[2]
 # Every DAG file and the DAGs that it makes of the deployment files beside this one.
 EXPECTED = {
     "audit_chain.py": {"audit_chain"},
+    "audit_documents.py": {"audit_documents"},
     "audit_join.py": {"audit_join"},
     "audit_search.py": {"audit_search"},
     "audit_tables.py": {"audit_tables"},

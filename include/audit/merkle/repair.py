@@ -12,9 +12,9 @@ from typing import Any, Final
 from include.audit.merkle.report import Finding
 from include.clock import Clock
 from include.errors import Terminal
+from include.log.asking import ask_and_wait
 from include.log.requests import Request
 from include.settings.connections import Kafka
-from include.source.asking import ask, require_done
 from include.source.snapshot.wanted_keys import MOST_KEYS, key_text
 
 __all__ = ["Repair", "Repaired", "requests_of"]
@@ -94,7 +94,14 @@ class Repair:
     def _done(self, asked: Sequence[Request]) -> int:
         rows = 0
         for request in asked:
-            answer = ask(self.kafka, self.source, request, self.clock, wait_s=_DONE_S, taken_s=_TAKEN_S)
-            require_done(self.source, request.id, answer)
+            answer = ask_and_wait(
+                self.kafka,
+                f"cdc.{self.source}",
+                request,
+                self.clock,
+                _DONE_S,
+                status=f"lyrebird capture status --source {self.source}",
+                taken_s=_TAKEN_S,
+            )
             rows += answer.done if answer else 0
         return rows

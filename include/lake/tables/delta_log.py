@@ -54,6 +54,7 @@ class DeltaLog:
         self.uri = uri
         self._options, self._clock = dict(options), clock
         self._table: Any = None
+        self._store: Any = None
 
     def state(self, sources: Iterable[str] = ()) -> TableState | None:
         """The newest version, None when there is no table yet; `sources`: whose labels it may have.
@@ -246,17 +247,21 @@ class DeltaLog:
         return gone
 
     def _said(self, version: int) -> tuple[int, Label] | None:
-        from deltalake.fs import DeltaStorageHandler
-
-        store: Any = DeltaStorageHandler.from_table(self._opened()._table)
         try:
-            lines = store.open_input_file(f"_delta_log/{version:020d}.json").read().splitlines()
+            lines = self._files().open_input_file(f"_delta_log/{version:020d}.json").read().splitlines()
         except FileNotFoundError:
             return None
         except OSError as error:
             raise self._away(error) from error
-        said = next((each["commitInfo"] for each in map(json.loads, lines) if "commitInfo" in each), {})
+        said: dict[str, Any] = next((each["commitInfo"] for each in map(json.loads, lines) if "commitInfo" in each), {})
         return said.get("timestamp", 0), label_read(said.get(LABEL))
+
+    def _files(self) -> Any:
+        from deltalake.fs import DeltaStorageHandler
+
+        if self._store is None:
+            self._store = DeltaStorageHandler(self.uri, self._options)
+        return self._store
 
     def _opened(self) -> Any:
         if self._table is None:

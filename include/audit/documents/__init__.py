@@ -1,0 +1,1 @@
+"""Documents of a topic against the database that they were assembled from."""

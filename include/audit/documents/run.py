@@ -1,0 +1,157 @@
+"""The audit of a topic's documents: a first look at all on Spark, then judgement of those that differ, and repair."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from include.audit.documents.judge import Judged, judged
+from include.audit.documents.made import DocumentMaker
+from include.audit.documents.report import DocumentFinding, DocumentsReport, finding
+from include.audit.documents.sides import DatabaseDocuments, TopicDocuments, complete
+from include.audit.documents.stream import FirstLook, first_look
+from include.clock import Clock, iso
+from include.document.behind import values_of, values_text
+from include.document.definition import DocumentDefinition, database_of
+from include.document.load import Metered, ReadLoad
+from include.document.mysql import MysqlTables
+from include.log.asking import ask_and_wait
+from include.log.kafka import KafkaReader
+from include.log.registry import ConfluentRegistry
+from include.log.requests import Request
+from include.record.codec import Decoder
+from include.record.key import doc_id
+from include.record.position import SourcePosition
+from include.settings.connections import Kafka, Registry
+from include.settings.deployment import Deployment
+from include.source.definition import load_source
+from include.source.snapshot.reader import SnapshotReader
+
+__all__ = ["DocumentsAudit"]
+
+_PAGE: Final = 10_000
+_MOST: Final = 20_000
+"""Suspects that are judged; a topic with more of them is best written anew."""
+_DONE_S: Final = 3600.0
+_TAKEN_S: Final = 60.0
+
+
+@dataclass(frozen=True)
+class DocumentsAudit:
+    """An audit of one topic's documents.
+
+    Args:
+        spark: made by `log.stream.session`.
+        deployment: the deployment files.
+        topic: an entry of `documents`.
+        definition: that entry.
+        clock: waits.
+        share: one of so many parts of the keys is looked at, another each day.
+        repair: id of the request that writes anew what is wrong; "": nothing is.
+        patience_s: so long the assembler is waited for.
+        say: hears how far it is.
+    """
+
+    spark: Any
+    deployment: Deployment
+    topic: str
+    definition: DocumentDefinition
+    clock: Clock
+    share: int = 1
+    repair: str = ""
+    patience_s: float = 300.0
+    say: Callable[[str], None] = lambda _text: None
+
+    def run(self) -> DocumentsReport:
+        """Compare, judge, and mend if that is wanted.
+
+        Raises:
+            Transient: a server, capture or the assembler did not answer.
+            Terminal: a table or column is gone.
+        """
+        begun_s, now_us = self.clock.monotonic_s(), self.clock.now_us()
+        kafka, registry = self.deployment.one("kafka", Kafka), self.deployment.one("registry", Registry)
+        server = database_of(self.deployment, self.definition)
+        source = load_source(self.deployment, self.definition.source)
+        part = now_us // 86_400_000_000 % self.share
+        with (
+            closing(KafkaReader(kafka.bootstrap, kafka.options)) as reader,
+            closing(MysqlTables(server, self.definition.database, self.clock)) as tables,
+            closing(SnapshotReader(source, self.clock)) as place,
+        ):
+            metered = Metered(tables, ReadLoad(self.definition.read_rows_per_s, self.clock))
+            at = complete(reader, self.topic, self.definition.source, self.clock, self.patience_s)
+            pages = self._pages(metered, part)
+            self.say(f"{self.topic}: {sum(map(len, pages)):,} keys to look at")
+            look = first_look(
+                self.spark,
+                self.topic,
+                self.definition,
+                server,
+                kafka,
+                registry,
+                pages,
+                at[1],
+                chosen=(part, self.share),
+                most=_MOST,
+            )
+            decode = Decoder(ConfluentRegistry(registry).schema)
+            topic = TopicDocuments(
+                reader, self.topic, self.definition.source, decode, look.suspects, at, self.clock, self.patience_s
+            )
+            maker = DocumentMaker(self.topic, self.definition, metered)
+            database = DatabaseDocuments(maker, metered, place.place, lambda: topic.spoken)
+            self.say(f"{self.topic}: {len(look.suspects):,} differ or were changed meanwhile")
+            found = judged(look.suspects, database, topic)
+            report = self._report(look, found, topic.spoken, iso(now_us))
+            if self.repair and found.wrong:
+                asked = self._mend(kafka, [each.key for each in found.wrong])
+                left = judged([each.key for each in found.wrong], database, topic)
+                said = {"found": len(found.wrong), "asked": asked}
+                report = replace(self._report(look, left, topic.spoken, report.at), repaired=said)
+        return replace(report, took_s=round(self.clock.monotonic_s() - begun_s, 1))
+
+    def _pages(self, tables: Metered, part: int) -> list[list[str]]:
+        """Keys of the fact table that fall into this part."""
+        fact, pages = self.definition.fact, list[list[str]]()
+        after: tuple[Any, ...] | None = None
+        while True:
+            with tables.snapshot() as snapshot:
+                keys = snapshot.keys_after(fact.table, fact.key, after, _PAGE)
+            texts = [values_text(key) for key in keys if None not in key]
+            pages.append([each for each in texts if zlib.crc32(each.encode()) % self.share == part])
+            if len(keys) < _PAGE:
+                return [page for page in pages if page]
+            after = keys[-1]
+
+    def _report(self, look: FirstLook, found: Judged, spoken: SourcePosition, at: str) -> DocumentsReport:
+        return DocumentsReport(
+            self.topic,
+            at,
+            str(spoken.gtids) or str(spoken.binlog),
+            look.documents,
+            self.share,
+            len(look.suspects),
+            look.left_out,
+            [self._named(finding(each, self.definition)) for each in found.wrong],
+            len(found.unsure),
+            look.unknown + len(found.unknown),
+            self.definition.unheard(),
+        )
+
+    def _named(self, found: DocumentFinding) -> DocumentFinding:
+        return replace(found, key=self._id(found.key))
+
+    def _id(self, key: str) -> str:
+        return doc_id(dict(zip(self.definition.fact.key, values_of(key), strict=True)))
+
+    def _mend(self, kafka: Kafka, keys: Sequence[str]) -> int:
+        ids = tuple(self._id(key) for key in keys)
+        request = Request(self.repair, "repair", "lyrebird audit documents", self.clock.now_us(), keys=ids)
+        self.say(f"{self.topic}: the assembler writes {len(ids):,} documents anew")
+        status = f"lyrebird documents status --topic {self.topic}"
+        ask_and_wait(kafka, self.topic, request, self.clock, _DONE_S, status=status, taken_s=_TAKEN_S)
+        return len(ids)

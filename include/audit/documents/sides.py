@@ -1,0 +1,132 @@
+"""The two sides of a judgement: the database of a topic's documents, and the topic as its resolved records speak."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from typing import Any, Final
+
+from include.audit.documents.judge import Body, Stand
+from include.audit.documents.made import DocumentMaker, shown
+from include.clock import Clock
+from include.document.behind import values_of, values_text
+from include.document.tables import SourceTables
+from include.errors import InvalidRecord, Transient
+from include.log import topics
+from include.log.ports import LogReader, Record
+from include.log.resolved import Resolved
+from include.log.spoken import newest_of
+from include.record.codec import Decoder
+from include.record.position import SourcePosition
+from include.record.version import from_headers
+
+__all__ = ["DatabaseDocuments", "TopicDocuments", "complete", "key_text"]
+
+_LOOK_S: Final = 0.2
+
+
+def key_text(key: Mapping[str, Any]) -> str:
+    """A key's values as a text that can be read back (`document.behind`)."""
+    return values_text(tuple(key.values()))
+
+
+def complete(
+    reader: LogReader, topic: str, source: str, clock: Clock, patience_s: float, at: SourcePosition | None = None
+) -> tuple[SourcePosition, dict[int, int]]:
+    """Ends of the topic as they are now, and a position, no earlier than `at`, that has all that is below them.
+
+    It is that of a resolved record which came after one looked at the ends: what its writer committed before belongs to
+    this record or to earlier ones. Records that others wrote by hand are below the ends, too.
+
+    Raises:
+        Transient: no such record comes within `patience_s`.
+    """
+    name = topics.resolved(topic)
+    first = _newest(reader, name, source)
+    ends = reader.end_offsets(topic)
+    until_s = clock.monotonic_s() + patience_s
+    while True:
+        last = _newest(reader, name, source)
+        if last and (not first or last.sequence > first.sequence) and (at is None or last.position.covers(at)):
+            return last.position, ends
+        if clock.monotonic_s() > until_s:
+            raise Transient(
+                f"the assembler has not come to the database's position within {patience_s:g} s",
+                system="assembler",
+                topic=topic,
+                position="none" if last is None else str(last.position.gtids) or str(last.position.binlog),
+                wanted="any" if at is None else str(at.gtids) or str(at.binlog),
+                fix="Do capture and assembler run? `lyrebird status` tells.",
+            )
+        clock.sleep(_LOOK_S)
+
+
+def _newest(reader: LogReader, name: str, source: str) -> Resolved | None:
+    return newest_of(reader, name)[0].of(source)
+
+
+class DatabaseDocuments:
+    """As `judge.Database`. `place` says where the source's binlog ends now; `spoken`, what the topic spoke for last."""
+
+    def __init__(
+        self,
+        maker: DocumentMaker,
+        tables: SourceTables,
+        place: Callable[[], SourcePosition],
+        spoken: Callable[[], SourcePosition],
+    ) -> None:
+        self._maker, self._tables, self._place, self._spoken = maker, tables, place, spoken
+
+    def documents(self, keys: Collection[str]) -> tuple[SourcePosition, Mapping[str, Body | None]]:
+        """As `judge.Database`."""
+        with self._tables.snapshot(self._spoken()) as snapshot:
+            found = {
+                values_text(key): body for key, body in self._maker.of(snapshot, list(map(values_of, sorted(keys))))
+            }
+        return self._place(), found
+
+
+class TopicDocuments:
+    """As `judge.Topic`: begins with what was found below some ends, and reads on from there.
+
+    `unreadable` counts records that nobody can read.
+    """
+
+    def __init__(
+        self,
+        reader: LogReader,
+        topic: str,
+        source: str,
+        decode: Decoder,
+        stands: Mapping[str, Stand],
+        at: tuple[SourcePosition, Mapping[int, int]],
+        clock: Clock,
+        patience_s: float,
+    ) -> None:
+        """`at`: what the topic speaks for at these ends; `patience_s`: so long the assembler is waited for."""
+        self._reader, self._topic, self._source, self._decode = reader, topic, source, decode
+        self._stands, self._clock, self._patience_s = dict(stands), clock, patience_s
+        self.spoken, self._next = at[0], dict(at[1])
+        self.unreadable = 0
+
+    def newest(self, keys: Collection[str], at: SourcePosition) -> Mapping[str, Stand]:
+        """As `judge.Topic`. Raises `Transient` when the assembler does not come to `at` in time."""
+        position, ends = complete(self._reader, self._topic, self._source, self._clock, self._patience_s, at)
+        for partition, end in sorted(ends.items()):
+            for record in self._reader.read(self._topic, partition, self._next.get(partition, 0), end):
+                self._take(record)
+            self._next[partition] = end
+        self.spoken = position
+        return {key: self._stands[key] for key in keys if key in self._stands}
+
+    def _take(self, record: Record) -> None:
+        if record.key is None:
+            return
+        key, version = key_text(self._decode(record.key)), from_headers(record.headers)
+        if version < self._stands.get(key, Stand()).version:
+            return
+        try:
+            body = None if record.value is None else shown(self._decode(record.value))
+        except InvalidRecord:
+            # No document of anybody, so it is another than the database's.
+            body, self.unreadable = {}, self.unreadable + 1
+        self._stands[key] = Stand(version, body)

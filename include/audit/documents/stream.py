@@ -1,0 +1,199 @@
+"""The first look at documents on Spark: tasks assemble keys and read the topic, a join finds suspects.
+
+Both sides are of about now; what was changed meanwhile is among the suspects, who are judged one by one (`judge`).
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final
+
+import orjson
+from pyspark import StorageLevel
+from pyspark.sql import SparkSession, functions
+
+from include.audit.documents.judge import Stand
+from include.audit.documents.made import DocumentMaker, shown
+from include.audit.documents.sides import key_text
+from include.clock import SystemClock
+from include.document.behind import values_of, values_text
+from include.document.database import Database
+from include.document.definition import DocumentDefinition
+from include.document.load import Metered, ReadLoad
+from include.document.mysql import MysqlTables
+from include.errors import InvalidRecord
+from include.log import stream
+from include.log.registry import ConfluentRegistry
+from include.log.slices import cached_consumer, slices_in
+from include.log.worker_memory import keep_imports
+from include.record.codec import Decoder
+from include.record.version import from_headers
+from include.settings.connections import Kafka, Registry
+
+__all__ = ["FirstLook", "first_look"]
+
+_MADE: Final = "k string, body string, known boolean"
+_READ: Final = "k string, version long, offset long, value binary"
+_TOPIC: Final = "k string, version long, there string"
+_ROWS: Final = 5_000
+
+
+@dataclass(frozen=True)
+class FirstLook:
+    """What the first look came to.
+
+    Args:
+        documents: that the database makes.
+        unknown: keys of which nobody can make one now.
+        suspects: keys that differed, with the topic's newest.
+        left_out: more of them than are wanted.
+    """
+
+    documents: int
+    unknown: int
+    suspects: Mapping[str, Stand]
+    left_out: int
+
+
+def first_look(
+    spark: SparkSession,
+    topic: str,
+    definition: DocumentDefinition,
+    server: Database,
+    kafka: Kafka,
+    registry: Registry,
+    pages: Sequence[Sequence[str]],
+    ends: Mapping[int, int],
+    *,
+    chosen: tuple[int, int],
+    most: int,
+) -> FirstLook:
+    """Compare the documents of all keys.
+
+    Args:
+        spark: made by `log.stream.session`.
+        topic: the documents'.
+        definition: of them.
+        server: that documents are read from, by so many connections as Spark has cores.
+        kafka: the brokers.
+        registry: of schemas.
+        pages: keys of the fact table (`document.behind.values_text`), a task's in each.
+        ends: of the topic, partition by partition.
+        chosen: (n, of): only keys that fall into part n of so many.
+        most: suspects that are wanted.
+    """
+    cores = max(1, spark.sparkContext.defaultParallelism)
+    rows_per_s = -(-definition.read_rows_per_s // cores) if definition.read_rows_per_s else 0
+    plan = pickle.dumps((topic, definition, server, rows_per_s))
+    shares = [(orjson.dumps(list(page)).decode(),) for page in pages]
+    given = spark.createDataFrame(shares, "keys string").repartition(max(1, len(shares)))
+    made = given.mapInArrow(partial(_made, plan), _MADE).persist(StorageLevel.DISK_ONLY)
+    slices = stream.read_batch(
+        spark,
+        bootstrap=kafka.bootstrap,
+        topics=[topic],
+        end={topic: dict(ends)},
+        tasks=cores,
+        slices=True,
+        options=kafka.options,
+    )
+    read = slices.mapInArrow(partial(_read, pickle.dumps((kafka, registry))), _READ)
+    newest = read.groupBy("k").agg(functions.max(functions.struct("version", "offset", "value")).alias("newest"))
+    newest = newest.select("k", "newest.version", "newest.value")
+    part, of = chosen
+    mine = f"crc32(cast(k as binary)) % {of} = {part}"
+    there = newest.where(mine).mapInArrow(partial(_shown, pickle.dumps(registry)), _TOPIC)
+    try:
+        with stream.own_errors():
+            counted = made.agg(
+                functions.expr("count_if(body is not null)"), functions.expr("count_if(not known)")
+            ).collect()[0]
+            both = made.join(there, "k", "full_outer")
+            wrong = both.where("coalesce(known, true) and not (body <=> there)").select("k", "version", "there")
+            found = wrong.limit(most + 1).collect()
+            left_out = wrong.count() - most if len(found) > most else 0
+    finally:
+        made.unpersist()
+    suspects = {
+        row["k"]: Stand(
+            -1 if row["version"] is None else row["version"],
+            None if row["there"] is None else orjson.loads(row["there"]),
+        )
+        for row in found[:most]
+    }
+    return FirstLook(counted[0], counted[1], suspects, left_out)
+
+
+def _made(plan: bytes, batches: Iterable[Any]) -> Iterator[Any]:
+    import pyarrow.lib as pa
+
+    topic, definition, server, rows_per_s = pickle.loads(plan)  # noqa: S301 - made by the driver
+    tables = MysqlTables(server, definition.database)
+    try:
+        maker = DocumentMaker(topic, definition, tables)
+        metered = Metered(tables, ReadLoad(rows_per_s, SystemClock()))
+        for share in (text for batch in batches for text in batch.column("keys").to_pylist()):
+            texts = orjson.loads(share)
+            with metered.snapshot() as snapshot:
+                found = {
+                    values_text(key): None if body is None else orjson.dumps(body, option=orjson.OPT_SORT_KEYS).decode()
+                    for key, body in maker.of(snapshot, list(map(values_of, texts)))
+                }
+            columns = [texts, [found.get(text) for text in texts], [text in found for text in texts]]
+            yield pa.RecordBatch.from_arrays(
+                [
+                    pa.array(each, kind)
+                    for each, kind in zip(columns, (pa.string(), pa.string(), pa.bool_()), strict=True)
+                ],
+                names=["k", "body", "known"],
+            )
+    finally:
+        tables.close()
+    keep_imports()
+
+
+def _read(plan: bytes, batches: Iterable[Any]) -> Iterator[Any]:
+    """Of each key the newest record that this task has read."""
+    import pyarrow.lib as pa
+
+    kafka, registry = pickle.loads(plan)  # noqa: S301 - made by the driver
+    decode, slices = Decoder(ConfluentRegistry(registry).schema), slices_in(batches)
+    newest: dict[bytes, tuple[int, int, bytes | None]] = {}
+    if slices:
+        with cached_consumer(kafka.bootstrap, kafka.options) as consumer:
+            for messages in consumer.read(slices):
+                for message in messages:
+                    key = message.key()
+                    if key is not None:
+                        at = from_headers(message.headers() or ()), message.offset(), message.value()
+                        if at[:2] > newest.get(key, (-1, -1))[:2]:
+                            newest[key] = at
+    keep_imports()
+    rows = [(key_text(decode(key)), *at) for key, at in newest.items()]
+    for first in range(0, len(rows), _ROWS):
+        kinds = (pa.string(), pa.int64(), pa.int64(), pa.binary())
+        columns = zip(*rows[first : first + _ROWS], strict=True)
+        arrays = [pa.array(list(column), kind) for column, kind in zip(columns, kinds, strict=True)]
+        yield pa.RecordBatch.from_arrays(arrays, names=["k", "version", "offset", "value"])
+
+
+def _shown(registry: bytes, batches: Iterable[Any]) -> Iterator[Any]:
+    import pyarrow.lib as pa
+
+    decode = Decoder(ConfluentRegistry(pickle.loads(registry)).schema)  # noqa: S301 - made by the driver
+    for batch in batches:
+        texts = [None if value is None else _text(decode, value) for value in batch.column("value").to_pylist()]
+        arrays = [batch.column("k"), batch.column("version"), pa.array(texts, pa.string())]
+        yield pa.RecordBatch.from_arrays(arrays, names=["k", "version", "there"])
+    keep_imports()
+
+
+def _text(decode: Decoder, value: bytes) -> str:
+    try:
+        return orjson.dumps(shown(decode(value)), option=orjson.OPT_SORT_KEYS).decode()
+    except InvalidRecord:
+        # It is no document of anybody: the judge looks at it again.
+        return "{}"

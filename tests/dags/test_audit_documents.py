@@ -1,0 +1,93 @@
+"""The DAG audit_documents: what is asked, what its mail says, when it runs."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from airflow.dag_processing.dagbag import DagBag
+from airflow.sdk.exceptions import AirflowFailException
+
+from include.audit.documents.report import DocumentFinding, DocumentsReport
+from include.errors import Terminal
+from include.settings.environment import state_folder
+from supervision.audit_pages import audit_page
+from supervision.document_audit import check_document_audit, judge_document_audit
+from supervision.refusing import refusing
+
+ROOT = Path(__file__).parents[2]
+ERASED = DocumentFinding("stale", "77", ("address.street",), ("addresses",))
+
+
+@pytest.fixture(autouse=True)
+def _no_history() -> Iterator[None]:
+    shutil.rmtree(state_folder() / "audit", ignore_errors=True)
+    yield
+    shutil.rmtree(state_folder() / "audit", ignore_errors=True)
+
+
+def written(checked: dict[str, Any], *reports: DocumentsReport) -> str:
+    path = Path(checked["report"])
+    path.write_text(json.dumps({"documents": {each.topic: each.to_json() for each in reports}}))
+    return str(path)
+
+
+def report(topic: str, **said: Any) -> DocumentsReport:
+    return DocumentsReport(topic, "2026-11-25T05:00:07Z", "0-1-7", 900, 16, **said)
+
+
+def test_one_job_looks_at_all_topics_or_at_those_that_a_person_chooses() -> None:
+    checked = check_document_audit(["orders", "parcels"], {"share": 16}, "r1")
+    expected = ["--topic", "orders", "--topic", "parcels", "--share", "16", "--report", checked["report"]]
+    assert checked["arguments"] == expected
+    chosen = check_document_audit(["orders", "parcels"], {"topics": ["parcels"], "share": 1, "repair": True}, "r2")
+    assert chosen["arguments"][:6] == ["--topic", "parcels", "--share", "1", "--repair", "r2"]
+
+
+def test_a_wrong_choice_fails_the_first_task_at_once() -> None:
+    with pytest.raises(AirflowFailException, match="no documents of this name"):
+        refusing(check_document_audit)(["orders"], {"topics": ["ordres"]}, "r1")
+    with pytest.raises(AirflowFailException, match="no documents are declared"):
+        refusing(check_document_audit)([], {}, "r1")
+
+
+def test_clean_topics_pass_and_what_is_wrong_is_named_with_field_table_and_command() -> None:
+    checked = check_document_audit(["orders", "parcels"], {}, "r1")
+    path = written(checked, report("orders"), report("parcels"))
+    assert judge_document_audit(path) == 2
+    assert "900 documents" in audit_page("document", "r1")
+    written(checked, report("orders", found=[ERASED], looked_again=3, unheard=["addresses"]), report("parcels"))
+    with pytest.raises(Terminal) as told:
+        judge_document_audit(path)
+    assert "stale: 77 in address.street of addresses" in told.value.message
+    assert told.value.fix == "Run `lyrebird audit documents orders --repair`."
+    page = audit_page("document", "r1")
+    assert "stale: 77 in address.street of addresses" in page
+    # Once in the run's own rows, once among the runs.
+    assert (page.count('<tr class="found">'), page.count('<tr class="clean">')) == (2, 2)
+
+
+def test_documents_that_changed_whenever_they_were_looked_at_are_not_red() -> None:
+    checked = check_document_audit(["orders"], {}, "r1")
+    assert judge_document_audit(written(checked, report("orders", unsure=2))) == 0
+
+
+def test_it_runs_nightly_where_documents_are_declared(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def loaded() -> Any:
+        bag = DagBag(dag_folder=str(ROOT / "dags" / "audit_documents.py"))
+        assert bag.import_errors == {}
+        return bag.dags["audit_documents"]
+
+    assert loaded().schedule is None
+    said = "alerts: {from: a@localhost, to: [b@localhost]}\ndocuments: {assembled_order: {}}\n"
+    (tmp_path / "all.yaml").write_text(said)
+    monkeypatch.setenv("LYREBIRD_DEPLOYMENT", str(tmp_path))
+    dag = loaded()
+    assert dag.schedule.expression == "0 5 * * *"
+    assert dag.params.get_param("topics").schema["items"]["enum"] == ["assembled_order"]
+    assert dag.get_task("verdict").upstream_task_ids == {"audit", "check"}
+    dag.params.validate()

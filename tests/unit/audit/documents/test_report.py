@@ -1,0 +1,117 @@
+"""What an audit of documents says: the tables behind a field, what is stale, and the command that comes next."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from include.audit.documents.judge import Difference
+from include.audit.documents.report import DocumentFinding, DocumentsReport, finding, tables_of
+from include.document.definition import DocumentDefinition
+
+pytestmark = pytest.mark.unit
+
+ORDERS = DocumentDefinition.model_validate(
+    {
+        "application": "assemble",
+        "source": "shop",
+        "database": "shop",
+        "entity": "order",
+        "fact": {"table": "orders", "key": ["order_id"], "newest_by": "id", "state": "state", "final": ["done"]},
+        "fields": {"order_id": "order_id", "note": "note"},
+        "lookups": {
+            "vertical": {
+                "via": [{"table": "businesses", "where": {"id": "business_id"}}],
+                "table": "verticals",
+                "where": {"id": "vertical_id"},
+                "value": "name",
+            },
+            "part": {
+                "table": "parts",
+                "where": {"order_row_id": "id"},
+                "fields": {"name": "name"},
+                "lookups": {"maker": {"table": "makers", "where": {"id": "maker_id"}, "value": "name"}},
+            },
+        },
+        "computed": {"total": {"hook": "include.document.hooks.lines_total", "type": "long"}},
+        "signals": ["businesses", "parts"],
+    }
+)
+
+
+@pytest.mark.parametrize(
+    ("field", "tables"),
+    [
+        ("note", ["orders"]),
+        ("vertical", ["businesses", "verticals"]),
+        ("part", ["parts"]),
+        ("part.name", ["parts"]),
+        ("part.maker", ["parts", "makers"]),
+        ("total", []),
+    ],
+)
+def test_a_field_names_the_tables_that_it_is_read_of(field: str, tables: list[str]) -> None:
+    assert tables_of(field, ORDERS) == tables
+
+
+@pytest.mark.parametrize(
+    ("difference", "kind", "tables"),
+    [
+        (Difference("altered", "7", ("note", "total")), "altered", ["orders"]),
+        (Difference("missing", "7"), "missing", []),
+        (Difference("altered", "7", ("total",)), "altered", []),
+        (Difference("altered", "7", ("part.maker",)), "altered", ["makers", "parts"]),
+    ],
+)
+def test_a_difference_keeps_its_kind_where_a_table_signals(
+    difference: Difference, kind: str, tables: list[str]
+) -> None:
+    found = finding(difference, ORDERS)
+    assert (found.kind, list(found.tables)) == (kind, tables)
+
+
+def test_a_document_that_shows_tables_of_before_is_stale_where_none_of_them_signals() -> None:
+    silent = ORDERS.model_copy(update={"signals": []})
+    found = finding(Difference("altered", "7", ("vertical",)), silent)
+    assert str(found) == "stale: 7 in vertical of businesses, verticals"
+    assert finding(Difference("altered", "7", ("note", "vertical")), silent).kind == "altered"
+
+
+def report(**said: Any) -> DocumentsReport:
+    return DocumentsReport("assembled_order", "2026-11-25T05:00:07Z", "0-1-7", 900, **said)
+
+
+LOST = [DocumentFinding("missing", str(key)) for key in range(30)]
+
+
+@pytest.mark.parametrize(
+    ("said", "verdict", "command"),
+    [
+        ({}, "clean", ""),
+        ({"unknown": 4}, "clean", ""),
+        ({"unsure": 1}, "incomplete", ""),
+        ({"found": LOST, "unsure": 1}, "findings", "lyrebird audit documents assembled_order --repair"),
+        ({"found": LOST, "left_out": 9}, "findings", "lyrebird documents rebuild --topic assembled_order"),
+        (
+            {"found": LOST, "repaired": {"found": 31, "asked": 31}},
+            "findings",
+            "lyrebird documents rebuild --topic assembled_order",
+        ),
+        ({"repaired": {"found": 31, "asked": 31}}, "clean", ""),
+    ],
+)
+def test_the_verdict_leads_to_the_command_that_mends(said: dict[str, Any], verdict: str, command: str) -> None:
+    made = report(**said)
+    assert (made.verdict, made.next_command) == (verdict, command)
+    assert made.to_json()["verdict"] == verdict
+    assert (made.lines()[-1] == f"  next: {command}") is bool(command)
+
+
+def test_a_person_reads_what_is_wrong_first_and_not_all_of_it() -> None:
+    lines = report(found=LOST, left_out=5, share=16, unknown=2, unheard=["verticals"]).lines()
+    assert lines[0] == "assembled_order: 30 missing, 5 more that differ"
+    assert lines[1].startswith("  900 documents of the database, one part of 16")
+    assert "  2 keys without a document to compare: `lyrebird documents status`" in lines
+    assert "  changes of verticals signal nothing: name them under `signals`" in lines
+    assert "  … and 10 more" in lines
