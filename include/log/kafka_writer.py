@@ -306,14 +306,20 @@ class KafkaWriter:
     def _bounded(self, what: str, call: Callable[[float], object]) -> None:
         """As `_repeat`, for a call that may never return: `Restart` then, as nobody else can use this client any more.
 
-        Given up where it lasts although the broker answers others, or when the time is over.
+        Given up where one try lasts although the broker answers others, or when the time is over.
         docs/adr/0002-a-commit-that-never-returns.md has the reason.
         """
         found: list[BaseException | None] = []
+        begun_s = self._clock.monotonic_s()
+
+        def once(timeout_s: float) -> None:
+            nonlocal begun_s
+            begun_s = self._clock.monotonic_s()
+            call(timeout_s)
 
         def repeat() -> None:
             try:
-                self._repeat(what, call)
+                self._repeat(what, once)
             except BaseException as error:  # noqa: BLE001 - raised again by whoever waits
                 found.append(error)
             else:
@@ -325,9 +331,10 @@ class KafkaWriter:
         until_s = self._clock.monotonic_s() + self._timeout_s + 2 * _CALL_S
         thread.join(2 * _CALL_S)
         while not found and self._clock.monotonic_s() < until_s:
+            tried_s = begun_s
             answers = self._answers()
             thread.join(_CALL_S)
-            if answers:
+            if answers and begun_s == tried_s and self._clock.monotonic_s() - begun_s >= 3 * _CALL_S:
                 break
         if not found:
             self._state = "unknown"

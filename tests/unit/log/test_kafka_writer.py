@@ -68,6 +68,22 @@ def test_a_client_that_never_comes_back_is_given_up_within_the_limit(monkeypatch
     released.set()
 
 
+def test_a_client_that_comes_back_now_and_then_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    begun_s = time.monotonic()
+
+    def away(*_: object) -> None:
+        if time.monotonic() - begun_s < 0.5:
+            time.sleep(0.05)
+            raise KafkaException(KafkaError(KafkaError.COORDINATOR_NOT_AVAILABLE, "moving", False, True))
+
+    client = Client(away)
+    moving = writer(monkeypatch, client)
+    moving._timeout_s = 5.0
+    moving.commit("g", {("t", 0): 1})
+    assert client.committed
+    assert time.monotonic() - begun_s >= 0.5
+
+
 def test_what_the_client_says_of_the_offsets_reaches_the_caller(monkeypatch: pytest.MonkeyPatch) -> None:
     def refused(*_: object) -> None:
         raise KafkaException(KafkaError(KafkaError._TRANSPORT, "gone"))
