@@ -190,6 +190,8 @@ def _documents(run_id: str, report: Mapping[str, Any]) -> HistoryRow:
     details = [str(each) for each in found[:_NAMED]]
     details += [f"and {len(found) - _NAMED:,} more"] if len(found) > _NAMED else []
     details += [f"{counted(report['unsure'], 'document')} changed whenever looked at"] if report["unsure"] else []
+    details += [f"{counted(report['unknown'], 'key')} without a document to compare"] if report["unknown"] else []
+    details += [f"{counted(report['unreadable'], 'record')} that nobody can read"] if report["unreadable"] else []
     return HistoryRow(
         run_id,
         str(report["at"]),

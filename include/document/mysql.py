@@ -177,8 +177,10 @@ class MysqlTables:
         known = self._typed(table)
         names = ", ".join(selected(name, known.get(name)) for name in columns)
         deciding = columns[:1] if list(columns[:1]) == self._primary.get(table) else columns
-        order = ", ".join(map(quoted, deciding))
-        low, arguments = _above(deciding, after)
+        # An ENUM sorts by its number and compares with texts as one: both as texts.
+        orders = [_comparable(name, known.get(name)) for name in deciding]
+        order = ", ".join(orders)
+        low, arguments = _above(orders, after)
         conditions = [*(f"{quoted(name)} = %s" for name in where or ()), *low]
         rows = f" WHERE {' AND '.join(conditions)}" if conditions else ""
         statement = f"SELECT DISTINCT {names} FROM {quoted(table)}{rows} ORDER BY {order} LIMIT {int(limit)}"  # noqa: S608 - names of a checked definition, quoted
@@ -334,18 +336,22 @@ def _is_wide(column: Column | None) -> bool:
     return column is not None and isinstance(column.avro(), dict) and column.type in ("bigint", "bit")
 
 
+def _comparable(name: str, column: Column | None) -> str:
+    return f"CONCAT({quoted(name)})" if column is not None and column.type in ("enum", "set") else quoted(name)
+
+
 def _above(columns: Sequence[str], after: tuple[Any, ...] | None) -> tuple[list[str], list[Any]]:
-    """A condition that an index of the columns serves: servers read it whole for `(a, b) > (1, 2)`."""
+    """A condition that an index of the columns, as SQL, serves: servers read it whole for `(a, b) > (1, 2)`."""
     if after is None:
         return [], []
     parts: list[str] = []
     arguments: list[Any] = []
     for last, name in enumerate(columns):
-        same = [f"{quoted(each)} <=> %s" for each in columns[:last]]
+        same = [f"{each} <=> %s" for each in columns[:last]]
         arguments += after[:last]
         if after[last] is None:
-            parts.append(" AND ".join([*same, f"{quoted(name)} IS NOT NULL"]))
+            parts.append(" AND ".join([*same, f"{name} IS NOT NULL"]))
         else:
-            parts.append(" AND ".join([*same, f"{quoted(name)} > %s"]))
+            parts.append(" AND ".join([*same, f"{name} > %s"]))
             arguments.append(after[last])
     return [f"({' OR '.join(parts)})"], arguments

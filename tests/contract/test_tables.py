@@ -222,6 +222,25 @@ def test_texts_fold_exactly_as_the_server_compares_them(mariadb: Any, unique: st
         held.close()
 
 
+def test_a_walk_by_enums_and_sets_meets_every_key(mariadb: Any, unique: str) -> None:
+    held = Real(mariadb, unique)
+    try:
+        held.run(
+            "CREATE TABLE e (r enum('us','eu','asia'), s set('b','a'), id int, PRIMARY KEY (r, s, id))",
+            "INSERT INTO e VALUES ('us','b',1),('us','a,b',2),('eu','a',1),('asia','',1),('asia','b',3),('eu','a',9)",
+        )
+        for columns in (["r", "s", "id"], ["s", "id"], ["r"]):
+            with held.tables.snapshot() as now:
+                keys: list[Any] = []
+                while page := now.keys_after("e", columns, keys[-1] if keys else None, 2):
+                    keys += page
+            with held.admin.cursor() as cursor:
+                cursor.execute(f"SELECT DISTINCT {', '.join(columns)} FROM e")
+                assert sorted(keys) == sorted(cursor.fetchall())
+    finally:
+        held.close()
+
+
 def test_floats_and_bits_are_read_as_they_are_kept(mariadb: Any, unique: str) -> None:
     held = Real(mariadb, unique)
     try:

@@ -37,11 +37,11 @@ class DocumentMaker:
                     yield key, None
                     continue
                 try:
-                    said = self._decode(self._encode(body))
+                    made = shown(self._decode(self._encode(body)))
                 except InvalidRecord:
-                    # The assembler sets such a one aside.
+                    # The assembler sets such a one aside, or no index takes it.
                     continue
-                yield key, shown(said)
+                yield key, made
 
 
 def shown(value: Mapping[str, Any]) -> dict[str, Any]:

@@ -49,6 +49,7 @@ class DocumentsReport:
         found: documents that are wrong.
         unsure: keys that changed whenever they were looked at.
         unknown: keys of which no document can be made now: a needed row is missing, or all rows are transient.
+        unreadable: records of the topic whose key or version nobody can read.
         unheard: looked-up tables whose changes signal nothing.
         repaired: what was wrong before, and what was done about it; `found` is what is wrong still.
         took_s: seconds.
@@ -64,6 +65,7 @@ class DocumentsReport:
     found: Sequence[DocumentFinding] = ()
     unsure: int = 0
     unknown: int = 0
+    unreadable: int = 0
     unheard: Sequence[str] = ()
     repaired: Mapping[str, Any] | None = None
     took_s: float = 0.0
@@ -76,7 +78,8 @@ class DocumentsReport:
     @property
     def verdict(self) -> Literal["clean", "findings", "incomplete"]:
         """What it comes to."""
-        return "findings" if self.findings else "incomplete" if self.unsure else "clean"
+        nothing = self.unknown > 0 and self.documents == 0
+        return "findings" if self.findings else "incomplete" if self.unsure or nothing else "clean"
 
     @property
     def next_command(self) -> str:
@@ -84,6 +87,8 @@ class DocumentsReport:
         if not self.findings:
             return ""
         topic = shlex.quote(self.topic)
+        if self.repaired and self.repaired.get("error"):
+            return f"lyrebird documents status --topic {topic}"
         if self.left_out or self.repaired:
             return f"lyrebird documents rebuild --topic {topic}"
         return f"lyrebird audit documents {topic} --repair"
@@ -105,6 +110,8 @@ class DocumentsReport:
         out.append(f"  the database at {self.position or 'no position'}; {self.looked_again:,} looked at again")
         if self.unknown:
             out.append(f"  {self.unknown:,} keys without a document to compare: `lyrebird documents status`")
+        if self.unreadable:
+            out.append(f"  {self.unreadable:,} records of the topic have a key or version that nobody can read")
         if self.unsure:
             out.append(f"  {self.unsure:,} documents changed whenever they were looked at")
         if self.unheard:
@@ -113,6 +120,8 @@ class DocumentsReport:
             out.append(
                 f"  before the repair: {self.repaired['found']:,} wrong; {self.repaired['asked']:,} written anew"
             )
+            if error := self.repaired.get("error"):
+                out.append(f"  the repair did not come about: {error}")
         out += [f"  {each}" for each in self.found[:shown]]
         if len(self.found) > shown:
             out.append(f"  … and {len(self.found) - shown:,} more")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import zlib
 from collections.abc import Callable, Sequence
 from contextlib import closing
@@ -17,7 +18,10 @@ from include.clock import Clock, iso
 from include.document.behind import values_of, values_text
 from include.document.definition import DocumentDefinition, database_of
 from include.document.load import Metered, ReadLoad
+from include.document.lookup import spelled
 from include.document.mysql import MysqlTables
+from include.document.spread import key_text
+from include.errors import LyrebirdError
 from include.log.asking import ask_and_wait
 from include.log.kafka import KafkaReader
 from include.log.registry import ConfluentRegistry
@@ -27,6 +31,7 @@ from include.record.key import doc_id
 from include.record.position import SourcePosition
 from include.settings.connections import Kafka, Registry
 from include.settings.deployment import Deployment
+from include.source.database.failover import chosen
 from include.source.definition import load_source
 from include.source.snapshot.reader import SnapshotReader
 
@@ -74,17 +79,22 @@ class DocumentsAudit:
         """
         begun_s, now_us = self.clock.monotonic_s(), self.clock.now_us()
         kafka, registry = self.deployment.one("kafka", Kafka), self.deployment.one("registry", Registry)
+        source = chosen(load_source(self.deployment, self.definition.source), None)
         server = database_of(self.deployment, self.definition)
-        source = load_source(self.deployment, self.definition.source)
+        if not server.replica:
+            server = server.model_copy(update={"host": source.host, "port": source.port, "fallbacks": ()})
         part = now_us // 86_400_000_000 % self.share
         with (
             closing(KafkaReader(kafka.bootstrap, kafka.options)) as reader,
             closing(MysqlTables(server, self.definition.database, self.clock)) as tables,
             closing(SnapshotReader(source, self.clock)) as place,
         ):
-            metered = Metered(tables, ReadLoad(self.definition.read_rows_per_s, self.clock))
+            load = ReadLoad(self.definition.read_rows_per_s, self.clock)
+            metered = Metered(tables, load)
             at = complete(reader, self.topic, self.definition.source, self.clock, self.patience_s)
-            pages = self._pages(metered, part)
+            pages = self._pages(metered, load, at[0], part)
+            # Servers end connections that are idle for long.
+            tables.close()
             self.say(f"{self.topic}: {sum(map(len, pages)):,} keys to look at")
             look = first_look(
                 self.spark,
@@ -94,7 +104,7 @@ class DocumentsAudit:
                 kafka,
                 registry,
                 pages,
-                at[1],
+                at,
                 chosen=(part, self.share),
                 most=_MOST,
             )
@@ -103,29 +113,42 @@ class DocumentsAudit:
                 reader, self.topic, self.definition.source, decode, look.suspects, at, self.clock, self.patience_s
             )
             maker = DocumentMaker(self.topic, self.definition, metered)
-            database = DatabaseDocuments(maker, metered, place.place, lambda: topic.spoken)
+
+            def spoken() -> SourcePosition:
+                load.begin()
+                return topic.spoken
+
+            database = DatabaseDocuments(maker, metered, place.place, spoken)
             self.say(f"{self.topic}: {len(look.suspects):,} differ or were changed meanwhile")
             found = judged(look.suspects, database, topic)
             report = self._report(look, found, topic.spoken, iso(now_us))
             if self.repair and found.wrong:
-                asked = self._mend(kafka, [each.key for each in found.wrong])
-                left = judged([each.key for each in found.wrong], database, topic)
-                said = {"found": len(found.wrong), "asked": asked}
-                report = replace(self._report(look, left, topic.spoken, report.at), repaired=said)
+                keys = [each.key for each in found.wrong]
+                tables.close()
+                repaired: dict[str, Any] = {"found": len(keys), "asked": 0}
+                try:
+                    repaired["asked"] = self._mend(kafka, keys)
+                    found = judged(keys, database, topic)
+                except LyrebirdError as error:
+                    # What was found is worth more than that nobody has mended it.
+                    repaired["error"] = str(error)
+                report = replace(self._report(look, found, topic.spoken, report.at), repaired=repaired)
         return replace(report, took_s=round(self.clock.monotonic_s() - begun_s, 1))
 
-    def _pages(self, tables: Metered, part: int) -> list[list[str]]:
+    def _pages(self, tables: Metered, load: ReadLoad, position: SourcePosition, part: int) -> list[list[str]]:
         """Keys of the fact table that fall into this part."""
         fact, pages = self.definition.fact, list[list[str]]()
         after: tuple[Any, ...] | None = None
         while True:
-            with tables.snapshot() as snapshot:
-                keys = snapshot.keys_after(fact.table, fact.key, after, _PAGE)
-            texts = [values_text(key) for key in keys if None not in key]
+            load.begin()
+            with tables.snapshot(position) as snapshot:
+                found = snapshot.keys_after(fact.table, fact.key, after, _PAGE)
+                keys = spelled(snapshot, fact.table, fact.key, found)
+            texts = [values_text(key) for key in dict.fromkeys(keys) if None not in key]
             pages.append([each for each in texts if zlib.crc32(each.encode()) % self.share == part])
-            if len(keys) < _PAGE:
+            if len(found) < _PAGE:
                 return [page for page in pages if page]
-            after = keys[-1]
+            after = found[-1]
 
     def _report(self, look: FirstLook, found: Judged, spoken: SourcePosition, at: str) -> DocumentsReport:
         return DocumentsReport(
@@ -139,6 +162,7 @@ class DocumentsAudit:
             [self._named(finding(each, self.definition)) for each in found.wrong],
             len(found.unsure),
             look.unknown + len(found.unknown),
+            look.unreadable,
             self.definition.unheard(),
         )
 
@@ -149,9 +173,11 @@ class DocumentsAudit:
         return doc_id(dict(zip(self.definition.fact.key, values_of(key), strict=True)))
 
     def _mend(self, kafka: Kafka, keys: Sequence[str]) -> int:
-        ids = tuple(self._id(key) for key in keys)
-        request = Request(self.repair, "repair", "lyrebird audit documents", self.clock.now_us(), keys=ids)
-        self.say(f"{self.topic}: the assembler writes {len(ids):,} documents anew")
+        texts = tuple(sorted(key_text(values_of(key)) for key in keys))
+        # Of these keys: a later try may find others, which are another request.
+        id_ = f"{self.repair}.{hashlib.sha256(repr(texts).encode()).hexdigest()[:12]}"
+        request = Request(id_, "repair", "lyrebird audit documents", self.clock.now_us(), keys=texts)
+        self.say(f"{self.topic}: the assembler writes {len(texts):,} documents anew")
         status = f"lyrebird documents status --topic {self.topic}"
         ask_and_wait(kafka, self.topic, request, self.clock, _DONE_S, status=status, taken_s=_TAKEN_S)
-        return len(ids)
+        return len(texts)

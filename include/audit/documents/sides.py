@@ -38,21 +38,25 @@ def complete(
     this record or to earlier ones. Records that others wrote by hand are below the ends, too.
 
     Raises:
-        Transient: no such record comes within `patience_s`.
+        Transient: no such record comes within `patience_s`, or those that come name tables of whose changes documents
+            may lack some: a part of what was signalled still waits, or capture does not cover them.
     """
     name = topics.resolved(topic)
-    first = _newest(reader, name, source)
     ends = reader.end_offsets(topic)
+    first = _newest(reader, name, source)
     until_s = clock.monotonic_s() + patience_s
     while True:
         last = _newest(reader, name, source)
-        if last and (not first or last.sequence > first.sequence) and (at is None or last.position.covers(at)):
+        reached = last and (not first or last.sequence > first.sequence) and (at is None or last.position.covers(at))
+        if last and reached and not last.uncovered:
             return last.position, ends
         if clock.monotonic_s() > until_s:
+            said = "has not come to the database's position" if not reached else "does not cover all tables"
             raise Transient(
-                f"the assembler has not come to the database's position within {patience_s:g} s",
+                f"the assembler {said} within {patience_s:g} s",
                 system="assembler",
                 topic=topic,
+                uncovered=sorted(last.uncovered) if last else [],
                 position="none" if last is None else str(last.position.gtids) or str(last.position.binlog),
                 wanted="any" if at is None else str(at.gtids) or str(at.binlog),
                 fix="Do capture and assembler run? `lyrebird status` tells.",
@@ -102,7 +106,10 @@ class TopicDocuments:
         clock: Clock,
         patience_s: float,
     ) -> None:
-        """`at`: what the topic speaks for at these ends; `patience_s`: so long the assembler is waited for."""
+        """Of the keys of `stands`, version -1 where there is no record, and no others.
+
+        `at`: what the topic speaks for at these ends; `patience_s`: so long the assembler is waited for.
+        """
         self._reader, self._topic, self._source, self._decode = reader, topic, source, decode
         self._stands, self._clock, self._patience_s = dict(stands), clock, patience_s
         self.spoken, self._next = at[0], dict(at[1])
@@ -119,10 +126,13 @@ class TopicDocuments:
         return {key: self._stands[key] for key in keys if key in self._stands}
 
     def _take(self, record: Record) -> None:
-        if record.key is None:
+        try:
+            key, version = key_text(self._decode(record.key or b"")), from_headers(record.headers)
+        except InvalidRecord:
+            # Of no key that could be asked about.
+            self.unreadable += 1
             return
-        key, version = key_text(self._decode(record.key)), from_headers(record.headers)
-        if version < self._stands.get(key, Stand()).version:
+        if key not in self._stands or version < self._stands[key].version:
             return
         try:
             body = None if record.value is None else shown(self._decode(record.value))

@@ -6,6 +6,7 @@ Both sides are of about now; what was changed meanwhile is among the suspects, w
 from __future__ import annotations
 
 import pickle
+import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -24,12 +25,14 @@ from include.document.database import Database
 from include.document.definition import DocumentDefinition
 from include.document.load import Metered, ReadLoad
 from include.document.mysql import MysqlTables
+from include.document.tables import KEYS_AT_ONCE
 from include.errors import InvalidRecord
 from include.log import stream
 from include.log.registry import ConfluentRegistry
 from include.log.slices import cached_consumer, slices_in
 from include.log.worker_memory import keep_imports
 from include.record.codec import Decoder
+from include.record.position import SourcePosition
 from include.record.version import from_headers
 from include.settings.connections import Kafka, Registry
 
@@ -39,6 +42,7 @@ _MADE: Final = "k string, body string, known boolean"
 _READ: Final = "k string, version long, offset long, value binary"
 _TOPIC: Final = "k string, version long, there string"
 _ROWS: Final = 5_000
+_OFFSETS_A_TASK: Final = 100_000
 
 
 @dataclass(frozen=True)
@@ -48,12 +52,14 @@ class FirstLook:
     Args:
         documents: that the database makes.
         unknown: keys of which nobody can make one now.
+        unreadable: records of the topic whose key or version nobody can read.
         suspects: keys that differed, with the topic's newest.
         left_out: more of them than are wanted.
     """
 
     documents: int
     unknown: int
+    unreadable: int
     suspects: Mapping[str, Stand]
     left_out: int
 
@@ -66,7 +72,7 @@ def first_look(
     kafka: Kafka,
     registry: Registry,
     pages: Sequence[Sequence[str]],
-    ends: Mapping[int, int],
+    at: tuple[SourcePosition, Mapping[int, int]],
     *,
     chosen: tuple[int, int],
     most: int,
@@ -81,31 +87,35 @@ def first_look(
         kafka: the brokers.
         registry: of schemas.
         pages: keys of the fact table (`document.behind.values_text`), a task's in each.
-        ends: of the topic, partition by partition.
+        at: ends of the topic, partition by partition, and a position that has all that is below them; what is read of
+            the database has it, too.
         chosen: (n, of): only keys that fall into part n of so many.
         most: suspects that are wanted.
     """
     cores = max(1, spark.sparkContext.defaultParallelism)
     rows_per_s = -(-definition.read_rows_per_s // cores) if definition.read_rows_per_s else 0
-    plan = pickle.dumps((topic, definition, server, rows_per_s))
+    position, ends = at
+    plan = pickle.dumps((topic, definition, server, rows_per_s, position))
     shares = [(orjson.dumps(list(page)).decode(),) for page in pages]
     given = spark.createDataFrame(shares, "keys string").repartition(max(1, len(shares)))
     made = given.mapInArrow(partial(_made, plan), _MADE).persist(StorageLevel.DISK_ONLY)
+    part, of = chosen
+    # A task's keys are in its memory, so tasks are as many as the records ask for.
+    tasks = max(cores, -(-sum(ends.values()) // _OFFSETS_A_TASK))
     slices = stream.read_batch(
         spark,
         bootstrap=kafka.bootstrap,
         topics=[topic],
         end={topic: dict(ends)},
-        tasks=cores,
+        tasks=tasks,
         slices=True,
         options=kafka.options,
     )
-    read = slices.mapInArrow(partial(_read, pickle.dumps((kafka, registry))), _READ)
-    newest = read.groupBy("k").agg(functions.max(functions.struct("version", "offset", "value")).alias("newest"))
-    newest = newest.select("k", "newest.version", "newest.value")
-    part, of = chosen
-    mine = f"crc32(cast(k as binary)) % {of} = {part}"
-    there = newest.where(mine).mapInArrow(partial(_shown, pickle.dumps(registry)), _TOPIC)
+    told = pickle.dumps((kafka, registry, part, of))
+    read = slices.mapInArrow(partial(_read, told), _READ).persist(StorageLevel.DISK_ONLY)
+    greatest = functions.max(functions.struct("version", "offset", "value")).alias("newest")
+    newest = read.where("k is not null").groupBy("k").agg(greatest).select("k", "newest.version", "newest.value")
+    there = newest.mapInArrow(partial(_shown, pickle.dumps(registry)), _TOPIC)
     try:
         with stream.own_errors():
             counted = made.agg(
@@ -115,8 +125,10 @@ def first_look(
             wrong = both.where("coalesce(known, true) and not (body <=> there)").select("k", "version", "there")
             found = wrong.limit(most + 1).collect()
             left_out = wrong.count() - most if len(found) > most else 0
+            unreadable = read.where("k is null").agg(functions.sum("version")).collect()[0][0] or 0
     finally:
         made.unpersist()
+        read.unpersist()
     suspects = {
         row["k"]: Stand(
             -1 if row["version"] is None else row["version"],
@@ -124,55 +136,65 @@ def first_look(
         )
         for row in found[:most]
     }
-    return FirstLook(counted[0], counted[1], suspects, left_out)
+    return FirstLook(counted[0], counted[1], unreadable, suspects, left_out)
 
 
 def _made(plan: bytes, batches: Iterable[Any]) -> Iterator[Any]:
     import pyarrow.lib as pa
 
-    topic, definition, server, rows_per_s = pickle.loads(plan)  # noqa: S301 - made by the driver
+    topic, definition, server, rows_per_s, position = pickle.loads(plan)  # noqa: S301 - made by the driver
     tables = MysqlTables(server, definition.database)
+    load = ReadLoad(rows_per_s, SystemClock())
+    kinds = (pa.string(), pa.string(), pa.bool_())
     try:
         maker = DocumentMaker(topic, definition, tables)
-        metered = Metered(tables, ReadLoad(rows_per_s, SystemClock()))
         for share in (text for batch in batches for text in batch.column("keys").to_pylist()):
-            texts = orjson.loads(share)
-            with metered.snapshot() as snapshot:
-                found = {
-                    values_text(key): None if body is None else orjson.dumps(body, option=orjson.OPT_SORT_KEYS).decode()
-                    for key, body in maker.of(snapshot, list(map(values_of, texts)))
-                }
-            columns = [texts, [found.get(text) for text in texts], [text in found for text in texts]]
-            yield pa.RecordBatch.from_arrays(
-                [
-                    pa.array(each, kind)
-                    for each, kind in zip(columns, (pa.string(), pa.string(), pa.bool_()), strict=True)
-                ],
-                names=["k", "body", "known"],
-            )
+            keys = orjson.loads(share)
+            for texts in (keys[first : first + KEYS_AT_ONCE] for first in range(0, len(keys), KEYS_AT_ONCE)):
+                # Waits for what the last ones owe.
+                load.begin()
+                with Metered(tables, load).snapshot(position) as snapshot:
+                    found = {
+                        values_text(key): None if body is None else _json(body)
+                        for key, body in maker.of(snapshot, list(map(values_of, texts)))
+                    }
+                columns = [texts, [found.get(text) for text in texts], [text in found for text in texts]]
+                arrays = [pa.array(each, kind) for each, kind in zip(columns, kinds, strict=True)]
+                yield pa.RecordBatch.from_arrays(arrays, names=["k", "body", "known"])
+        load.begin()
     finally:
         tables.close()
     keep_imports()
 
 
+def _json(body: Any) -> str:
+    return orjson.dumps(body, option=orjson.OPT_SORT_KEYS).decode()
+
+
 def _read(plan: bytes, batches: Iterable[Any]) -> Iterator[Any]:
-    """Of each key the newest record that this task has read."""
+    """Of each wanted key the newest record that this task has read; a row without key counts those nobody can read."""
     import pyarrow.lib as pa
 
-    kafka, registry = pickle.loads(plan)  # noqa: S301 - made by the driver
+    kafka, registry, part, of = pickle.loads(plan)  # noqa: S301 - made by the driver
     decode, slices = Decoder(ConfluentRegistry(registry).schema), slices_in(batches)
-    newest: dict[bytes, tuple[int, int, bytes | None]] = {}
+    newest: dict[str, tuple[int, int, bytes | None]] = {}
+    unreadable = 0
     if slices:
         with cached_consumer(kafka.bootstrap, kafka.options) as consumer:
             for messages in consumer.read(slices):
                 for message in messages:
-                    key = message.key()
-                    if key is not None:
-                        at = from_headers(message.headers() or ()), message.offset(), message.value()
-                        if at[:2] > newest.get(key, (-1, -1))[:2]:
-                            newest[key] = at
+                    try:
+                        key, version = key_text(decode(message.key() or b"")), from_headers(message.headers() or ())
+                    except InvalidRecord:
+                        unreadable += 1
+                        continue
+                    at = version, message.offset(), message.value()
+                    if zlib.crc32(key.encode()) % of == part and at[:2] > newest.get(key, (-1, -1))[:2]:
+                        newest[key] = at
     keep_imports()
-    rows = [(key_text(decode(key)), *at) for key, at in newest.items()]
+    rows: list[tuple[Any, ...]] = [(key, *at) for key, at in newest.items()]
+    if unreadable:
+        rows.append((None, unreadable, 0, None))
     for first in range(0, len(rows), _ROWS):
         kinds = (pa.string(), pa.int64(), pa.int64(), pa.binary())
         columns = zip(*rows[first : first + _ROWS], strict=True)
@@ -193,7 +215,7 @@ def _shown(registry: bytes, batches: Iterable[Any]) -> Iterator[Any]:
 
 def _text(decode: Decoder, value: bytes) -> str:
     try:
-        return orjson.dumps(shown(decode(value)), option=orjson.OPT_SORT_KEYS).decode()
+        return _json(shown(decode(value)))
     except InvalidRecord:
         # It is no document of anybody: the judge looks at it again.
         return "{}"
