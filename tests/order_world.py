@@ -10,6 +10,7 @@ from typing import Any
 from include.clock import ManualClock
 from include.document.batch import BatchRunner
 from include.document.definition import DocumentDefinition
+from include.document.making import MakeRest
 from include.document.signals import Inputs, SignalFold, Signals
 from include.document.tables import MemoryTables, SourceTables
 from include.log import topics
@@ -231,6 +232,7 @@ class Process:
         *,
         wrap: Callable[[LogWriter], LogWriter] = lambda writer: writer,
         tables: SourceTables | None = None,
+        make: MakeRest | None = None,
     ) -> None:
         log = world.log
         self.world = world
@@ -248,7 +250,14 @@ class Process:
         )
         self.metrics = Metrics(APPLICATION)
         self.runner = BatchRunner(
-            world.inputs, self.publisher, tables or world.tables, self.reader, world.registry, world.clock, self.metrics
+            world.inputs,
+            self.publisher,
+            tables or world.tables,
+            self.reader,
+            world.registry,
+            world.clock,
+            self.metrics,
+            make=make,
         )
         self.signals: list[Signals] = []
         self.plans: list[BatchPlan] = []

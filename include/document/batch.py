@@ -2,24 +2,27 @@
 
 Knows neither Spark nor Kafka nor MySQL, only the ports. Memory is bounded by keys and versions: look-ups are read and
 documents are written in chunks of 1,000 keys, all in the same transaction. Each chunk is read in a snapshot of its own
-(the first one in that which finds the keys), as keys are independent; encoding, writing and waiting come after it.
+(the first one in that which finds the keys), as keys are independent; encoding, writing and waiting come after it. More
+than one further chunk may be made elsewhere (`making`).
 """
 
 from __future__ import annotations
 
 import itertools
 import logging
-from collections.abc import Callable, Iterable
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final, Literal
 
 from include.clock import Clock
 from include.document.aside import Aside, Wrong
-from include.document.assembler import Assembled, Assembler
+from include.document.assembler import Assembler
 from include.document.behind import Reach
 from include.document.encoders import Encoders
 from include.document.living import Find, Living, by_reader
 from include.document.load import Metered, ReadLoad
 from include.document.lookup import Missing
+from include.document.making import Made, MakeRest, chunks_of, encoded
 from include.document.reach import Behind
 from include.document.rebuild import FIRST_START, Rebuilds
 from include.document.signals import Inputs, Signals
@@ -34,12 +37,14 @@ from include.log.requests import Answer, Request
 from include.log.tail import PortTail, ResolvedTail
 from include.metrics.exporter import Metrics
 from include.record.codec import Decoder
+from include.record.position import SourcePosition
 
 __all__ = ["BatchRunner"]
 
 LOGGER: Final = logging.getLogger("lyrebird.document")
 Key = tuple[Any, ...]
-_CHUNK: Final = 1_000
+_COUNTED: Final = "counted"
+"""Inputs that signal nothing, so that one which signals later is a new one."""
 _PATIENCE_S: Final = 30.0
 _FIRST_PAUSE_S: Final = 0.25
 _LONGEST_PAUSE_S: Final = 4.0
@@ -59,16 +64,21 @@ class BatchRunner:
         metrics: Metrics,
         *,
         find: Find | None = None,
+        make: MakeRest | None = None,
         tell: Callable[[str], None] = lambda waiting_for: None,
         stopping: Callable[[], bool] = lambda: False,
     ) -> None:
         """`find` looks for old documents in the output topic; without, this process reads it.
+
+        `make` makes documents of all chunks of a batch but the first; without, this process does.
 
         `tell` hears now and then that a long batch goes on, and what it waits for, '' for nothing.
 
         `stopping`: whether to wait no longer.
         """
         self.inputs = inputs
+        self.unheard = Counter[str]()
+        """Table that signals nothing → changes and deletes of its rows, in all batches that are done."""
         self._definition = inputs.definition
         self._publisher = publisher
         self._encoders = Encoders(inputs.topic, inputs.definition, tables, registry)
@@ -81,6 +91,7 @@ class BatchRunner:
         self._aside = Aside(inputs.definition, publisher, clock)
         self._load = ReadLoad(inputs.definition.read_rows_per_s, clock)
         self._metered = Metered(tables, self._load)
+        self._make = make
         living = Living(find or by_reader(reader, inputs.topic))
         self._keys = Wanted(inputs.definition, living, Decoder(registry.schema))
         self._rebuilds = Rebuilds()
@@ -92,7 +103,8 @@ class BatchRunner:
 
         Who finds committed offsets goes on from them. Who starts empty, or with an input that is new to it, begins at
         the newest resolved record, for the new inputs, and asks itself for a rebuild of all keys: what was committed
-        before that record is in the database that the rebuild reads, what comes after it signals. So does who stood
+        before that record is in the database that the rebuild reads, what comes after it signals (for no rebuild where
+        the new ones signal nothing). So does who stood
         still for longer than the log keeps deletes, as no signal may tell of them any more, and who finds the
         documents' topic made anew. None: there is no such record yet; ask again later. May be called again after
         `Transient`. Raises `Terminal` when a declared table or column is not there.
@@ -105,17 +117,26 @@ class BatchRunner:
             start.setdefault(topic, {})[partition] = offset
         state = self._publisher.resolved.state if self._publisher.resolved else {}
         met = set(start) | set(state.get("inputs", ())) if start else set()
-        new = [topic for topic in self.inputs.all() if topic not in met and topic != self.inputs.requests]
+        heard = met - set(state.get(_COUNTED, ()))
+        counted = self.inputs.unheard()
+        new = [
+            topic
+            for topic in self.inputs.all()
+            if topic not in (met if topic in counted else heard) and topic != self.inputs.requests
+        ]
         why = self._publisher.why_incomplete() if start else ""
         if not new and not why:
             return start
+        counted_only = bool(start) and not why and counted.keys() >= set(new)
         found = ResolvedTail(PortTail(self._reader, self.inputs.cut_at), self.inputs.cut_at).poll()
         if found is None:
             return None
         cut, ends = found.cut, found.ends
         for (topic, partition), offset in ends.items():
             if topic in new:
-                start.setdefault(topic, {})[partition] = offset
+                start.setdefault(topic, {}).setdefault(partition, offset)
+        if counted_only:
+            return start
         request_id, now_us = f"{FIRST_START}-{cut.version}", self._clock.now_us()
         if why:
             LOGGER.warning("all documents are written anew: %s", why)
@@ -159,7 +180,8 @@ class BatchRunner:
                     counts = self._once(plan, signals)
                 if plan.cut is not None:
                     source, cut = self._definition.source, plan.cut
-                    self._publisher.resolve({source: cut}, plan.topic_ids, {source: self._uncovered(cut)})
+                    state = {_COUNTED: sorted(self.inputs.unheard())}
+                    self._publisher.resolve({source: cut}, plan.topic_ids, {source: self._uncovered(cut)}, state)
             except Transient as error:
                 opened = False
                 waits = isinstance(error, Behind) and not self._stopping()
@@ -229,18 +251,14 @@ class BatchRunner:
                 keys.update(dict.fromkeys(chunk.keys, version))
                 if chunk.reach is not None:
                     accepted += self._accept_reach(chunk.reach, version, work.request.at_us)
-            todo = itertools.islice(keys.items(), self._definition.batch_keys)
-            some = dict(itertools.islice(todo, _CHUNK))
-            made = self._assembler.assemble(tables, list(some))
+            first, *rest = chunks_of(list(itertools.islice(keys, self._definition.batch_keys))) or [[]]
+            assembled = self._assembler.assemble(tables, first)
         accepted += self._accept_own(itertools.islice(keys, self._definition.batch_keys, None), version)
         self._publisher.begin()
         self._aside.records(signals)
-        while some:
-            lacking |= self._write(made, some, counts)
+        for made in itertools.chain([encoded(assembled, self._encoders.plain)], self._made(rest, position)):
+            lacking |= self._write(made, keys, counts)
             self._tell("")
-            if some := dict(itertools.islice(todo, _CHUNK)):
-                with self._metered.snapshot(position) as tables:
-                    made = self._assembler.assemble(tables, list(some))
         self._aside.written()
         for request, reason in self._refused:
             self._publisher.answer(Answer(request.id, "refused", self._clock.now_us(), note=reason), ())
@@ -299,25 +317,38 @@ class BatchRunner:
         self._rebuilds.sweep(request, floor, swept)
         return request
 
-    def _write(self, out: Assembled, keys: dict[Key, int], counts: dict[str, int]) -> set[Key]:
+    def _made(self, chunks: Sequence[Sequence[Key]], position: SourcePosition | None) -> Iterator[Made]:
+        if self._make is None or len(chunks) < 2:
+            for keys in chunks:
+                with self._metered.snapshot(position) as tables:
+                    assembled = self._assembler.assemble(tables, keys)
+                yield encoded(assembled, self._encoders.plain)
+            return
+        self._load.wait()
+        for share in self._make(self._encoders.plan(), position, chunks):
+            for made in share:
+                self._load.read(*made.load)
+            yield from share
+            self._load.wait()
+
+    def _write(self, made: Made, keys: dict[Key, int], counts: dict[str, int]) -> set[Key]:
         """Those that lack a row."""
-        counts["skipped"] += len(out.skipped)
-        wrong: dict[Key, list[Missing] | str] = {**out.incomplete, **out.failed}
-        written = 0
-        for key, body in out.documents.items():
+        encoders = self._encoders
+        counts["skipped"] += made.skipped
+        wrong: dict[Key, list[Missing] | str] = {**made.lacking, **made.failed}
+        for key, body in made.unfit.items():
             try:
-                value = None if body is None else self._encoders.body(body)
+                made.documents[key] = encoders.body(body)
             except InvalidRecord as error:
                 wrong[key] = str(error)
-                continue
-            self._publisher.write(self._encoders.key(key), value, keys[key])
+        for key, value in made.documents.items():
+            self._publisher.write(encoders.key(key), value, keys[key])
             counts["tombstones" if value is None else "documents"] += 1
-            written += 1
-        encoders = self._encoders
         self._aside.documents(
-            [Wrong(encoders.named(key), encoders.key(key), keys[key], why) for key, why in wrong.items()], written
+            [Wrong(encoders.named(key), encoders.key(key), keys[key], why) for key, why in wrong.items()],
+            len(made.documents),
         )
-        return set(out.incomplete)
+        return set(made.lacking)
 
     def _count(
         self, signals: Signals | None, counts: dict[str, int], before: tuple[int, int, float]
@@ -338,6 +369,9 @@ class BatchRunner:
         metrics.count("lyrebird_set_aside_total", counts["missing"], "a row is missing")
         metrics.count("lyrebird_documents_total", counts["documents"], "document")
         metrics.count("lyrebird_documents_total", counts["tombstones"], "tombstone")
+        for table, count in signals.unheard.items():
+            metrics.count("lyrebird_unheard_total", count, table)
+        self.unheard.update(signals.unheard)
         return {
             "read": signals.counts["read"],
             "source_rows": rows,

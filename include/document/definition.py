@@ -136,7 +136,10 @@ class DocumentDefinition(Strict):
     )
     read_from: Replica | None = Field(default=None, description="replica that is read instead of the source's server")
     read_rows_per_s: int = Field(
-        default=100_000, ge=0, description="most rows a second that are read, through one connection; 0: no limit"
+        default=100_000, ge=0, description="most rows a second that are read, by all connections; 0: no limit"
+    )
+    read_connections: int = Field(
+        default=8, ge=1, description="most connections that read a large batch, where Spark has so many cores"
     )
     rebuild_keys: int = Field(default=2_000, ge=1, description="keys that a rebuild adds to one batch")
     batch_keys: int = Field(

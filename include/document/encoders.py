@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from include.document.definition import DocumentDefinition
+from include.document.making import MakePlan
 from include.document.schema import body_avro, check_columns, key_avro
 from include.document.tables import SourceTables
 from include.errors import InvalidRecord
@@ -35,6 +36,7 @@ class Encoders:
         self._tables = tables
         self._registry = registry
         self._found: tuple[Encoder, Encoder] | None = None
+        self._schema: dict[str, Any] = {}
         self._looked = False
 
     def prepare(self) -> None:
@@ -53,7 +55,7 @@ class Encoders:
         # As a rule the primary key, with which InnoDB's indexes of other columns end.
         numbered = newest.type == "bigint" or newest.avro() in ("int", "long")
         self.order = [fact.newest_by, *fact.key] if numbered and fact.newest_by not in fact.key else fact.key
-        self._found = self._encoder("key", key), self._encoder("value", body)
+        self._found, self._schema = (self._encoder("key", key), self._encoder("value", body)), body
         self._looked = True
 
     def begin(self, *, altered: bool) -> None:
@@ -78,6 +80,14 @@ class Encoders:
                 raise
         self.prepare()
         return self._encoders[1](body)
+
+    def plain(self, body: dict[str, Any]) -> bytes:
+        """As `body`, with the columns as they were looked at last."""
+        return self._encoders[1](body)
+
+    def plan(self) -> MakePlan:
+        """For who encodes bodies elsewhere, as `plain` does."""
+        return MakePlan(self._definition, self._encoders[1].schema_id, self._schema)
 
     def named(self, key: Key) -> dict[str, Any]:
         """A key's fields."""

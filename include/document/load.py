@@ -1,9 +1,10 @@
 """How much an assembler reads from the source's database: counted, and kept to a rate.
 
-One connection reads, one snapshot at a time, so rows a second are what is left to bound. They are paid for after
-they were read (a token bucket that may go below zero), between snapshots: one that is open while nobody reads holds up
-the server's purge for nothing. Nor does anybody wait longer than `MOST_S` within one batch, as a transaction ends
-by itself after minutes. What a batch still owes it pays before the next one begins.
+One connection reads, one snapshot at a time (of large batches as many as `read_connections`), so rows a second are what
+is left to bound. They are paid for after they were read (a token bucket that may go below zero), between snapshots: one
+that is open while nobody reads holds up the server's purge for nothing. Nor does anybody wait longer than `MOST_S`
+within one batch, as a transaction ends by itself after minutes. What a batch still owes it pays before the next one
+begins.
 """
 
 from __future__ import annotations
@@ -51,8 +52,9 @@ class ReadLoad:
         self._left_s = MOST_S
         self.snapshot_s = 0.0
 
-    def read(self, rows: int, statements: int = 1) -> None:
-        """Statements gave so many rows, which are to be paid for."""
+    def read(self, rows: int, statements: int = 1, snapshot_s: float = 0.0) -> None:
+        """Statements gave so many rows, which are to be paid for; `snapshot_s`: of one that others had open."""
+        self.snapshot_s = max(self.snapshot_s, snapshot_s)
         self.rows += rows
         self.statements += statements
         if self.rows_per_s:

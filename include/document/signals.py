@@ -7,6 +7,7 @@
 | row of a signal table, a column that documents show has changed | its values of the path's columns |
 | the same, nothing that documents show has changed | filtered |
 | row of a table under `corrected` | the same, an insert is filtered: it comes with a fact row |
+| row of a looked-up table under neither | filtered; counted where it changed or deleted what documents show |
 | fact row, where the table is under one of both | both: its key, and its values of the path's columns |
 | tombstone of a change topic | filtered: the delete's envelope stands before it |
 | control record of one of these tables | its floor: all keys whose newest version is below |
@@ -67,11 +68,14 @@ class Signals:
     set_aside: list[SetAside] = field(default_factory=list)
     counts: Counter[str] = field(default_factory=Counter)
     """read, applied, superseded, filtered, set_aside."""
+    unheard: Counter[str] = field(default_factory=Counter)
+    """Table that signals nothing → changes and deletes of what documents show of it."""
 
     def merge(self, other: Signals) -> None:
         """Take what another stretch of the log asks for."""
         again = _take_newest(self.keys, other.keys) + _take_newest(self.rows, other.rows)
         self.counts.update(other.counts)
+        self.unheard.update(other.unheard)
         self.counts["applied"] -= again
         self.counts["superseded"] += again
         self.floor = max(self.floor, other.floor)
@@ -125,7 +129,16 @@ class Inputs:
 
     def all(self) -> list[str]:
         """Every input topic."""
-        return list(dict.fromkeys([self.fact, *self.tables(), self.control, self.requests]))
+        return list(dict.fromkeys([self.fact, *self.tables(), *self.unheard(), self.control, self.requests]))
+
+    def unheard(self) -> dict[str, list[Path]]:
+        """Change topic of each looked-up table that signals nothing → the ways that lead to it."""
+        tables = self.definition.unheard()
+        return {
+            self._change(table): [way for way in self.definition.ways() if way.table == table]
+            for table in tables
+            if table != self.definition.fact.table
+        }
 
     def corrected(self) -> set[str]:
         """Change topics of tables whose inserts signal nothing."""
@@ -145,7 +158,7 @@ class SignalFold:
         self._decode = decode
         self._fact, self._control, self._requests = inputs.fact, inputs.control, inputs.requests
         self._tables = inputs.tables()
-        self._corrected = inputs.corrected()
+        self._corrected, self._unheard = inputs.corrected(), inputs.unheard()
         self._obeyed = {inputs.definition.fact.table, *(path.table for path in inputs.definition.paths())}
 
     def on_record(self, record: Record) -> None:
@@ -177,6 +190,12 @@ class SignalFold:
             raise InvalidRecord("row lacks a column that a document needs", reason=f"column {error}") from error
 
     def _on_change(self, topic: str, change: Change, version: int) -> str:
+        if ways := self._unheard.get(topic):
+            before, after = change.before, change.after
+            # As a rule a row that is inserted comes with the fact row whose document shows it.
+            if before is not None and (after is None or any(not _same(before, after, way.columns) for way in ways)):
+                self.signals.unheard[ways[0].table] += 1
+            return "filtered"
         of_fact = self._on_fact(change, version) if topic == self._fact else "filtered"
         of_table = "filtered"
         if topic in self._tables and not (change.before is None and topic in self._corrected):

@@ -19,8 +19,11 @@ from pyspark.sql import DataFrame, SparkSession, functions
 
 from include.clock import SystemClock
 from include.document.batch import BatchRunner
+from include.document.database import Database
 from include.document.definition import database_of, definition_of
+from include.document.incidents import DocumentIncidents
 from include.document.indexes import unindexed
+from include.document.making import Key, Made, MakePlan, made_by_task
 from include.document.mysql import MysqlTables
 from include.document.signals import Inputs, Signals
 from include.document.task import KEY_SCHEMA, fold, keys
@@ -35,11 +38,12 @@ from include.log.slices import Slice, cut_evenly, slices_of, tasks_for
 from include.log.transaction_end import end_transaction
 from include.metrics.exporter import Metrics
 from include.metrics.progress import RunFolder
+from include.record.position import SourcePosition
 from include.settings.connections import Kafka, Registry
 from include.settings.deployment import Deployment
 from include.settings.environment import state_folder
 
-__all__ = ["find_living", "gathered", "run"]
+__all__ = ["find_living", "gathered", "made", "run"]
 
 LOGGER: Final = logging.getLogger("lyrebird.document")
 _TRANSACTION_S: Final = 300.0
@@ -49,6 +53,7 @@ _TELL_S: Final = 5.0
 _OFFSETS_A_TASK: Final = 100_000
 _OFFSETS_A_SHARE: Final = 25_000
 _SHARES_A_CORE: Final = 4
+_CHUNKS_A_TASK: Final = 4
 
 
 def run(application: str, deployment: Deployment, *, keep_session: bool = False) -> None:
@@ -79,7 +84,8 @@ def run(application: str, deployment: Deployment, *, keep_session: bool = False)
         admin=KafkaAdmin(kafka.bootstrap, options),
         clock=clock,
     )
-    tables = MysqlTables(database_of(deployment, definition), definition.database)
+    server = database_of(deployment, definition)
+    tables = MysqlTables(server, definition.database)
     told_s = clock.monotonic_s()
 
     def tell(waiting_for: str) -> None:
@@ -100,6 +106,7 @@ def run(application: str, deployment: Deployment, *, keep_session: bool = False)
         find=lambda version, after: find_living(
             spark, reader, topic, kafka.bootstrap, options, lambda: tell(""), version, after
         ),
+        make=lambda plan, position, chunks: made(spark, server, plan, position, chunks),
         tell=tell,
         stopping=lambda: asked.is_set() or run_folder.stop_requested(),
     )
@@ -128,9 +135,13 @@ def run(application: str, deployment: Deployment, *, keep_session: bool = False)
 
         task = functools.partial(fold, inputs, kafka.bootstrap, options, registry)
 
+        incidents = DocumentIncidents(topic, definition.unheard(), run_folder, clock)
+
         def on_batch(_: DataFrame, plan: BatchPlan) -> Mapping[str, Any]:
             slices = slices_of(plan.start, plan.ends, plan.topic_ids)
-            return runner.run(plan, lambda: gathered(spark, task, slices, lambda: tell("")))
+            runner.unheard.clear()
+            told = runner.run(plan, lambda: gathered(spark, task, slices, lambda: tell("")))
+            return {**told, "incidents": incidents.after_batch(runner.unheard)}
 
         stream.warm(spark, task)
         stream.run(
@@ -185,6 +196,24 @@ def gathered(
             out.merge(each)
         tell()
     return out
+
+
+def made(
+    spark: SparkSession,
+    server: Database,
+    plan: MakePlan,
+    position: SourcePosition | None,
+    chunks: Sequence[Sequence[Key]],
+) -> Iterator[list[Made]]:
+    """`making.MakeRest` on executors: as many tasks as may read the database, a few chunks in each."""
+    width = min(max(1, spark.sparkContext.defaultParallelism), plan.definition.read_connections)
+    task = functools.partial(made_by_task, server, plan, position)
+    # Rounds of equal tasks: what is left for a last one is spread evenly over all.
+    rounds = -(-len(chunks) // (width * _CHUNKS_A_TASK))
+    for number in range(rounds):
+        share = chunks[len(chunks) * number // rounds : len(chunks) * (number + 1) // rounds]
+        shares = [share[n::width] for n in range(min(width, len(share)))]
+        yield [each for found in stream.work_off(spark, task, shares) for each in found]
 
 
 def find_living(

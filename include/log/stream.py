@@ -73,6 +73,7 @@ __all__ = [
     "work_off",
 ]
 
+S = TypeVar("S")
 T = TypeVar("T")
 _STARTING: Final = threading.Lock()
 _BATCHES_A_SECOND: Final = 4
@@ -276,9 +277,7 @@ def run(
             spark.stop()
 
 
-def work_off(
-    spark: SparkSession, task: Callable[[Sequence[Slice]], T], shares: Sequence[Sequence[Slice]]
-) -> Iterator[T]:
+def work_off(spark: SparkSession, task: Callable[[S], T], shares: Sequence[S]) -> Iterator[T]:
     """What `task` makes of each of the shares, in their order, once Spark's workers are through with all of them.
 
     For tasks that read for themselves (`slices.cached_consumer`): a stream's own rows would be planned, read by a
@@ -451,7 +450,7 @@ def _beside(work: Callable[[], object], every_s: float) -> Iterator[None]:
         thread.join(_ENDED_S)
 
 
-def _pickled(task: Callable[[Sequence[Slice]], object], share: Sequence[Slice]) -> bytes:
+def _pickled(task: Callable[[S], object], share: S) -> bytes:
     return pickle.dumps(task(share), pickle.HIGHEST_PROTOCOL)
 
 

@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 
 from include.cli.documents import command
 from include.clock import SystemClock
-from include.document import stream
+from include.document import making, stream
 from include.document.database import Database as Server
 from include.document.mysql import MysqlTables
 from include.index.body import plain
@@ -176,6 +176,10 @@ def scene(unique: str, mariadb: Any, kafka: str, registry_url: str, tmp_path: Pa
 def test_what_the_shop_did_comes_out_once_and_equal_over_a_restart(
     scene: Scene, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    # A first start's and the partners' batches are more than two chunks then, which tasks make.
+    monkeypatch.setattr(making, "CHUNK", 10)
+    make, by_tasks = stream.made, list[int]()
+    monkeypatch.setattr(stream, "made", lambda *each: (by_tasks.append(len(each[-1])), make(*each))[1])
     with Shop(scene.server.connect, 7, writers=2, pace_s=0.01) as shop:
         shop.prepare()
         scene.open_capture()
@@ -200,6 +204,7 @@ def test_what_the_shop_did_comes_out_once_and_equal_over_a_restart(
             scene.wait(lambda: not scene.command("status")["requests"])
             assert scene.command("rebuild", "--id", asked["id"], "--wait", "9")["state"] == "done"
     assert len(scene.truth()) == 70
+    assert len(by_tasks) > 1
     assert scene.command("status")["state"] == "started"
     dead = topics.dead(topics.change(scene.name, scene.name, "orders"), f"assemble_{scene.name}")
     reader = KafkaReader(scene.kafka)

@@ -1,0 +1,113 @@
+"""Documents of many keys, encoded: read a thousand keys at a time, each thousand in a snapshot of its own.
+
+In this process, or by tasks on others (`made_by_task`), which read with connections of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from include.clock import SystemClock
+from include.document.assembler import Assembled, Assembler
+from include.document.database import Database
+from include.document.definition import DocumentDefinition
+from include.document.load import Metered, ReadLoad
+from include.document.lookup import Missing
+from include.document.mysql import MysqlTables
+from include.document.tables import SourceTables
+from include.errors import InvalidRecord
+from include.log.worker_memory import keep_imports
+from include.record.codec import Encoder
+from include.record.position import SourcePosition
+
+__all__ = ["CHUNK", "Key", "Made", "MakePlan", "MakeRest", "chunks_of", "encoded", "made_by_task", "made_with"]
+
+Key = tuple[Any, ...]
+CHUNK: Final = 1_000
+"""Keys that are read in one snapshot."""
+
+
+@dataclass
+class Made:
+    """What became of a chunk of keys.
+
+    Args:
+        documents: key → encoded body; None is a tombstone.
+        unfit: bodies that the encoder at hand does not take: a column may have changed.
+        skipped: how many keys have transient rows alone.
+        lacking: keys with rows that are missing.
+        failed: keys whose rows a hook cannot deal with, and why.
+        load: rows and statements that a task has read for it, and seconds that its snapshot was open.
+    """
+
+    documents: dict[Key, bytes | None] = field(default_factory=dict)
+    unfit: dict[Key, dict[str, Any]] = field(default_factory=dict)
+    skipped: int = 0
+    lacking: dict[Key, list[Missing]] = field(default_factory=dict)
+    failed: dict[Key, str] = field(default_factory=dict)
+    load: tuple[int, int, float] = (0, 0, 0.0)
+
+
+@dataclass(frozen=True)
+class MakePlan:
+    """What a task needs: the definition and the schema of bodies with its id."""
+
+    definition: DocumentDefinition
+    schema_id: int
+    schema: Mapping[str, Any]
+
+
+MakeRest = Callable[[MakePlan, "SourcePosition | None", Sequence[Sequence[Key]]], Iterator[list[Made]]]
+"""Has chunks made elsewhere, some at a time, in any order: between two lists one may wait."""
+
+
+def chunks_of(keys: Sequence[Key]) -> list[Sequence[Key]]:
+    """So many as one snapshot reads in each."""
+    return [keys[first : first + CHUNK] for first in range(0, len(keys), CHUNK)]
+
+
+def encoded(found: Assembled, encode: Callable[[dict[str, Any]], bytes]) -> Made:
+    """What was assembled, as bytes."""
+    out = Made(skipped=len(found.skipped), lacking=found.incomplete, failed=found.failed)
+    for key, body in found.documents.items():
+        if body is None:
+            out.documents[key] = None
+            continue
+        try:
+            out.documents[key] = encode(body)
+        except InvalidRecord:
+            out.unfit[key] = body
+    return out
+
+
+def made_with(
+    tables: SourceTables, plan: MakePlan, position: SourcePosition | None, chunks: Sequence[Sequence[Key]]
+) -> list[Made]:
+    """The documents of some chunks, each of a moment that has all transactions up to `position`.
+
+    Rows are counted; who gives the chunks out paces them. Raises as `tables` does.
+    """
+    out = []
+    assembler, encode = Assembler(plan.definition), Encoder(plan.schema_id, plan.schema)
+    for keys in chunks:
+        load = ReadLoad(0, SystemClock())
+        with Metered(tables, load).snapshot(position) as snapshot:
+            found = assembler.assemble(snapshot, keys)
+        made = encoded(found, encode)
+        made.load = load.rows, load.statements, load.snapshot_s
+        out.append(made)
+    return out
+
+
+def made_by_task(
+    server: Database, plan: MakePlan, position: SourcePosition | None, chunks: Sequence[Sequence[Key]]
+) -> list[Made]:
+    """As `made_with`, in a worker, by a connection that is closed at the end."""
+    tables = MysqlTables(server, plan.definition.database)
+    try:
+        return made_with(tables, plan, position, chunks)
+    finally:
+        tables.close()
+        keep_imports()

@@ -1,0 +1,57 @@
+"""Ten audits of a shop's documents under load, while the assembler is killed now and then: no false alarm.
+
+LYREBIRD_PROVE=1 .venv/bin/pytest tests/prove/test_tables_documents.py
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import threading
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from include.local.shop.generator import Shop
+from tests.document_shop import WITHOUT_SPARK, DocumentShop
+from tests.spark.audit.test_documents import audit, place
+
+__all__ = ["place"]
+
+pytestmark = pytest.mark.prove
+if os.environ.get("LYREBIRD_PROVE") != "1":
+    pytest.skip("LYREBIRD_PROVE=1 pytest tests/prove/test_tables_documents.py", allow_module_level=True)
+
+AUDITS = 10
+_SEED = 20
+
+
+@pytest.mark.timeout(1500)
+def test_ten_audits_under_load_give_no_alarm(place: DocumentShop, spark: SparkSession) -> None:
+    draw = random.Random(_SEED)
+    with Shop(place.server.connect, _SEED, writers=3, pace_s=0.02) as shop:
+        shop.prepare()
+        place.capture()
+        place.assemble(WITHOUT_SPARK)
+        selling = threading.Thread(target=shop.run, args=(20,))
+        selling.start()
+        looked: list[dict[str, Any]] = []
+        try:
+            place.wait(lambda: len(place.newest()) > 50)
+            for number in range(AUDITS):
+                if draw.random() < 0.3:
+                    place.kill()
+                report = audit(place, spark)
+                looked.append({"documents": report.documents, "again": report.looked_again, "unsure": report.unsure})
+                print(f"audit {number + 1} of {AUDITS}: {looked[-1]}", flush=True)
+                assert report.found == [], report.lines()
+        finally:
+            shop.stop()
+            selling.join()
+        shop.quiesce()
+    assert sum(each["again"] for each in looked) > 0, "nothing was changed while they looked"
+    place.wait(place.complete)
+    report = audit(place, spark)
+    assert report.verdict == "clean", report.lines()
+    assert report.documents == len(place.truth())
