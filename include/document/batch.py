@@ -22,7 +22,7 @@ from include.document.encoders import Encoders
 from include.document.living import Find, Living, by_reader
 from include.document.load import Metered, ReadLoad
 from include.document.lookup import Missing
-from include.document.making import Made, MakeRest, chunks_of, encoded
+from include.document.making import CHUNK, Made, MakeRest, chunks_of, encoded
 from include.document.reach import Behind
 from include.document.rebuild import FIRST_START, Rebuilds
 from include.document.signals import Inputs, Signals
@@ -251,12 +251,12 @@ class BatchRunner:
                 keys.update(dict.fromkeys(chunk.keys, version))
                 if chunk.reach is not None:
                     accepted += self._accept_reach(chunk.reach, version, work.request.at_us)
-            first, *rest = chunks_of(list(itertools.islice(keys, self._definition.batch_keys))) or [[]]
-            assembled = self._assembler.assemble(tables, first)
+            now = list(itertools.islice(keys, self._definition.batch_keys))
+            assembled = self._assembler.assemble(tables, now[:CHUNK])
         accepted += self._accept_own(itertools.islice(keys, self._definition.batch_keys, None), version)
         self._publisher.begin()
         self._aside.records(signals)
-        for made in itertools.chain([encoded(assembled, self._encoders.plain)], self._made(rest, position)):
+        for made in itertools.chain([encoded(assembled, self._encoders.plain)], self._made(now[CHUNK:], position)):
             lacking |= self._write(made, keys, counts)
             self._tell("")
         self._aside.written()
@@ -317,15 +317,15 @@ class BatchRunner:
         self._rebuilds.sweep(request, floor, swept)
         return request
 
-    def _made(self, chunks: Sequence[Sequence[Key]], position: SourcePosition | None) -> Iterator[Made]:
-        if self._make is None or len(chunks) < 2:
-            for keys in chunks:
+    def _made(self, keys: Sequence[Key], position: SourcePosition | None) -> Iterator[Made]:
+        if self._make is None or len(keys) <= CHUNK:
+            for chunk in chunks_of(keys):
                 with self._metered.snapshot(position) as tables:
-                    assembled = self._assembler.assemble(tables, keys)
+                    assembled = self._assembler.assemble(tables, chunk)
                 yield encoded(assembled, self._encoders.plain)
             return
         self._load.wait()
-        for share in self._make(self._encoders.plan(), position, chunks):
+        for share in self._make(self._encoders.plan(), position, keys):
             for made in share:
                 self._load.read(*made.load)
             yield from share

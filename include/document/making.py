@@ -22,7 +22,18 @@ from include.log.worker_memory import keep_imports
 from include.record.codec import Encoder
 from include.record.position import SourcePosition
 
-__all__ = ["CHUNK", "Key", "Made", "MakePlan", "MakeRest", "chunks_of", "encoded", "made_by_task", "made_with"]
+__all__ = [
+    "CHUNK",
+    "Key",
+    "Made",
+    "MakePlan",
+    "MakeRest",
+    "chunks_of",
+    "encoded",
+    "evenly",
+    "made_by_task",
+    "made_with",
+]
 
 Key = tuple[Any, ...]
 CHUNK: Final = 1_000
@@ -59,13 +70,18 @@ class MakePlan:
     schema: Mapping[str, Any]
 
 
-MakeRest = Callable[[MakePlan, "SourcePosition | None", Sequence[Sequence[Key]]], Iterator[list[Made]]]
-"""Has chunks made elsewhere, some at a time, in any order: between two lists one may wait."""
+MakeRest = Callable[[MakePlan, "SourcePosition | None", Sequence[Key]], Iterator[list[Made]]]
+"""Has documents of keys made elsewhere, some at a time, in any order: between two lists one may wait."""
 
 
 def chunks_of(keys: Sequence[Key]) -> list[Sequence[Key]]:
-    """So many as one snapshot reads in each."""
-    return [keys[first : first + CHUNK] for first in range(0, len(keys), CHUNK)]
+    """Equal parts, of no more than one snapshot reads each."""
+    return evenly(keys, -(-len(keys) // CHUNK))
+
+
+def evenly(keys: Sequence[Key], parts: int) -> list[Sequence[Key]]:
+    """So many parts, in order, of the same size but for one key."""
+    return [keys[len(keys) * n // parts : len(keys) * (n + 1) // parts] for n in range(parts)]
 
 
 def encoded(found: Assembled, encode: Callable[[dict[str, Any]], bytes]) -> Made:
@@ -82,32 +98,28 @@ def encoded(found: Assembled, encode: Callable[[dict[str, Any]], bytes]) -> Made
     return out
 
 
-def made_with(
-    tables: SourceTables, plan: MakePlan, position: SourcePosition | None, chunks: Sequence[Sequence[Key]]
-) -> list[Made]:
-    """The documents of some chunks, each of a moment that has all transactions up to `position`.
+def made_with(tables: SourceTables, plan: MakePlan, position: SourcePosition | None, keys: Sequence[Key]) -> list[Made]:
+    """The documents of some keys, each chunk of a moment that has all transactions up to `position`.
 
-    Rows are counted; who gives the chunks out paces them. Raises as `tables` does.
+    Rows are counted; who gives the keys out paces them. Raises as `tables` does.
     """
     out = []
     assembler, encode = Assembler(plan.definition), Encoder(plan.schema_id, plan.schema)
-    for keys in chunks:
+    for chunk in chunks_of(keys):
         load = ReadLoad(0, SystemClock())
         with Metered(tables, load).snapshot(position) as snapshot:
-            found = assembler.assemble(snapshot, keys)
+            found = assembler.assemble(snapshot, chunk)
         made = encoded(found, encode)
         made.load = load.rows, load.statements, load.snapshot_s
         out.append(made)
     return out
 
 
-def made_by_task(
-    server: Database, plan: MakePlan, position: SourcePosition | None, chunks: Sequence[Sequence[Key]]
-) -> list[Made]:
+def made_by_task(server: Database, plan: MakePlan, position: SourcePosition | None, keys: Sequence[Key]) -> list[Made]:
     """As `made_with`, in a worker, by a connection that is closed at the end."""
     tables = MysqlTables(server, plan.definition.database)
     try:
-        return made_with(tables, plan, position, chunks)
+        return made_with(tables, plan, position, keys)
     finally:
         tables.close()
         keep_imports()

@@ -23,7 +23,7 @@ from include.document.database import Database
 from include.document.definition import database_of, definition_of
 from include.document.incidents import DocumentIncidents
 from include.document.indexes import unindexed
-from include.document.making import Key, Made, MakePlan, made_by_task
+from include.document.making import Key, Made, MakePlan, evenly, made_by_task
 from include.document.mysql import MysqlTables
 from include.document.signals import Inputs, Signals
 from include.document.task import KEY_SCHEMA, fold, keys
@@ -53,7 +53,7 @@ _TELL_S: Final = 5.0
 _OFFSETS_A_TASK: Final = 100_000
 _OFFSETS_A_SHARE: Final = 25_000
 _SHARES_A_CORE: Final = 4
-_CHUNKS_A_TASK: Final = 4
+_KEYS_A_TASK: Final = 5_000
 
 
 def run(application: str, deployment: Deployment, *, keep_session: bool = False) -> None:
@@ -106,7 +106,7 @@ def run(application: str, deployment: Deployment, *, keep_session: bool = False)
         find=lambda version, after: find_living(
             spark, reader, topic, kafka.bootstrap, options, lambda: tell(""), version, after
         ),
-        make=lambda plan, position, chunks: made(spark, server, plan, position, chunks),
+        make=lambda plan, position, wanted: made(spark, server, plan, position, wanted),
         tell=tell,
         stopping=lambda: asked.is_set() or run_folder.stop_requested(),
     )
@@ -199,21 +199,13 @@ def gathered(
 
 
 def made(
-    spark: SparkSession,
-    server: Database,
-    plan: MakePlan,
-    position: SourcePosition | None,
-    chunks: Sequence[Sequence[Key]],
+    spark: SparkSession, server: Database, plan: MakePlan, position: SourcePosition | None, wanted: Sequence[Key]
 ) -> Iterator[list[Made]]:
-    """`making.MakeRest` on executors: as many tasks as may read the database, a few chunks in each."""
+    """`making.MakeRest` on executors: rounds of as many tasks as may read the database, all of the same size."""
     width = min(max(1, spark.sparkContext.defaultParallelism), plan.definition.read_connections)
     task = functools.partial(made_by_task, server, plan, position)
-    # Rounds of equal tasks: what is left for a last one is spread evenly over all.
-    rounds = -(-len(chunks) // (width * _CHUNKS_A_TASK))
-    for number in range(rounds):
-        share = chunks[len(chunks) * number // rounds : len(chunks) * (number + 1) // rounds]
-        shares = [share[n::width] for n in range(min(width, len(share)))]
-        yield [each for found in stream.work_off(spark, task, shares) for each in found]
+    for some in evenly(wanted, -(-len(wanted) // (width * _KEYS_A_TASK))):
+        yield [each for found in stream.work_off(spark, task, evenly(some, min(width, len(some)))) for each in found]
 
 
 def find_living(

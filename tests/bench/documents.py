@@ -67,7 +67,7 @@ _TIMES_BY_TASKS: Final = 1.5
 def main() -> int:
     """Fill, assemble in rounds, tell; the exit code."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--orders", type=int, default=10_000, help="documents of each set-wise round")
+    parser.add_argument("--orders", type=int, default=20_000, help="documents of each set-wise round")
     parser.add_argument("--ones", type=int, default=300, help="documents of each round one at a time")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--profile", action="store_true", help="of one more set-wise round, on stderr")

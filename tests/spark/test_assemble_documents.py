@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 
 from include.cli.documents import command
 from include.clock import SystemClock
-from include.document import making, stream
+from include.document import batch, making, stream
 from include.document.database import Database as Server
 from include.document.mysql import MysqlTables
 from include.index.body import plain
@@ -178,6 +178,7 @@ def test_what_the_shop_did_comes_out_once_and_equal_over_a_restart(
 ) -> None:
     # A first start's and the partners' batches are more than two chunks then, which tasks make.
     monkeypatch.setattr(making, "CHUNK", 10)
+    monkeypatch.setattr(batch, "CHUNK", 10)
     make, by_tasks = stream.made, list[int]()
     monkeypatch.setattr(stream, "made", lambda *each: (by_tasks.append(len(each[-1])), make(*each))[1])
     with Shop(scene.server.connect, 7, writers=2, pace_s=0.01) as shop:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from include.clock import ManualClock
-from include.document import making
+from include.document import batch, making
 from include.document.load import MOST_S, Metered, ReadLoad
 from include.document.tables import MemoryTables
 from include.log.ports import LogWriter
@@ -112,6 +112,7 @@ class Outside:
 
 def test_no_snapshot_is_open_while_documents_are_written_or_rows_paid_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(making, "CHUNK", 10)
+    monkeypatch.setattr(batch, "CHUNK", 10)
     world = World(DEFINITION.model_copy(update={"read_rows_per_s": 20, "rebuild_keys": 100}))
     world.clock = Watched(1_000_000)
     tables = InSnapshot(world)

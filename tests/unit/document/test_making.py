@@ -6,9 +6,11 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from include.document import making
-from include.document.making import Key, Made, MakePlan, made_with
+from include.document import batch, making
+from include.document.making import Key, Made, MakePlan, chunks_of, evenly, made_with
 from include.errors import Transient
 from include.log import topics
 from include.record.position import SourcePosition
@@ -16,9 +18,12 @@ from tests.order_world import APPLICATION, DEFINITION, TOPIC, Process, World, li
 from tests.unit.document.test_columns import alter
 
 
-@pytest.fixture(autouse=True)
-def _small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(making, "CHUNK", 10)
+@pytest.fixture(autouse=True, scope="module")
+def _small_chunks() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        for module in (making, batch):
+            patch.setattr(module, "CHUNK", 10)
+        yield
 
 
 class Elsewhere:
@@ -28,16 +33,13 @@ class Elsewhere:
         self.world, self.asked, self.faults = world, list[int](), 0
         self.positions: list[SourcePosition | None] = []
 
-    def __call__(
-        self, plan: MakePlan, position: SourcePosition | None, chunks: Sequence[Sequence[Key]]
-    ) -> Iterator[list[Made]]:
+    def __call__(self, plan: MakePlan, position: SourcePosition | None, keys: Sequence[Key]) -> Iterator[list[Made]]:
         self.positions.append(position)
-        for n in range(0, len(chunks), 2):
+        for share in evenly(keys, 2):
             if self.faults:
                 self.faults -= 1
                 raise Transient("the server went away", system="mysql")
-            share = chunks[n : n + 2]
-            self.asked.append(sum(map(len, share)))
+            self.asked.append(len(share))
             yield list(reversed(made_with(self.world.tables, plan, position, share)))
 
 
@@ -50,13 +52,22 @@ def placed(**changes: Any) -> tuple[World, Elsewhere, Process]:
     return world, elsewhere, process
 
 
+@given(st.integers(0, 200), st.integers(1, 7))
+def test_parts_are_even_and_have_every_key_once(count: int, parts: int) -> None:
+    keys = [(n,) for n in range(count)]
+    for found in (evenly(keys, parts), chunks_of(keys)):
+        assert [key for part in found for key in part] == keys
+        assert max(map(len, found), default=0) - min(map(len, found), default=0) <= 1
+    assert all(len(chunk) <= making.CHUNK for chunk in chunks_of(keys))
+
+
 def test_all_but_the_first_chunk_are_made_elsewhere_not_before_the_cut() -> None:
     world, elsewhere, process = placed()
     for order_id in range(1, 48):
         world.order(order_id)
     process.batches()
     assert live(world.documents()) == world.expected()
-    assert elsewhere.asked == [20, 17]
+    assert elsewhere.asked == [18, 19]
     (position,) = elsewhere.positions
     assert position is not None
     assert position == process.plans[-1].cut.position  # type: ignore[union-attr]
