@@ -52,12 +52,12 @@ with DAG(
             description="Entries of `documents`; none means all.",
         ),
         "share": Param(
-            NIGHTLY_SHARE,
-            type="integer",
+            None,
+            type=["null", "integer"],
             minimum=1,
             maximum=9999,
             title="Share",
-            description="One of so many parts of the keys, another each day; 1: all.",
+            description=f"One of so many parts of the keys, another each day. Empty: all, by night one of {NIGHTLY_SHARE}.",
         ),
         "repair": Param(
             False,
@@ -67,7 +67,9 @@ with DAG(
         ),
     },
 ):
-    checked = task(refusing(check_document_audit), task_id="check", multiple_outputs=True)(topics=TOPICS)
+    checked = task(refusing(check_document_audit), task_id="check", multiple_outputs=True)(
+        topics=TOPICS, nightly_share=NIGHTLY_SHARE
+    )
     audit = AuditJobOperator(
         task_id="audit",
         name="audit_documents",

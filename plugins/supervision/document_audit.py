@@ -16,12 +16,13 @@ __all__ = ["check_document_audit", "judge_document_audit"]
 
 
 def check_document_audit(
-    topics: Sequence[str], params: Mapping[str, Any] | None = None, run_id: str | None = None
+    topics: Sequence[str], nightly_share: int = 1, params: Mapping[str, Any] | None = None, run_id: str | None = None
 ) -> dict[str, Any]:
     """The job's arguments and where its report will be.
 
     Args:
         topics: entries of `documents`.
+        nightly_share: one of so many parts of the keys is looked at by a scheduled run that names no share.
         params: the DAG's: `topics` (none means all), `share`, `repair`.
         run_id: the run's.
 
@@ -46,7 +47,8 @@ def check_document_audit(
         )
     report = begin_run("document", run_id).report(run_id or "")
     names = [part for topic in chosen for part in ("--topic", topic)]
-    more = ["--share", str(int(asked.get("share") or 1))]
+    scheduled = (run_id or "").startswith("scheduled__")
+    more = ["--share", str(int(asked.get("share") or (nightly_share if scheduled else 1)))]
     more += ["--repair", run_id or "repair"] if asked.get("repair") else []
     return {"arguments": [*names, *more, "--report", str(report)], "report": str(report)}
 

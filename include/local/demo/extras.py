@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 
+from include.audit.history import Kind
 from include.clock import Clock
 from include.errors import SettingsError
 from include.local.demo import advertisers, joins, lake, tables
@@ -24,7 +25,8 @@ class Part:
 
     `streams` run for ever, `verdicts` end; both are DAG ids. `applications` name the rows of the live screen.
     `services` are started for it beside those that the stack starts by itself, `sources` captured, `indexes` made.
-    `writings` write beside the shop, until it closes. `closings` say what the part has come to, in the summary.
+    `writings` write beside the shop, until it closes. `closings` say what the part has come to, in the summary, and
+    `audits` what those verdicts have found that keep it.
     """
 
     name: str
@@ -36,6 +38,7 @@ class Part:
     verdicts: tuple[str, ...] = ()
     applications: tuple[str, ...] = field(default=())
     closings: tuple[Closing, ...] = ()
+    audits: tuple[Kind, ...] = ()
 
 
 ORDER_SEARCH = Part(
@@ -58,8 +61,10 @@ EXTRAS: dict[str, Part] = {
     "tables": Part(
         name="tables",
         streams=("stream_lake_tables",),
+        verdicts=("audit_tables", "audit_documents"),
         applications=("lake_tables",),
         closings=tables.CLOSINGS,
+        audits=("table", "document"),
     ),
     "joins": Part(
         name="joins",

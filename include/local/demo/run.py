@@ -12,12 +12,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
+from include.audit.history import dag_of
 from include.clock import Clock
 from include.errors import Terminal, Transient
 from include.local.demo import pipeline
 from include.local.demo.airflow import Airflow
 from include.local.demo.comparison import Comparison, compare
 from include.local.demo.extras import Part
+from include.local.demo.kept_audit import found
 from include.local.demo.latency import Latencies, percentile
 from include.local.demo.orders_index import OrdersIndex
 from include.local.demo.screen import Figures, Screen, Stage
@@ -128,8 +130,11 @@ class Demo:
                 comparison = self._compare_until_equal()
         # Closings wait until their part has come to rest: a join that has said nothing yet cannot be audited.
         told = {part.name: self._closed(part) for part in self._parts if part.closings}
-        self._screen.step("audit, by its DAG")
-        audit = self._verdict([dag for part in self._parts for dag in part.verdicts])
+        audit, runs = self._verdict([dag for part in self._parts for dag in part.verdicts])
+        for part in self._parts:
+            if part.audits:
+                said = [found(kind, runs[dag_of(kind)]) for kind in part.audits]
+                told[part.name] = together([*([told[part.name]] if part.name in told else []), *said])
         seconds = self._latencies.seconds()
         return Summary(
             searchable=comparison.searchable,
@@ -259,11 +264,15 @@ class Demo:
         finally:
             connection.close()
 
-    def _verdict(self, dags: Sequence[str]) -> str:
-        """`clean`, or which audit did not succeed. One after the other, as each has a Spark of its own."""
-        ended = {dag: self._airflow.wait(dag, self._airflow.trigger(dag), _DAG_WITHIN_S) for dag in dags}
-        bad = [f"{dag} {state}" for dag, state in ended.items() if state != "success"]
-        return ", ".join(bad) or "clean"
+    def _verdict(self, dags: Sequence[str]) -> tuple[str, dict[str, str]]:
+        """`clean`, or which audit did not succeed; their runs. One after the other, as each has a Spark of its own."""
+        runs, bad = dict[str, str](), list[str]()
+        for dag in dags:
+            self._screen.step(f"{dag}, by Airflow")
+            runs[dag] = self._airflow.trigger(dag)
+            state = self._airflow.wait(dag, runs[dag], _DAG_WITHIN_S)
+            bad += [f"{dag} {state}"] if state != "success" else []
+        return ", ".join(bad) or "clean", runs
 
 
 def _time_of_day(seconds: float | None) -> str:

@@ -7,7 +7,6 @@ from contextlib import closing
 from typing import TYPE_CHECKING, Final
 
 from include.clock import Clock
-from include.local.demo.table_audit import audited
 from include.local.demo.told import Closing, Told
 
 if TYPE_CHECKING:
@@ -51,7 +50,7 @@ def caught_up(clock: Clock) -> Told:
         return _awaited(look, clock)
 
 
-CLOSINGS: Final[tuple[Closing, ...]] = (caught_up, audited)
+CLOSINGS: Final[tuple[Closing, ...]] = (caught_up,)
 
 
 def _awaited(look: Callable[[], Sequence[TableStatus]], clock: Clock) -> Told:
