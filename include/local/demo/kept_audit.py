@@ -1,4 +1,4 @@
-"""What the run of an audit's DAG has found, as its page and `lyrebird audit history` have it: for the demo's summary."""
+"""What the run of an audit's DAG has found, as its page and `lyrebird audit history` have it, for the summary."""
 
 from __future__ import annotations
 
