@@ -57,7 +57,7 @@ with DAG(
             minimum=1,
             maximum=9999,
             title="Share",
-            description=f"One of so many parts of the keys, daily another. Empty: all; at night one of {NIGHTLY_SHARE}.",
+            description=f"One of so many parts of keys, daily another. Empty: all; at night one of {NIGHTLY_SHARE}.",
         ),
         "repair": Param(
             False,
