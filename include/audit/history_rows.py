@@ -55,7 +55,7 @@ def rows_of(kind: Kind, kept: Kept) -> list[HistoryRow]:
     if kind == "document":
         return [_documents(kept.run_id, each) for _, each in sorted(kept.report.get("documents", {}).items())]
     if kind == "table":
-        return [_table(kept.run_id, name, each) for name, each in sorted(kept.report.get("tables", {}).items())]
+        return [_table(kept.run_id, each) for _, each in sorted(kept.report.get("tables", {}).items())]
     rows = [_search(kept.run_id, name, each) for name, each in sorted(kept.report.get("audits", {}).items())]
     return [*rows, *(_expectations(kept.run_id, *each) for each in sorted(kept.expectations.items()))]
 
@@ -146,12 +146,14 @@ def _join(run_id: str, name: str, report: Mapping[str, Any]) -> HistoryRow:
     )
 
 
-def _table(run_id: str, name: str, report: Mapping[str, Any]) -> HistoryRow:
+def _table(run_id: str, report: Mapping[str, Any]) -> HistoryRow:
     found = [Finding(each["kind"], each["key"], each["columns"]) for each in report["found"]]
     counts = Counter(each.kind for each in found)
     said = ", ".join(f"{count:,} {kind}" for kind, count in sorted(counts.items()))
     if left := report["left_out"]:
         said += f"{', ' if said else ''}{counted(left, 'leaf')} more"
+    if silent := report.get("unexplained"):
+        said += f"{', ' if said else ''}{counted(silent, 'leaf')} with a key twice in the copy"
     failed = [each for each in results_of({"results": report.get("expected") or ()}) if not each.success]
     if failed:
         said += f"{', ' if said else ''}{counted(len(failed), 'expectation')} not met"
@@ -169,7 +171,7 @@ def _table(run_id: str, name: str, report: Mapping[str, Any]) -> HistoryRow:
     return HistoryRow(
         run_id,
         str(report["at"]),
-        f"{name} ({report['where']})" if report.get("where") else name,
+        f"{report['table']} ({report['where']})" if report.get("where") else str(report["table"]),
         verdict == "clean",
         f"{said}; repaired {counted(repaired['rows'], 'row')}" if repaired else said,
         effort,

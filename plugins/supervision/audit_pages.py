@@ -77,7 +77,8 @@ def _table(kind: Kind, kept: Sequence[Kept]) -> str:
 
 def _trees(kept: Kept) -> str:
     """A picture of each table's tree, where the run has kept some."""
-    reports = sorted((name, each) for name, each in kept.report.get("tables", {}).items() if each.get("tree"))
+    kept_reports = kept.report.get("tables", {}).values()
+    reports = sorted((f"{each['source']}: {each['table']}", each) for each in kept_reports if each.get("tree"))
     pictures = [
         f"<figure><figcaption>{html.escape(name)}</figcaption>{tree_picture(each)}</figure>" for name, each in reports
     ]

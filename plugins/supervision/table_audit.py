@@ -61,7 +61,7 @@ def check_table_audit(
     jobs = []
     for source in chosen:
         for table in (tables_of or _tables_of)(source, names):
-            before = history.newest_with("tables", table)
+            before = history.newest_with("tables", f"{source} {table}")
             since = ["--before", str(before)] if before else []
             part = str(history.part(run, f"{source} {table}"))
             jobs.append(["--source", source, "--table", table, *more, *since, "--report", part])
@@ -92,15 +92,19 @@ def judge_table_audit(jobs: Sequence[Sequence[str]], run_id: str | None = None) 
     found: dict[str, Any] = {}
     for part in (Path(job[-1]) for job in jobs):
         if part.is_file():
-            found |= json.loads(part.read_text(encoding="utf-8"))["tables"]
+            # Tables of two sources may have one name.
+            reports = json.loads(part.read_text(encoding="utf-8"))["tables"].values()
+            found |= {f"{each['source']} {each['table']}": each for each in reports}
     content = {"tables": found}
     write_atomically(History.of("table").report(run_id or ""), json.dumps(content))
     rows = rows_of("table", Kept("", 0, content))
     dirty = [row for row in rows if row.next_command]
-    unseen = sorted({job[3] for job in jobs} - {name for name, each in found.items() if each["verdict"] != "failed"})
+    unseen = [f"{job[1]} {job[3]}" for job in jobs]
+    unseen = [name for name in unseen if name not in found or found[name]["verdict"] == "failed"]
     if dirty or unseen:
         told = [f"{row.what}: {row.said} ({'; '.join(row.details)})" for row in dirty]
-        told += [f"not looked at: {', '.join(unseen)}"] if unseen else []
+        errors = {name: found.get(name, {}).get("error") or "no report of it" for name in sorted(unseen)}
+        told += [f"not looked at: {'; '.join(f'{name} ({why})' for name, why in errors.items())}"] if errors else []
         again = " and ".join(f"`{row.next_command}`" for row in dirty)
         fix = f"Run {again}." if again else "Clear the failed tasks of this run, or start it again."
         raise Terminal(f"the audit of tables is not clean: {'. '.join(told)}", fix=fix)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -108,8 +109,33 @@ def test_the_mail_names_keys_columns_commands_and_tables_that_were_not_looked_at
     with pytest.raises(Terminal) as told:
         judge_table_audit(jobs, "r1")
     assert "shop.orders: 1 altered (altered: id 77 in v)" in told.value.message
-    assert "not looked at: shop.lines, shop.users" in told.value.message
+    assert "not looked at: shop shop.lines (no report of it); shop shop.users (the server is away)" in (
+        told.value.message
+    )
     assert "lyrebird audit tables --source shop --table shop.orders --repair" in str(told.value.fix)
+
+
+def test_tables_of_one_name_at_two_sources_are_two() -> None:
+    jobs = check_table_audit(["eu", "us"], {"tables": ["orders"]}, "r1", tables_of=lambda *_: ["shop.orders"])
+    for job, found in zip(jobs, ([LOST], []), strict=True):
+        said = replace(report("shop.orders", found=found), source=job[1])
+        Path(job[-1]).write_text(json.dumps({"tables": {said.table: said.to_json()}}))
+    with pytest.raises(Terminal, match="altered: id 77 in v") as told:
+        judge_table_audit(jobs, "r1")
+    assert "--source eu --table shop.orders --repair" in str(told.value.fix)
+    assert "us" not in str(told.value.fix)
+    Path(jobs[1][-1]).unlink()
+    with pytest.raises(Terminal, match=r"not looked at: us shop\.orders"):
+        judge_table_audit(jobs, "r1")
+
+
+def test_a_table_that_could_not_be_read_is_red_and_one_that_cannot_be_compared_is_not() -> None:
+    jobs = checked("r1", tables=["orders"])
+    written(jobs[0], error="SELECT is refused", tree={})
+    with pytest.raises(Terminal, match="SELECT is refused"):
+        judge_table_audit(jobs, "r1")
+    written(jobs[0], error="its engine has no snapshots", incomparable=True, tree={})
+    assert judge_table_audit(jobs, "r1") == 0
 
 
 def test_what_cannot_be_compared_is_not_clean_and_not_red() -> None:

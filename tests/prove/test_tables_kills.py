@@ -90,6 +90,7 @@ def _history(kept: KeptTables, prefix: str, topic: str) -> int:
     place = kept.place(prefix, topic)
     assert place is not None
     log = DeltaLog(*place, SystemClock())
+    assert log.state() is not None
     versions = sorted(version for version, _, _ in log.labels())
     assert versions == list(range(versions[-1] + 1))
     before: dict[int, int] = {}

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from include.errors import Terminal, Transient
+from include.errors import Transient
 from include.lake.tables.delta_log import DeltaLog
 from include.log import topics
 from include.log.control import floors_of
@@ -14,6 +14,7 @@ from include.log.ports import LogReader
 from include.log.resolved import Resolved
 from include.log.spoken import newest_of
 from include.record.position import SourcePosition
+from include.source.hashes.columns import Incomparable
 
 __all__ = ["Base", "floor_of", "lake_base", "newest_resolved", "topic_base"]
 
@@ -83,7 +84,7 @@ def topic_base(reader: LogReader, topic: str) -> Base:
 def lake_base(log: DeltaLog, generation: int, topic: str, source: str) -> Base:
     """The newest version of a generation of a lake table that has a label of this source.
 
-    Raises `Terminal` where none has one, as far as one looks back.
+    Raises `Incomparable` where none has one, as far as one looks back.
     """
     state = log.state((source,))
     if state is not None:
@@ -100,7 +101,7 @@ def lake_base(log: DeltaLog, generation: int, topic: str, source: str) -> Base:
                     then.schema,
                     generation,
                 )
-    raise Terminal(
+    raise Incomparable(
         "no version of the table is complete to a position of its source",
         topic=topic,
         fix="Wait until it has caught up: `lyrebird table status`; or compare the topic: `--against topic`.",

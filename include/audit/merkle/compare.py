@@ -10,7 +10,7 @@ from include.audit.merkle.rows import Difference, differences
 from include.audit.merkle.sides import Asked, Following, Leading
 from include.audit.merkle.tree import Tree
 from include.source.hashes.columns import Compared as ComparedColumn
-from include.source.hashes.sums import HashSum
+from include.source.hashes.sums import HashSum, leaf_of
 from include.source.snapshot.key_range import KeyRange
 from include.source.snapshot.seam import Span
 
@@ -19,6 +19,7 @@ __all__ = ["Compared", "Say", "compared"]
 _MOST_LEAVES: Final = 400
 """Whose rows are fetched; a table that differs in more is best copied anew."""
 _ROUNDS: Final = 10
+_LOOKS: Final = 3
 
 Say = Callable[[str], None]
 """Hears what is done, for people who wait."""
@@ -35,6 +36,7 @@ class Compared:
         differing: leaves that were not the same.
         left_out: those of them whose rows were not looked at, as they are too many.
         found: rows that are wrong.
+        unexplained: leaves that were not the same each time, though no row in them is.
         unsure: keys that changed each time they were looked at, so that nothing can be said of them.
         parts: ranges that differed.
         leaves: numbers of the tree's leaves that differed in some range.
@@ -44,6 +46,7 @@ class Compared:
     spans: Sequence[Span]
     differing: int = 0
     left_out: int = 0
+    unexplained: int = 0
     found: Sequence[Difference] = ()
     unsure: Collection[str] = field(default_factory=frozenset)
     parts: Sequence[KeyRange] = ()
@@ -113,7 +116,27 @@ def compared(
     found = differences(database, copy, columns, following.earlier)
     unsure = frozenset().union(*(each or () for each in watched.values()))
     leaves = sorted({leaf for each in wrong.values() for leaf in each})
-    return Compared(tree, spans, total, left_out, found, unsure, list(wrong), leaves)
+    told = {leaf_of(key.encode(), bits) for key in {*database, *copy, *unsure}}
+    silent = {part: rest for part, each in left.items() if (rest := set(each) - told)}
+    unexplained = _still_differing(leading, following, silent, bits) if silent else 0
+    return Compared(tree, spans, total, left_out, unexplained, found, unsure, list(wrong), leaves)
+
+
+def _still_differing(leading: Leading, following: Following, silent: dict[KeyRange, set[int]], bits: int) -> int:
+    """How many of the leaves of these ranges are never the same: as where a copy has a key twice.
+
+    Only what is exactly of one moment counts, as within a span a leaf may be anything between.
+    """
+    for _ in range(_LOOKS):
+        parts = [part for part, each in silent.items() if each]
+        if not parts:
+            break
+        mine = leading.leaves(parts, bits)
+        theirs = following.leaves([Asked(part, each.span) for part, each in zip(parts, mine, strict=True)], bits)
+        for part, one, other in zip(parts, mine, theirs, strict=True):
+            exact = one.span.low == one.span.high
+            silent[part] &= set(_differing(one.leaves, other.leaves)) if exact else set()
+    return sum(map(len, silent.values()))
 
 
 def _differing(one: Mapping[int, HashSum], other: Mapping[int, HashSum]) -> list[int]:

@@ -18,7 +18,7 @@ from include.errors import LyrebirdError, Terminal, Transient
 from include.record.position import SourcePosition
 from include.source.database.tables import Catalog
 from include.source.definition import SourceDefinition
-from include.source.hashes.columns import ComparedRows
+from include.source.hashes.columns import ComparedRows, Incomparable
 from include.source.hashes.scan import Scanned, TableScan
 from include.source.snapshot.key_range import WHOLE, KeyRange
 from include.source.snapshot.reader import SnapshotReader
@@ -92,7 +92,8 @@ class DatabaseSide:
             reader: makes a connection.
 
         Raises:
-            Terminal: as `TableScan`; or a table without ranges is too large.
+            Terminal: as `TableScan`.
+            Incomparable: as that, or a table without ranges is too large.
         """
         self._source, self._name, self._load, self._clock = source, (database, table), load, clock
         self._beyond, self._where, self._reader = beyond, where, reader
@@ -105,7 +106,7 @@ class DatabaseSide:
         estimate = opened.measure(database, table).rows
         divided = scan.divides and sorts_alike(scan.rows)
         if not divided and whole_rows and estimate > whole_rows:
-            raise Terminal(
+            raise Incomparable(
                 "a table whose key bounds no ranges is too large for one snapshot, which holds back purge meanwhile",
                 table=".".join(self._name),
                 rows=estimate,

@@ -5,6 +5,7 @@ Versions decide, so writes may go on. A key that the database does not have any 
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -34,10 +35,13 @@ class Repaired:
     whole: bool = False
     found: dict[str, int] = field(default_factory=dict)
     """What was wrong before, by kind."""
+    error: str = ""
+    """Why nothing, or not all, was done."""
 
     def to_json(self) -> dict[str, Any]:
         """Plain values."""
-        return {"requests": list(self.requests), "rows": self.rows, "whole": self.whole, "found": dict(self.found)}
+        said = {"requests": list(self.requests), "rows": self.rows, "whole": self.whole, "found": dict(self.found)}
+        return {**said, "error": self.error} if self.error else said
 
 
 def requests_of(
@@ -46,7 +50,7 @@ def requests_of(
     """What to ask capture for, and whether that is the whole table.
 
     Args:
-        id_: what the requests' ids begin with: the same ones for the same repair, so that each is carried out once.
+        id_: what the requests' ids begin with; the same rows of it make the same ids, so that each is carried out once.
         table: `database.table`.
         found: rows that are wrong.
         whole: there are more of them.
@@ -54,10 +58,15 @@ def requests_of(
         by: who asks.
     """
     if whole or len(found) > _MOST_BY_KEY or any(not each.named for each in found):
-        return [Request(f"{id_}.whole", "reread", by, now_us, (table,))], True
+        return [Request(f"{id_}.whole.{_digest(sorted(map(str, found)))}", "reread", by, now_us, (table,))], True
     keys = [key_text({name: str(value) for name, value in each.key.items()}) for each in found]
-    shares = [tuple(keys[at : at + MOST_KEYS]) for at in range(0, len(keys), MOST_KEYS)]
-    return [Request(f"{id_}.{n}", "reread", by, now_us, (table,), share) for n, share in enumerate(shares)], False
+    shares = [tuple(sorted(keys)[at : at + MOST_KEYS]) for at in range(0, len(keys), MOST_KEYS)]
+    return [Request(f"{id_}.{_digest(share)}", "reread", by, now_us, (table,), share) for share in shares], False
+
+
+def _digest(words: Sequence[str]) -> str:
+    """Of what is asked for: a later try of the same run may find other rows, which is another request."""
+    return hashlib.sha256(repr(tuple(words)).encode()).hexdigest()[:12]
 
 
 @dataclass(frozen=True)
@@ -86,7 +95,7 @@ class Repair:
                 raise
             # Single rows cannot be had of every table: of such a one all.
             asked, entire = requests_of(
-                f"{self.id}.{table}", table, (), whole=True, now_us=self.clock.now_us(), by="lyrebird audit tables"
+                f"{self.id}.{table}", table, found, whole=True, now_us=self.clock.now_us(), by="lyrebird audit tables"
             )
             rows = self._done(asked)
         return Repaired([request.id for request in asked], rows, entire, counts)

@@ -36,9 +36,10 @@ class Finding:
     def of(cls, difference: Difference, rows: ComparedRows) -> Finding:
         """Of a difference between rows that are compared so."""
         key = printed_key(rows, difference.key)
+        hashed = any(each.mask is not None or each.kind in ("long_text", "bytes") for each in rows.key)
         # A text that starts so may be one of bytes that its charset leaves open.
         open_ = any(each.charset and str(key[each.column.name]).startswith("?") for each in rows.key)
-        named = not rows.keyless and None not in key.values() and not open_
+        named = not (rows.keyless or hashed or open_) and None not in key.values()
         return cls(difference.kind, key, difference.columns, named)
 
     def __str__(self) -> str:
@@ -62,6 +63,7 @@ class TableReport:
         leaves: of the tree.
         differing: leaves that were not the same.
         left_out: of these, whose rows were not looked at.
+        unexplained: of these, in which no row differs: the copy has a key twice.
         found: rows that are wrong.
         unsure: rows that changed whenever they were looked at.
         not_compared: why columns were left out, by name.
@@ -69,6 +71,7 @@ class TableReport:
         unreadable: records that nobody can read.
         error: why nothing could be said, "" where something was.
         transient: trying again may help.
+        incomparable: the table cannot be compared as it is, through nobody's fault.
         took_s: seconds.
         paused_s: of them, for which others kept the server busy.
         repaired: what was wrong before, and what was done about it (`repair.Repaired`); `found` is what is wrong still.
@@ -89,6 +92,7 @@ class TableReport:
     leaves: int = 0
     differing: int = 0
     left_out: int = 0
+    unexplained: int = 0
     found: Sequence[Finding] = ()
     unsure: int = 0
     not_compared: Mapping[str, str] = field(default_factory=dict)
@@ -96,6 +100,7 @@ class TableReport:
     unreadable: int = 0
     error: str = ""
     transient: bool = False
+    incomparable: bool = False
     took_s: float = 0.0
     paused_s: float = 0.0
     repaired: Mapping[str, Any] | None = None
@@ -108,7 +113,7 @@ class TableReport:
     @property
     def findings(self) -> int:
         """Rows that are wrong, leaves that have some for certain, and expectations that are not met."""
-        return len(self.found) + self.left_out + len(self.failed)
+        return len(self.found) + self.left_out + self.unexplained + len(self.failed)
 
     @property
     def failed(self) -> list[Result]:
@@ -119,7 +124,7 @@ class TableReport:
     def verdict(self) -> Verdict:
         """What it comes to."""
         if self.error:
-            return "failed" if self.transient else "incomplete"
+            return "incomplete" if self.incomparable else "failed"
         if self.findings:
             return "findings"
         return "incomplete" if self.uncovered or self.not_compared or self.unsure else "clean"
@@ -129,9 +134,11 @@ class TableReport:
         """What to run now; empty when nothing is to be done. Where a repair did not help, the whole table."""
         if not self.findings:
             return ""
-        if not self.found and not self.left_out:
+        if not (self.found or self.left_out or self.unexplained):
             # The copy is the table: what it holds is for people to mend.
             return f"lyrebird audit tables --source {self.source} --table {self.table}"
+        if self.repaired and self.repaired.get("error"):
+            return f"lyrebird capture status --source {self.source}"
         if self.repaired:
             return f"lyrebird capture reread --source {self.source} {self.table}"
         where = f" --where {shlex.quote(self.where)}" if self.where else ""
@@ -155,6 +162,8 @@ class TableReport:
         if self.repaired:
             what = "the whole table" if self.repaired["whole"] else f"{self.repaired['rows']:,} rows"
             out.append(f"  before the repair: {_counted(self.repaired['found'])}; capture read {what} again")
+            if error := self.repaired.get("error"):
+                out.append(f"  the repair did not come about: {error}")
         out += [f"  {each}" for each in self.found[:shown]]
         if len(self.found) > shown:
             out.append(f"  … and {len(self.found) - shown:,} more")
@@ -166,6 +175,9 @@ class TableReport:
     def _said(self) -> str:
         said = [_counted(Counter(each.kind for each in self.found))] if self.found else []
         said += [f"{self.left_out:,} more leaves that differ"] if self.left_out else []
+        said += (
+            [f"{self.unexplained:,} leaves that differ in no row: the copy has a key twice"] if self.unexplained else []
+        )
         said += [f"{len(self.failed)} expectations not met"] if self.failed else []
         return ", ".join(said)
 

@@ -30,7 +30,7 @@ from include.record.schema import avro_name
 from include.settings.connections import Kafka, ObjectStore
 from include.settings.deployment import Deployment
 from include.source.definition import SourceDefinition, load_source
-from include.source.hashes.columns import ComparedRows
+from include.source.hashes.columns import ComparedRows, Incomparable
 from include.source.hashes.sums import bits_for
 from include.source.snapshot.condition import Condition
 from include.source.snapshot.plan import captured_tables
@@ -90,8 +90,11 @@ class TablesAudit:
         """
         begin_s = self.clock.monotonic_s()
         report = self._compared(table, before, self.repair)
-        if (repaired := report.repaired) and repaired["whole"]:
-            # Its copies begin anew: so does the comparison, once they have.
+        if (repaired := report.repaired) and (
+            repaired["whole"] or (self.audit.read_from and not repaired.get("error"))
+        ):
+            # Its copies begin anew: so does the comparison, once they have. And what capture has read at its own server
+            # says nothing of where a replica is, so that it counts from a new beginning only.
             until_s = self.clock.monotonic_s() + self.audit.patience_s
             report = self._compared(table, before, None)
             while report.transient and self.clock.monotonic_s() < until_s:
@@ -106,6 +109,12 @@ class TablesAudit:
         try:
             topic = topics.change(self.audit.source, database, name)
             base = self._base(topic)
+            if self.audit.read_from is not None and not str(base.position.gtids):
+                raise Terminal(
+                    "a table cannot be compared with a replica, as the source's transactions carry no GTIDs",
+                    source=self.audit.source,
+                    fix="Switch GTIDs on (`gtid_mode`), or take `read_from` out of the audit.",
+                )
             if base.version is not None:
                 against = f"version {base.version} of the lake table and what came since"
             load = Load(
@@ -129,9 +138,9 @@ class TablesAudit:
                 bits, columns = bits_for(side.part_rows), side.rows.columns
                 found = compared(side, copy, side.parts, bits, columns, self.say)
                 left, repaired = found, None
-                if repair and (found.found or found.left_out):
+                if repair and (found.found or found.left_out or found.unexplained):
                     repaired = self._mended(table, found, side.rows, repair)
-                    if not repaired.whole:
+                    if not (repaired.whole or repaired.error):
                         left = compared(side, copy, found.parts, bits, columns, self.say)
                 uncovered = set(base.uncovered) | set(copy.newest.uncovered if copy.newest else ())
                 return TableReport(
@@ -145,6 +154,7 @@ class TablesAudit:
                     len(found.tree.leaves),
                     left.differing,
                     left.left_out,
+                    left.unexplained,
                     [Finding.of(each, side.rows) for each in left.found],
                     len(left.unsure),
                     dict(side.rows.not_compared),
@@ -166,6 +176,7 @@ class TablesAudit:
                 at,
                 error=str(error),
                 transient=isinstance(error, Transient),
+                incomparable=isinstance(error, Incomparable),
                 where=self.where,
             )
 
@@ -181,8 +192,16 @@ class TablesAudit:
         counts = Counter(each.kind for each in findings)
         if found.left_out:
             counts["leaves more"] = found.left_out
+        # A row whose partition is another: its old record stays where it is, for which only a new beginning helps.
+        placing = set(self._source.policy.partition_columns(*table.partition(".")[::2]))
+        moved = any(placing & set(each.columns) for each in findings)
+        whole = bool(found.left_out or found.unexplained or moved)
         self.say(f"{table}: capture reads again what is wrong")
-        return repair.mend(table, findings, whole=bool(found.left_out), counts=dict(counts))
+        try:
+            return repair.mend(table, findings, whole=whole, counts=dict(counts))
+        except LyrebirdError as error:
+            # What was found is worth more than that nobody has mended it.
+            return Repaired(found=dict(counts), error=str(error))
 
     @property
     def _source(self) -> SourceDefinition:
@@ -209,7 +228,7 @@ class TablesAudit:
         kafka = self.deployment.one("kafka", Kafka)
         admin = KafkaAdmin(kafka.bootstrap, kafka.options)
         if admin.describe(topic) is None:
-            raise Terminal(
+            raise Incomparable(
                 "the table has no topic yet", topic=topic, fix="Is capture running? `lyrebird capture status`"
             )
         against = self.against or self.audit.against
@@ -217,7 +236,7 @@ class TablesAudit:
         if table is not None:
             return lake_base(*table, topic, self.audit.source)
         if against == "lake":
-            raise Terminal(
+            raise SettingsError(
                 "no lake table of this topic is kept",
                 topic=topic,
                 fix="Declare one in `tables`, or use --against topic.",

@@ -40,9 +40,10 @@ from include.record.fields import Images
 from include.record.schema import avro_name
 from include.settings.connections import Kafka, Registry
 from include.settings.deployment import Deployment
-from include.source.hashes.columns import ComparedRows
+from include.source.hashes.columns import Compared, ComparedRows
 from include.source.hashes.scan import Scanned
 from include.source.hashes.sums import LEAF_BITS, HashSum
+from include.source.policy.masks import Hash, KeepLast
 from include.source.snapshot.key_range import KeyRange
 from include.source.snapshot.seam import Span
 
@@ -214,15 +215,18 @@ class CopySide:
         return merged_schema(base, columns, self._topic)[0]
 
     def _row_schema(self) -> Mapping[str, Any]:
+        """Avro's, of the topic's newest; with the server's columns that it lacks.
+
+        A table that never had a row has no schema; of one whose column went and came again the newest is not the last.
+        """
         registry = ConfluentRegistry(self._registry)
         schema_id = registry.newest(f"{self._topic}-value")
-        if schema_id is not None:
-            return Images(registry.schema(schema_id)).row.schema
-        # A table that never had a row has none.
-        kinds = [(avro_name(each.column.name), each.column.avro()) for each in self._rows.columns]
+        newest = Images(registry.schema(schema_id)).row.schema if schema_id is not None else {"fields": []}
+        there = {field["name"] for field in newest["fields"]}
+        kinds = [(avro_name(each.column.name), _leaving(each)) for each in self._rows.columns]
         kinds += [(self._rows.invalid, {"type": "map", "values": "string"})] if self._rows.invalid else []
-        fields = [{"name": name, "type": ["null", kind], "default": None} for name, kind in kinds]
-        return {"type": "record", "name": "Value", "fields": fields}
+        more = [{"name": name, "type": ["null", kind], "default": None} for name, kind in kinds if name not in there]
+        return {"type": "record", "name": "Value", **newest, "fields": [*newest["fields"], *more]}
 
     def _hashed(
         self, schema: Any, bits: int, *, texts: bool = False, leaves: frozenset[int] | None = None
@@ -293,6 +297,11 @@ class CopySide:
     def _views(self) -> Iterator[_Views]:
         with ExitStack() as stack:
             yield _Views(self._spark, stack)
+
+
+def _leaving(compared: Compared) -> Any:
+    masked = isinstance(compared.mask, Hash | KeepLast)
+    return "string" if masked else compared.column.avro()
 
 
 class _Views:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import zlib
 from collections.abc import Iterable
-from decimal import Decimal
+from decimal import Context, Decimal
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -31,6 +31,7 @@ _POINT: Final = 20
 """Characters before the fraction of a moment, with its point."""
 _PRINTED_SCALE: Final = 6
 """Arrow prints decimals of more digits behind the point with an exponent where they are small."""
+_EXACT: Final = Context(prec=76)
 _DATES: Final = frozenset({"date", "datetime", "timestamp"})
 
 
@@ -137,7 +138,8 @@ def _numbers(values: Any, scale: int) -> Any:
 
 def _decimal(value: Decimal, scale: int) -> str:
     """With the server's digits behind the point where that is the same number; older records may have others."""
-    wanted = value.quantize(Decimal(1).scaleb(-scale)) if scale != -int(value.as_tuple().exponent) else value
+    same = scale == -int(value.as_tuple().exponent)
+    wanted = value if same else value.quantize(Decimal(1).scaleb(-scale), context=_EXACT)
     return f"{wanted if wanted == value else value:f}"
 
 

@@ -15,7 +15,8 @@ same.
 | `bytes` | binary, varbinary, blob, geometry | their hash |
 | `hex` | binary and varbinary in a key | hex digits, in upper case |
 
-But for `hex` all in lower case. Masked columns have the text of what leaves. Of a charset that leaves bytes open the
+But for `hex` all in lower case. Masked columns have the text of what leaves: to the server, that of null where that is
+all. Of a charset that leaves bytes open the
 server makes question marks: a text that has such bytes is `?` and their hex digits to it, and differs from the topic's.
 What has no text that both sides make alike is named with the reason, and not compared.
 """
@@ -32,7 +33,7 @@ from include.source.policy.masks import Hash, KeepLast, Mask, Null
 from include.source.policy.policy import TablePolicy
 from include.source.rows.text import text_charset
 
-__all__ = ["Compared", "ComparedRows", "Digest", "Kind", "server_digest"]
+__all__ = ["Compared", "ComparedRows", "Digest", "Incomparable", "Kind", "server_digest"]
 
 Kind = Literal["number", "double", "date", "datetime", "timestamp", "time", "text", "long_text", "bytes", "hex"]
 Digest = Literal["md5", "sha256"]
@@ -54,13 +55,17 @@ _SHORT: Final = frozenset({"binary", "varbinary"})
 _HASHED: Final = frozenset({"number", "text", "long_text", "bytes"})
 
 
+class Incomparable(Terminal):
+    """A table that cannot be compared as it is, through nobody's fault: it is named, and no alarm."""
+
+
 @dataclass(frozen=True, slots=True)
 class Compared:
     """A column at the server, and what of it leaves; `charset` is that of its texts where that leaves bytes open."""
 
     column: Column
     kind: Kind
-    mask: Hash | KeepLast | None = None
+    mask: Mask | None = None
     charset: str = ""
 
     @property
@@ -79,6 +84,7 @@ class ComparedRows:
         not_compared: why other columns that leave are not, by name.
         invalid: the topic's field of dates that no calendar has; '' where no column can hold one.
         digest: the hash.
+        keyless: the table has no key of its own: all columns are.
     """
 
     columns: tuple[Compared, ...]
@@ -86,9 +92,18 @@ class ComparedRows:
     not_compared: Mapping[str, str]
     invalid: str
     digest: Digest
+    keyless: bool = False
 
     @classmethod
-    def of(cls, columns: Iterable[Column], schema: TableSchema, policy: TablePolicy, digest: Digest = "md5") -> Self:
+    def of(
+        cls,
+        columns: Iterable[Column],
+        schema: TableSchema,
+        policy: TablePolicy,
+        digest: Digest = "md5",
+        *,
+        keyless: bool = False,
+    ) -> Self:
         """Of a table.
 
         Args:
@@ -96,9 +111,10 @@ class ComparedRows:
             schema: those that leave.
             policy: of the table.
             digest: as `server_digest` says.
+            keyless: the table has no key of its own.
 
         Raises:
-            Terminal: a column of the key has no text that both sides make alike.
+            Incomparable: a column of the key has no text that both sides make alike.
         """
         leaving = {column.name for column in schema.columns}
         found: dict[str, Compared] = {}
@@ -109,13 +125,13 @@ class ComparedRows:
                 why = _why_not(column, mask)
                 if why:
                     refused[column.name] = why
-                elif not isinstance(mask, Null):
+                else:
                     charset = text_charset(column) or "utf8mb4"
                     kind = _KINDS[column.type]
                     found[column.name] = Compared(column, kind, mask, charset if charset != "utf8mb4" else "")
         for name in schema.key:
-            if name not in found:
-                raise Terminal(
+            if name not in found or isinstance(found[name].mask, Null):
+                raise Incomparable(
                     "rows of a table cannot be compared: a column of its key has no text that both sides make alike",
                     table=schema.full_name,
                     column=name,
@@ -123,7 +139,7 @@ class ComparedRows:
                     fix="Leave the table out, or give it a key of other columns.",
                 )
         key = tuple(_named(found[name]) for name in schema.key)
-        return cls(tuple(found.values()), key, refused, schema.invalid_field, digest)
+        return cls(tuple(found.values()), key, refused, schema.invalid_field, digest, keyless)
 
     def without_salt(self) -> Self:
         """For whoever makes texts of a copy, where masks have done their work."""
@@ -132,11 +148,6 @@ class ComparedRows:
             for some in (self.columns, self.key)
         )
         return replace(self, columns=columns, key=key)
-
-    @property
-    def keyless(self) -> bool:
-        """Whether all columns are the key, as they are of a table without one."""
-        return len(self.key) == len(self.columns)
 
 
 def server_digest(flavour: str, version: tuple[int, ...]) -> Digest:
@@ -151,11 +162,11 @@ def _named(compared: Compared) -> Compared:
 
 def _why_not(column: Column, mask: Mask | None) -> str:
     """Why both sides make no equal text of a column; '' when they do."""
-    if isinstance(mask, Null):
-        return ""
     kind = _KINDS.get(column.type)
     if kind is None:
         return f"{column.type} has no text that both sides make alike"
+    if isinstance(mask, Null):
+        return ""
     if column.old:
         return "a DECIMAL of before MySQL 5.0 may hold more digits than SQL shows"
     if isinstance(mask, Hash) and (kind not in _HASHED or column.type == "bit"):

@@ -9,7 +9,7 @@ from typing import Any
 from include.errors import Terminal
 from include.record.position import SourcePosition
 from include.source.database.table_info import TableInfo
-from include.source.hashes.columns import ComparedRows, server_digest
+from include.source.hashes.columns import ComparedRows, Incomparable, server_digest
 from include.source.hashes.server_sql import UNHASHED, leaf_rows, leaf_sums
 from include.source.hashes.sums import HashSum
 from include.source.policy.policy import TablePolicy
@@ -62,14 +62,15 @@ class TableScan:
             where: a condition on its rows (`snapshot.condition`), '' for all.
 
         Raises:
-            Terminal: there is no such table, its engine has no snapshots, or its key's rows cannot be told apart.
+            Terminal: there is no such table.
+            Incomparable: its engine has no snapshots, or its key's rows cannot be told apart.
         """
         self._reader, self._name = reader, (database, table)
         found = reader.describe(database, table)
         if found is None:
             raise Terminal("there is no such table", table=self._called, fix="Name it as the server does.")
         if not found.info.transactional:
-            raise Terminal(
+            raise Incomparable(
                 "a table whose engine has no snapshots cannot be compared while it is written to",
                 table=self._called,
                 engine=found.info.engine,
@@ -78,7 +79,8 @@ class TableScan:
         shaped = shape(found.info)
         self._described = _description(found)
         digest = server_digest(reader.server.flavour, reader.server.version)
-        self.rows = ComparedRows.of(shaped.columns, shaped.schema, policy, digest)
+        keyless = not found.info.key
+        self.rows = ComparedRows.of(shaped.columns, shaped.schema, policy, digest, keyless=keyless)
         self._order = KeyOrder(found.info.columns, found.info.key, prefixed=found.info.key_prefixed)
         chosen = Condition.parse(where).bound(leaving(shaped))
         self._where = f"({reader.with_values(chosen)})" if chosen.sql else ""

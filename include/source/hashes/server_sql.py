@@ -12,7 +12,7 @@ from typing import Final
 from include.record.schema import GEOMETRIES
 from include.source.hashes.columns import Compared, ComparedRows, Digest
 from include.source.hashes.sums import LEAF_BITS
-from include.source.policy.masks import Hash, KeepLast
+from include.source.policy.masks import Hash, KeepLast, Null
 from include.source.snapshot.key_range import quoted
 
 __all__ = ["UNHASHED", "key_text", "leaf_rows", "leaf_sums", "row_hash", "row_text", "value_text"]
@@ -33,20 +33,21 @@ def leaf_sums(table: str, rows: ComparedRows, bits: int, where: str = "") -> str
     """
     number = f"IFNULL(CAST(CONV(LEFT({row_hash(rows)}, 16), 16, 10) AS UNSIGNED), {UNHASHED})"
     if not rows.keyless:
-        return f"SELECT {_leaf(rows, bits)} AS leaf, COUNT(*), SUM({number}) FROM {table}{_where(where)} GROUP BY leaf"  # noqa: S608
+        # By its place: a name would be that of a column of the table's own, where it has one.
+        return f"SELECT {_leaf(rows, bits)} AS leaf, COUNT(*), SUM({number}) FROM {table}{_where(where)} GROUP BY 1"  # noqa: S608
     # Rows without a key of their own are one in the topic where they are alike.
     once = f"SELECT DISTINCT {_leaf(rows, bits)} AS leaf, {number} AS number FROM {table}{_where(where)}"  # noqa: S608
-    return f"SELECT leaf, COUNT(*), SUM(number) FROM ({once}) hashed GROUP BY leaf"  # noqa: S608 - quoted
+    return f"SELECT leaf, COUNT(*), SUM(number) FROM ({once}) hashed GROUP BY 1"  # noqa: S608 - quoted
 
 
 def leaf_rows(table: str, rows: ComparedRows, bits: int, leaves: Iterable[int], where: str = "") -> str:
     """SELECT (text of the key, text of the row) of the rows of these leaves; arguments as `leaf_sums`.
 
-    NULL for a text that was longer than the server may make one.
+    NULL for a text that was longer than the server may make one. Rows that are alike come each: DISTINCT would take
+    texts for one that a collation holds equal.
     """
-    once = "DISTINCT " if rows.keyless else ""
     found = f"SELECT {_leaf(rows, bits)} AS leaf, {key_text(rows)} AS k, {row_text(rows)} AS r FROM {table}"  # noqa: S608 - quoted
-    return f"SELECT {once}k, r FROM ({found}{_where(where)}) found WHERE leaf IN ({', '.join(map(str, leaves))})"  # noqa: S608 - quoted
+    return f"SELECT k, r FROM ({found}{_where(where)}) found WHERE leaf IN ({', '.join(map(str, leaves))})"  # noqa: S608 - quoted
 
 
 def row_hash(rows: ComparedRows) -> str:
@@ -95,8 +96,13 @@ def value_text(compared: Compared, digest: Digest) -> str:
 
 def _masked(compared: Compared, digest: Digest) -> str:
     """Of what leaves in the place of a value."""
+    if isinstance(compared.mask, Null):
+        return "NULL"
     if isinstance(compared.mask, Hash):
-        printed = quoted(compared.column.name) if compared.kind == "bytes" else _utf8(compared)
+        name = quoted(compared.column.name)
+        # As in `value_text`: without the zeros of ZEROFILL.
+        number = f"CONVERT(({name} + 0) USING utf8mb4)"
+        printed = name if compared.kind == "bytes" else number if compared.kind == "number" else _utf8(compared)
         return f"SHA2(CONCAT(CAST({_literal(compared.mask.salt)} AS BINARY), CAST({printed} AS BINARY)), 256)"
     assert isinstance(compared.mask, KeepLast)  # noqa: S101 - there is no other
     count, text = compared.mask.count, _utf8(compared)

@@ -27,6 +27,7 @@ MOST_KEYS: Final = 1_000
 BINARY: Final = frozenset({"binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob"})
 _NUMBERS: Final = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint", "decimal", "year", "bit"})
 _ROUNDED: Final = frozenset({"float", "double"})
+_BITS: Final = {"tinyint": 8, "smallint": 16, "mediumint": 24, "int": 32, "bigint": 64}
 _NUMBER: Final = re.compile(r"-?[0-9]+(\.[0-9]+)?")
 _PRESENT: Final = b"\x02"
 
@@ -115,12 +116,23 @@ def _values(table: str, key: Sequence[str], text: str) -> tuple[str, ...]:
 
 def _literal(column: Column, value: str) -> str:
     if column.type in _NUMBERS:
-        if not _NUMBER.fullmatch(value):
+        if not _NUMBER.fullmatch(value) or not _within(column, value):
             raise _strange("", value, f"no number for {column.name}")
         return value
     if column.type in BINARY:
         return f"x'{_bytes(column, value).hex()}'"
     return f"_utf8mb4 x'{value.encode().hex()}'"
+
+
+def _within(column: Column, value: str) -> bool:
+    """Whether an integer fits its column: another no row has, and no record could hold."""
+    bits = _BITS.get(column.type)
+    if bits is None:
+        return True
+    if "." in value:
+        return False
+    least = 0 if column.unsigned else -(1 << bits - 1)
+    return least <= int(value) < least + (1 << bits)
 
 
 def _bytes(column: Column, value: str) -> bytes:

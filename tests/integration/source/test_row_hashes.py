@@ -30,6 +30,7 @@ AT_ONCE = 100
 SEED = int(os.environ.get("LYREBIRD_SEED") or Random().randrange(1 << 32))
 NOT_COMPARED = {"vec"}
 MASKS: dict[str, Any] = {"v": "hash", "n": "hash", "t": {"keep_last": 4}, "c": {"keep_last": 0}, "b": None}
+MASKS |= {"z": "hash", "y": "hash", "w": None}
 
 
 @pytest.mark.timeout(900)
@@ -85,14 +86,15 @@ def test_texts_of_masked_columns_are_those_that_leave(server: Give, name: str) -
         cursor.execute("CREATE DATABASE masks")
         cursor.execute(
             "CREATE TABLE masks.masked (id BIGINT PRIMARY KEY, v VARCHAR(20) CHARACTER SET latin1, n DECIMAL(9,3),"
-            " t TEXT CHARACTER SET utf8mb4, c CHAR(5) CHARACTER SET utf8mb4, b BLOB, d DOUBLE) CHARACTER SET utf8mb4"
+            " t TEXT CHARACTER SET utf8mb4, c CHAR(5) CHARACTER SET utf8mb4, b BLOB, d DOUBLE, z INT(6) ZEROFILL,"
+            " y YEAR, w VARCHAR(9)) CHARACTER SET utf8mb4"
         )
         cursor.executemany(
-            "INSERT INTO masks.masked VALUES (%s, %s, %s, %s, %s, %s, %s)",
+            "INSERT INTO masks.masked VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s)",
             [
-                (1, "é@example.org", "-0.500", "日本語の文", "abc", b"\x00", 0.1),
-                (2, None, None, None, None, None, None),
-                (3, "", "12", "abc", "", b"x", -0.0),
+                (1, "é@example.org", "-0.500", "日本語の文", "abc", b"\x00", 0.1, 42, 2026, "a"),
+                (2, None, None, None, None, None, None, None, None, None),
+                (3, "", "12", "abc", "", b"x", -0.0, 7_000_000, 0, ""),
             ],
         )
     policy = Policy.declared("accept", {"masked": TableFilter(masks=MASKS)}, ["masks"], salt="pepper of the mill")
@@ -102,6 +104,39 @@ def test_texts_of_masked_columns_are_those_that_leave(server: Give, name: str) -
     made = _Found(given, "masks", "masked", policy)
     assert not made.compared.not_compared
     assert not made.differing()
+    # Of before the mask: what should not leave is in the copy.
+    clear = [{**row, "w": "a clear text"} for row in made.rows]
+    texts = [plain.row_text(made.compared, row) for row in made.rows]
+    assert all(plain.row_text(made.compared, row) != text for row, text in zip(clear, texts, strict=True))
+
+
+@pytest.mark.parametrize("name", ["mariadb-11.4", "mysql-9.7"])
+def test_columns_may_have_the_names_that_are_given_to_sums(server: Give, name: str) -> None:
+    given = server(name)
+    with given.connect(charset="utf8mb4") as writer, writer.cursor() as cursor:
+        cursor.execute("CREATE DATABASE named")
+        cursor.execute("CREATE TABLE named.t (id INT PRIMARY KEY, leaf TINYINT, number INT, k INT, r INT)")
+        cursor.executemany("INSERT INTO named.t VALUES (%s, %s, 1, 2, 3)", [(i, i % 5) for i in range(2_000)])
+    found, bits = _Found(given, "named", "t", Policy.declared("accept", {}, ["named"])), bits_for(2_000)
+    assert found.leaves(bits) == found.leaves_of_topic(bits)
+    leaf = min(found.leaves(bits))
+    assert len(found.ask(found.rows_of(bits, [leaf]))) == found.leaves(bits)[leaf].rows
+
+
+@pytest.mark.parametrize("name", ["mariadb-11.4", "mysql-9.7"])
+def test_rows_without_a_key_are_one_where_their_bytes_are_and_not_where_a_collation_says_so(
+    server: Give, name: str
+) -> None:
+    given = server(name)
+    with given.connect(charset="utf8mb4") as writer, writer.cursor() as cursor:
+        cursor.execute("CREATE DATABASE keyless")
+        cursor.execute("CREATE TABLE keyless.t (v VARCHAR(9)) CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci")
+        cursor.execute("INSERT INTO keyless.t VALUES ('a'), ('A'), ('a'), ('b')")
+    found = _Found(given, "keyless", "t", Policy.declared("accept", {}, ["keyless"]), order="v")
+    assert found.compared.keyless
+    ((leaf, sums),) = found.leaves(0).items()
+    assert (leaf, sums.rows) == (0, 3)
+    assert dict(found.ask(found.rows_of(0, [0]))).keys() == {"1;a", "1;A", "1;b"}
 
 
 @pytest.mark.parametrize("name", ["mariadb-11.4", "mysql-9.7"])
@@ -141,7 +176,9 @@ class _Found:
         at = read_server(self.ask)
         shape = Catalog(lambda: tables, at, policy).shape(tables[database, table])
         digest = server_digest(at.flavour, at.version)
-        self.compared = ComparedRows.of(shape.columns, shape.schema, policy.of(database, table), digest)
+        keyless = not tables[database, table].key
+        of_table = policy.of(database, table)
+        self.compared = ComparedRows.of(shape.columns, shape.schema, of_table, digest, keyless=keyless)
         with given.connect(charset="utf8mb4", use_unicode=False, conv={}) as connection, connection.cursor() as reader:
             reader.execute("SET time_zone = '+00:00'")
             reader.execute(f"SELECT {select_list(shape)} FROM {self._table} ORDER BY {order}")

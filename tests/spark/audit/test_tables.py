@@ -159,3 +159,26 @@ def test_on_mysql_rows_that_changed_within_a_snapshot_s_span_are_looked_at_again
             scene.behind_the_log("UPDATE a SET v = 'lost' WHERE id = 400")
             (found,) = scene.audit().found
             assert (found.kind, found.key, found.columns) == ("altered", {"id": "400"}, ("v",))
+
+
+def test_a_column_that_went_and_came_again_is_compared(scene: Scene) -> None:
+    name = scene.world.name
+    scene.world.sql(
+        f"CREATE TABLE {name}.x (id int PRIMARY KEY, v varchar(20), leaf int)",
+        f"INSERT INTO {name}.x SELECT seq, seq, seq % 3 FROM seq_1_to_120",
+    )
+    scene.world.more.append("x")
+    scene.world.wait_until_complete()
+    scene.world.sql(f"ALTER TABLE {name}.x DROP COLUMN v", f"INSERT INTO {name}.x VALUES (500, 1)")
+    scene.world.wait_until_complete()
+    scene.world.sql(
+        f"ALTER TABLE {name}.x ADD COLUMN v varchar(20) AFTER id",
+        f"UPDATE {name}.x SET v = CONCAT('again ', id)",
+        f"INSERT INTO {name}.x VALUES (501, 'new', 2)",
+    )
+    scene.world.wait_until_complete()
+    report = scene.audit("x")
+    assert (report.verdict, report.rows) == ("clean", 122), report.lines()
+    scene.behind_the_log("UPDATE x SET v = 'lost' WHERE id = 7")
+    (found,) = scene.audit("x").found
+    assert (found.kind, found.key, found.columns) == ("altered", {"id": "7"}, ("v",))

@@ -103,7 +103,10 @@ def test_keys_become_sql_of_digits_alone() -> None:
     assert wanted.condition == "((`a` = x'0aff' AND `b` = _utf8mb4 x'7827204f522031'))"
 
 
-@pytest.mark.parametrize("text", ["7", '{"j":"7"}', '{"k":7}', '{"k":"7","v":"1"}', "{", '{"k":"7 OR 1=1"}'])
+@pytest.mark.parametrize(
+    "text",
+    ["7", '{"j":"7"}', '{"k":7}', '{"k":"7","v":"1"}', "{", '{"k":"7 OR 1=1"}', '{"k":"3000000000"}', '{"k":"1.5"}'],
+)
 def test_what_is_no_key_of_the_table_is_refused(text: str) -> None:
     one = shape(Column("k", "int"), Column("v", "text"))
     with pytest.raises(Terminal, match="not a key of the table"):

@@ -142,7 +142,7 @@ def test_a_true_copy_never_differs_whatever_a_span_shows(
     found = compared(Now(history, data.draw(moments(len(changes)))), Then(history), PARTS, BITS, COLUMNS)
     assert not found.found
     assert not found.unsure
-    assert found.left_out == 0
+    assert (found.left_out, found.unexplained) == (0, 0)
 
 
 @given(st.data(), histories, st.dictionaries(keys, values, min_size=1, max_size=4))
@@ -175,6 +175,28 @@ def test_a_row_that_never_keeps_still_is_said_to_be_unsure() -> None:
     found = compared(Now(History(changes), spans), Then(History(changes)), PARTS, BITS, COLUMNS)
     assert not found.found
     assert found.unsure == {"1"}
+
+
+class Twice(Then):
+    """Has one key twice, as the sums know and a mapping of rows by key does not."""
+
+    def leaves(self, asked: Sequence[Asked], bits: int) -> list[Scanned]:
+        found = super().leaves(asked, bits)
+        leaf, one = leaf_of(b"5", bits), HashSum.of(hashed("5a"))
+        return [
+            Scanned(each.span, {**each.leaves, leaf: each.leaves[leaf].plus(one)}) if part.rows == PARTS[1] else each
+            for part, each in zip(asked, found, strict=True)
+        ]
+
+
+@pytest.mark.parametrize(("moments_", "unexplained"), [([], 1), ([(8, 9, 9)] * 99, 0)])
+def test_leaves_that_differ_in_no_row_are_told_where_moments_are_exact(
+    moments_: list[tuple[int, int, int]], unexplained: int
+) -> None:
+    history = History([(key, "a") for key in "123456789"])
+    found = compared(Now(history, moments_), Twice(history), PARTS, BITS, COLUMNS)
+    assert not found.found
+    assert found.unexplained == unexplained
 
 
 def test_a_table_that_is_wrong_all_over_is_not_fetched_row_by_row(monkeypatch: pytest.MonkeyPatch) -> None:

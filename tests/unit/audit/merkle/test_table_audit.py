@@ -94,7 +94,9 @@ FAILED = Result("cdc.shop.shop.orders", "cheap", "ExpectColumnMaxToBeBetween", {
         ({"uncovered": True}, "incomplete"),
         ({"not_compared": {"v": "vector"}}, "incomplete"),
         ({"unsure": 1}, "incomplete"),
-        ({"error": "no topic yet"}, "incomplete"),
+        ({"unexplained": 1}, "findings"),
+        ({"error": "no topic yet", "incomparable": True}, "incomplete"),
+        ({"error": "SELECT is refused"}, "failed"),
         ({"error": "no answer", "transient": True}, "failed"),
         ({"found": [FOUND], "uncovered": True}, "findings"),
     ],
@@ -116,14 +118,13 @@ def test_what_is_wrong_is_read_again_by_its_keys_a_thousand_at_once() -> None:
     found = [Finding.of(Difference("missing", f"{n};1;x"), ROWS) for n in range(2_500)]
     asked, whole = requests_of("run", "shop.orders", found, whole=False, now_us=7, by="me")
     assert not whole
-    assert [(each.id, each.kind, len(each.keys)) for each in asked] == [
-        ("run.0", "reread", 1000),
-        ("run.1", "reread", 1000),
-        ("run.2", "reread", 500),
-    ]
-    assert asked[0].keys[7] == '{"id":"7","k":"x"}'
+    assert [(each.kind, len(each.keys)) for each in asked] == [("reread", 1000), ("reread", 1000), ("reread", 500)]
+    assert len({each.id for each in asked}) == 3
+    assert '{"id":"7","k":"x"}' in asked[2].keys
     again, _ = requests_of("run", "shop.orders", found, whole=False, now_us=8, by="me")
     assert [(each.id, each.keys) for each in again] == [(each.id, each.keys) for each in asked]
+    fewer, _ = requests_of("run", "shop.orders", found[:-1], whole=False, now_us=8, by="me")
+    assert fewer[-1].id != asked[-1].id, "other rows are another request"
 
 
 @pytest.mark.parametrize(("key", "more"), [("7;N", False), ("7;3;?FF", False), ("7;1;x", True)])
@@ -131,7 +132,8 @@ def test_a_table_is_read_whole_where_its_rows_cannot_be_named_or_are_too_many(ke
     found = [Finding.of(Difference("missing", key), ROWS)]
     (asked,), whole = requests_of("run", "shop.orders", found, whole=more, now_us=7, by="me")
     assert whole
-    assert (asked.id, asked.tables, asked.keys) == ("run.whole", ("shop.orders",), ())
+    assert asked.id.startswith("run.whole.")
+    assert (asked.tables, asked.keys) == (("shop.orders",), ())
 
 
 def test_a_repair_is_told_with_what_was_wrong_before() -> None:
@@ -140,6 +142,31 @@ def test_a_repair_is_told_with_what_was_wrong_before() -> None:
     assert "  before the repair: 2 altered, 1 extra; capture read 3 rows again" in report.lines()
     assert report.verdict == "clean"
     assert replace(report, found=[FOUND]).next_command == "lyrebird capture reread --source shop shop.orders"
+
+
+def test_a_repair_that_did_not_come_about_leaves_what_was_found() -> None:
+    said = {"requests": [], "rows": 0, "whole": False, "found": {"altered": 1}, "error": "nobody answers"}
+    report = replace(REPORT, repaired=said, found=[FOUND])
+    assert report.verdict == "findings"
+    assert "  the repair did not come about: nobody answers" in report.lines()
+    assert report.next_command == "lyrebird capture status --source shop"
+
+
+@pytest.mark.parametrize("kind", ["text", "blob"])
+def test_a_key_that_is_hashed_names_no_row(kind: str) -> None:
+    columns = (Column("k", kind, charset="utf8mb4" if kind == "text" else None), Column("v", "int"))
+    policy = Policy.declared("accept", {}, ["shop"]).of("shop", "t")
+    rows = ComparedRows.of(columns, TableSchema("shop", "t", columns, ("k",)), policy)
+    assert not Finding.of(Difference("altered", "5d41402abc4b2a76b9719d911017c592", ("v",)), rows).named
+
+
+def test_a_table_whose_key_is_all_of_its_columns_has_one_all_the_same() -> None:
+    columns = (Column("a", "int"), Column("b", "int"))
+    policy = Policy.declared("accept", {}, ["shop"]).of("shop", "t")
+    rows = ComparedRows.of(columns, TableSchema("shop", "t", columns, ("a", "b")), policy)
+    assert Finding.of(Difference("missing", "1;2"), rows).named
+    without = ComparedRows.of(columns, TableSchema("shop", "t", columns, ("a", "b")), policy, keyless=True)
+    assert not Finding.of(Difference("missing", "1;2"), without).named
 
 
 def test_several_tables_come_to_one_line() -> None:
