@@ -72,7 +72,9 @@ class DeadLetters:
         for topic, limit in self._limits.items():
             of = sorted(aside.get(topic, ()), key=lambda a: (a.record.topic, a.record.partition, a.record.offset))
             said = [(one.record, one.reason) for one in of]
-            found = letters_within(limit, said, read.get(topic, 0), self._application, self._clock.now_us(), topic_ids)
+            found = letters_within(
+                limit, said, len(said), read.get(topic, 0), self._application, self._clock.now_us(), topic_ids
+            )
             for one, letter in zip(of, found, strict=True):
                 letters[one.refused].append((topics.dead(topic, self._application), letter))
         self._letters.write(dead_group(self._application, part=self._part), letters[False], ends)

@@ -7,7 +7,7 @@ below offsets that were committed so is not written again.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from include.errors import Terminal
@@ -24,18 +24,20 @@ _NO_IDS: Final[Mapping[str, str]] = {}
 
 def letters_within(
     limit: DeadLetterLimit,
-    aside: Sequence[tuple[Record, str]],
+    aside: Iterable[tuple[Record, str]],
+    count: int,
     read: int,
     application: str,
     now_us: int,
     topic_ids: Mapping[str, str] = _NO_IDS,
 ) -> list[DeadLetter]:
-    """Letters for these records and reasons, of `read` records; raises `Terminal` when they are too many.
+    """Letters for these records and reasons, `count` of `read` records; raises `Terminal` when they are too many.
 
+    No more of `aside` is asked for then: it may be read as it goes.
     Tasks report what they set aside, not in which places: records that passed count as spread evenly.
     """
-    passed = max(0, read - len(aside))
-    between, rest = divmod(passed, len(aside) + 1)
+    passed = max(0, read - count)
+    between, rest = divmod(passed, count + 1)
     limit.passed(between + rest)
     letters = []
     for record, reason in aside:

@@ -8,12 +8,14 @@ from __future__ import annotations
 import os
 import random
 import threading
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 
 from include.local.shop.generator import Shop
+from include.log import stream
 from tests.document_shop import WITHOUT_SPARK, DocumentShop
 from tests.spark.audit.test_documents import audit, place
 
@@ -25,6 +27,13 @@ if os.environ.get("LYREBIRD_PROVE") != "1":
 
 AUDITS = 10
 _SEED = 20
+
+
+@pytest.fixture(scope="module")
+def spark() -> Iterator[SparkSession]:
+    found = stream.session("proof", {"spark.master": "local[2]", "spark.log.level": "ERROR"})
+    yield found
+    found.stop()
 
 
 @pytest.mark.timeout(1500)

@@ -19,7 +19,7 @@ import logging
 import math
 import uuid
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -50,6 +50,8 @@ from include.store.object_store import ObjectStore
 __all__ = ["TablesRunner"]
 
 LOGGER: Final = logging.getLogger("lyrebird.tables")
+_NEAR: Final = 1_000
+"""Offsets among which records that were refused are read at once."""
 _LABEL_EVERY_S: Final = 30.0
 _SEEN_EVERY_S: Final = 3600.0
 """Least time between two versions of a table that nothing happened to: its label goes on, or, where its topic has no
@@ -274,18 +276,31 @@ class TablesRunner:
             refused = sorted({one for each in of_table for one in each.refused})
             counts[f"refused {topic}"] = len(refused)
             read = sum(each.counts["read"] for each in of_table)
-            aside = [(self._record(each), each.reason) for each in refused]
             found = letters_within(
-                self._limits[topic], aside, read, self._entry.application, self._clock.now_us(), plan.topic_ids
+                self._limits[topic],
+                self._records(refused),
+                len(refused),
+                read,
+                self._entry.application,
+                self._clock.now_us(),
+                plan.topic_ids,
             )
             letters += [(topics.dead(topic, self._entry.application), letter) for letter in found]
         self._letters.write(f"{self._entry.application}.{self._name}.dead", letters, plan.ends)
         return counts
 
-    def _record(self, refused: Refused) -> Record:
-        topic, partition, offset, _ = refused
-        (record,) = self._reader.read(topic, partition, offset, offset + 1)
-        return record
+    def _records(self, refused: Sequence[Refused]) -> Iterator[tuple[Record, str]]:
+        """Each with its reason; those that lie close to each other are read at once."""
+        at = 0
+        while at < len(refused):
+            topic, partition, first, _ = refused[at]
+            wanted: dict[int, str] = {}
+            while at < len(refused) and refused[at][:2] == (topic, partition) and refused[at].offset < first + _NEAR:
+                wanted[refused[at].offset] = refused[at].reason
+                at += 1
+            for record in self._reader.read(topic, partition, first, max(wanted) + 1):
+                if record.offset in wanted:
+                    yield record, wanted[record.offset]
 
     def _commit(self, table: _Table, plan: BatchPlan, floor: int, results: Sequence[BucketResult]) -> None:
         ends = {p: end for (topic, p), end in plan.ends.items() if topic == table.topic}
