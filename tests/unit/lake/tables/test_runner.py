@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -93,6 +94,33 @@ def test_what_no_column_can_hold_is_set_aside_once_and_the_rest_goes_on(tmp_path
         (("version", b"92"),),
     ]
     assert [row for _, row in world.held(PLAIN).values()] == [{"id": 1, "amount": 5}]
+
+
+class Counting:
+    """A reader that counts what it is asked for."""
+
+    def __init__(self, inner: Any) -> None:
+        self._inner, self.asked = inner, list[tuple[int, int]]()
+
+    def read(self, topic: str, partition: int, start: int, end: int) -> Any:
+        self.asked.append((start, end))
+        return self._inner.read(topic, partition, start, end)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
+
+
+def test_a_topic_that_nobody_can_read_stops_the_stage_at_its_limit_and_is_not_read_again_whole(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    world.write(PLAIN, 1, {"amount": 5})
+    for number in range(6_000):
+        world.raw(PLAIN, world.key({"id": number}), b"no framing", number + 2)
+    process = world.process()
+    reader = process.runner._reader = Counting(process.runner._reader)  # type: ignore[assignment]
+    with pytest.raises(Terminal, match="too many records cannot be understood"):
+        process.run(process.batch())
+    assert len(reader.asked) == 1
+    assert world.records(topics.dead(PLAIN, "tables")) == []
 
 
 def test_a_column_that_comes_is_null_in_the_rows_of_before_and_one_that_goes_in_those_after(tmp_path: Path) -> None:
