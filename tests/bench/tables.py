@@ -212,6 +212,7 @@ class Place:
 
     def batch_s(self) -> float:
         """What the application says that the batch of the version that was seen last took."""
+        said: dict[str, Any] = {}
         until_s = time.monotonic() + 10
         while time.monotonic() < until_s:
             said = json.loads((self.folder / "run" / "progress.json").read_text())
