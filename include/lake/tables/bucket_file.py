@@ -1,8 +1,8 @@
 """A bucket's file: the rows of a table whose keys fall in one bucket, written anew with what changed.
 
-Why each touched bucket is rewritten by a task, and not the table by delta-rs's merge: both take the same CPU (a million
-rows of nine columns, 10,000 changed: 1.4 s rewritten, 1.5 s merged), but tasks share it over all cores and hosts and
-hold one bucket's batch of rows at a time, where a merge holds all of it in the driver.
+Why each touched bucket is rewritten by a task, and not the table by delta-rs's merge: that takes less time for few rows
+(10,000 of a million, two cores: 0.9 s, where ours take 1.4 s from the topic on), but tasks share the work over all cores
+and hosts and hold one bucket's batch of rows at a time, where a merge holds all of it in the driver.
 """
 
 from __future__ import annotations
@@ -149,7 +149,9 @@ def rewritten(
     merge = _Merge(living, floor)
     merge.counts["below_floor"] = below_floor
     out = io.BytesIO()
-    with open_writer(out, schema, compression="zstd", compression_level=_LEVEL) as writer:
+    # Without dictionaries, whose work zstd does better: 17 instead of 29 ms for 62,500 rows of eleven columns, half the
+    # bytes, and read in three quarters of the time.
+    with open_writer(out, schema, compression="zstd", compression_level=_LEVEL, use_dictionary=False) as writer:
         for batch in bucket_batches(old, schema, coordinates):
             kept = merge.kept(batch)
             if kept.num_rows:
