@@ -1,7 +1,7 @@
 """A bucket's file: the rows of a table whose keys fall in one bucket, written anew with what changed.
 
 Why each touched bucket is rewritten by a task, and not the table by delta-rs's merge: that takes less time for few rows
-(10,000 of a million, two cores: 0.9 s, where ours take 1.4 s from the topic on), but tasks share the work over all cores
+(10,000 of a million, two cores: 0.9 s, where ours take 1.4 s from the topic on), but tasks share it over all cores
 and hosts and hold one bucket's batch of rows at a time, where a merge holds all of it in the driver.
 """
 
