@@ -1,52 +1,63 @@
-"""Delta's log on a real object store: of several writers of one version one succeeds, and the others are told so."""
+"""A table's log on an object store whose certificate is of an authority of one's own."""
 
 from __future__ import annotations
 
-import threading
-from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+import os
+from collections.abc import Iterator
+from pathlib import Path
 
 import pyarrow as pa
+import pytest
 
 from include.clock import SystemClock
-from include.errors import Fenced
+from include.errors import SettingsError, Transient
 from include.lake.tables.columns import KEY, VERSION
-from include.lake.tables.delta_log import DeltaLog, TableState, storage_options
+from include.lake.tables.delta_log import DeltaLog, storage_options
 from include.lake.tables.standing import Standing
 from include.settings.connections import ObjectStore
 from include.store.s3 import S3Store
+from tests.https_s3 import SecureBucket, https_s3
 
-SCHEMA = pa.schema([pa.field(KEY, pa.binary()), pa.field(VERSION, pa.int64())])
-WRITERS, ROUNDS = 3, 12
+SCHEMA = pa.schema([pa.field(KEY, pa.binary()), pa.field(VERSION, pa.int64()), pa.field("id", pa.int64())])
+START = Standing("shop.orders", "an id", 4, 2)
 
 
-def test_of_writers_that_race_for_a_version_one_wins_and_its_numbers_stand(s3: Any, unique: str) -> None:
-    S3Store(s3.endpoint, unique, s3.access_key, s3.secret_key).ensure_bucket()
-    connection = ObjectStore(endpoint=s3.endpoint, bucket=unique, access_key=s3.access_key, secret_key=s3.secret_key)
-    options = storage_options(connection)
+@pytest.fixture(scope="module")
+def secure(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecureBucket]:
+    with https_s3(tmp_path_factory.mktemp("https")) as found:
+        S3Store(found.endpoint, "tables", found.access_key, found.secret_key, ca_file=found.ca_file).ensure_bucket()
+        yield found
 
-    def opened() -> DeltaLog:
-        return DeltaLog(f"s3://{unique}/tables/t/g1", options, SystemClock())
 
-    start = Standing("t", "id", 2, 1)
-    state = opened().create(SCHEMA, start, days=1)
-    with ThreadPoolExecutor(WRITERS) as threads:
-        for number in range(1, ROUNDS + 1):
-            ready = threading.Barrier(WRITERS)
+def log(secure: SecureBucket, folder: str, ca_file: str | None) -> DeltaLog:
+    store = ObjectStore(
+        endpoint=secure.endpoint,
+        bucket="tables",
+        access_key=secure.access_key,
+        secret_key=secure.secret_key,
+        ca_file=ca_file,
+    )
+    return DeltaLog(f"s3://tables/{folder}", storage_options(store), SystemClock())
 
-            def write(who: int, number: int = number, ready: threading.Barrier = ready) -> TableState | None:
-                log = opened()
-                seen = log.state()
-                assert seen is not None
-                ready.wait()
-                try:
-                    return log.commit(seen, Standing("t", "id", 2, 1, {0: number * 10 + who}, committed_ms=number))
-                except Fenced:
-                    return None
 
-            made = [each for each in threads.map(write, range(WRITERS)) if each is not None]
-            assert len(made) == 1
-            found = opened().state()
-            assert found == made[0]
-            assert found.version == state.version + 1 == number
-            state = found
+def test_a_table_is_made_written_and_read_where_its_authority_is_named(secure: SecureBucket) -> None:
+    trusted = os.environ.get("SSL_CERT_FILE")
+    mine = log(secure, "named", secure.ca_file)
+    assert mine.state() is None
+    state = mine.create(SCHEMA, START, days=1)
+    state = mine.commit(state, Standing("shop.orders", "an id", 4, 2, {0: 5}))
+    other = log(secure, "named", secure.ca_file)
+    assert other.state() == state
+    assert [version for version, _, _ in other.labels()] == [1, 0]
+    assert other.at(0).standing.ends == {}
+    assert os.environ.get("SSL_CERT_FILE") == trusted, "what others trust is as it was"
+
+
+@pytest.mark.timeout(120)
+def test_a_certificate_of_a_stranger_and_a_file_that_is_not_there_are_told(
+    secure: SecureBucket, tmp_path: Path
+) -> None:
+    with pytest.raises(Transient, match="cannot be read or written"):
+        log(secure, "strange", None).state()
+    with pytest.raises(SettingsError, match=r"store\.ca_file"):
+        log(secure, "lost", str(tmp_path / "gone.pem")).state()

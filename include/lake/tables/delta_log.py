@@ -16,6 +16,7 @@ from include.clock import Clock
 from include.errors import Fenced, Terminal, Transient
 from include.lake.tables.columns import BUCKET
 from include.lake.tables.standing import LABEL, Label, Standing, label_read, label_text
+from include.lake.tables.trust import trusting
 from include.settings.connections import ObjectStore
 
 __all__ = ["DataFile", "DeltaLog", "TableState", "storage_options"]
@@ -23,6 +24,7 @@ __all__ = ["DataFile", "DeltaLog", "TableState", "storage_options"]
 _COUNTS: Final = "lyrebird.counts"
 _CHECKPOINT_EVERY: Final = 20
 _READ_AT_ONCE: Final = 8
+_CA: Final = "ca_file"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +54,8 @@ class DeltaLog:
     def __init__(self, uri: str, options: Mapping[str, str], clock: Clock) -> None:
         """`uri` is the table's folder; `options` as `storage_options` gives them, empty for a local folder."""
         self.uri = uri
-        self._options, self._clock = dict(options), clock
+        self._options, self._clock = {name: each for name, each in options.items() if name != _CA}, clock
+        self._ca_file = options.get(_CA, "")
         self._table: Any = None
         self._store: Any = None
 
@@ -66,7 +69,8 @@ class DeltaLog:
 
         try:
             if self._table is None:
-                self._table = DeltaTable(self.uri, storage_options=self._options)
+                with trusting(self._ca_file):
+                    self._table = DeltaTable(self.uri, storage_options=self._options)
             else:
                 self._table.update_incremental()
         except TableNotFoundError:
@@ -84,23 +88,24 @@ class DeltaLog:
         whole = pa.schema([*schema, pa.field(BUCKET, pa.int32())])
         kept = f"interval {max(1, round(days * 24))} hours"
         try:
-            self._table = DeltaTable.create(
-                self.uri,
-                whole,
-                mode="error",
-                partition_by=[BUCKET],
-                configuration={
-                    "delta.logRetentionDuration": kept,
-                    "delta.deletedFileRetentionDuration": kept,
-                    "delta.checkpointInterval": str(_CHECKPOINT_EVERY),
-                    **standing.properties(),
-                },
-                storage_options=self._options,
-                commit_properties=CommitProperties(
-                    max_commit_retries=0, app_transactions=_transactions(standing.transactions())
-                ),
-                raise_if_key_not_exists=False,
-            )
+            with trusting(self._ca_file):
+                self._table = DeltaTable.create(
+                    self.uri,
+                    whole,
+                    mode="error",
+                    partition_by=[BUCKET],
+                    configuration={
+                        "delta.logRetentionDuration": kept,
+                        "delta.deletedFileRetentionDuration": kept,
+                        "delta.checkpointInterval": str(_CHECKPOINT_EVERY),
+                        **standing.properties(),
+                    },
+                    storage_options=self._options,
+                    commit_properties=CommitProperties(
+                        max_commit_retries=0, app_transactions=_transactions(standing.transactions())
+                    ),
+                    raise_if_key_not_exists=False,
+                )
         except CommitFailedError as error:
             raise self._fenced(error) from error
         except (DeltaError, OSError) as error:
@@ -216,9 +221,10 @@ class DeltaLog:
         from deltalake import DeltaTable
         from deltalake.exceptions import DeltaError
 
-        other = DeltaLog(self.uri, self._options, self._clock)
+        other = DeltaLog(self.uri, {**self._options, _CA: self._ca_file}, self._clock)
         try:
-            other._table = DeltaTable(self.uri, version=version, storage_options=self._options)
+            with trusting(self._ca_file):
+                other._table = DeltaTable(self.uri, version=version, storage_options=self._options)
         except (DeltaError, OSError) as error:
             raise Terminal(
                 "this version of the table is not kept any more",
@@ -260,7 +266,8 @@ class DeltaLog:
         from deltalake.fs import DeltaStorageHandler
 
         if self._store is None:
-            self._store = DeltaStorageHandler(self.uri, self._options)
+            with trusting(self._ca_file):
+                self._store = DeltaStorageHandler(self.uri, self._options)
         return self._store
 
     def _opened(self) -> Any:
@@ -302,7 +309,9 @@ class DeltaLog:
 
 
 def storage_options(store: ObjectStore) -> dict[str, str]:
-    """What delta-rs is told of the store; keys come from botocore's chain where the deployment names none.
+    """What `DeltaLog` is told of the store, and delta-rs but for the authority's file.
+
+    Keys come from botocore's chain where the deployment names none.
 
     Raises `Terminal` where no keys are found.
     """
@@ -326,6 +335,7 @@ def storage_options(store: ObjectStore) -> dict[str, str]:
         "aws_conditional_put": "etag",
         "aws_server_side_encryption": store.encryption,
         "aws_sse_kms_key_id": store.kms_key,
+        _CA: store.ca_file,
     }
     return {name: str(value) for name, value in options.items() if value is not None}
 
