@@ -47,6 +47,7 @@ def test_ten_audits_under_load_give_no_alarm(place: DocumentShop, spark: SparkSe
         selling.start()
         looked: list[dict[str, Any]] = []
         try:
+            place.wait(place.wrote_more())
             place.wait(lambda: len(place.newest()) > 50)
             for number in range(AUDITS):
                 if draw.random() < 0.3:
