@@ -148,7 +148,11 @@ def assert_a_state_goes_into_other_buckets(scene: JoinWorld, spark: SparkSession
         _, outputs = verified(spark, deployment, join, clock=SystemClock())
         assert outputs is not None
         assert outputs.clean, outputs.lines()
-        assert not committed_of(join, reader).unverified
+        # A commit is there for readers a moment after its writer has gone on.
+        until_s = SystemClock().monotonic_s() + PATIENCE_S
+        while committed_of(join, reader).unverified:
+            assert SystemClock().monotonic_s() < until_s
+            SystemClock().sleep(0.05)
     assert_state_is_what_the_inputs_say(scene, spark)
     after = said("inspect", "reviewed")
     assert (before["buckets"], after["buckets"], before["base"]) == (4, 7, after["base"])
