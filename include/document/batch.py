@@ -78,7 +78,7 @@ class BatchRunner:
         """
         self.inputs = inputs
         self.unheard = Counter[str]()
-        """Table that signals nothing → changes and deletes of its rows, of batches that are done; for callers to clear."""
+        """Table that signals nothing → changes and deletes of its rows, in batches that are done; callers clear it."""
         self._definition = inputs.definition
         self._publisher = publisher
         self._encoders = Encoders(inputs.topic, inputs.definition, tables, registry)
