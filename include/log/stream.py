@@ -45,7 +45,7 @@ from include.log.plan import BatchPlan, Cut, StreamSpec, batch_plan
 from include.log.planner import bounded
 from include.log.slices import Slice
 from include.log.spark_settings import CHECKPOINT, TALKATIVE, settings
-from include.log.supervised import Supervised, checkpoint_folder
+from include.log.supervised import Supervised, checkpoint_folder, stop_signal
 from include.log.survey import KafkaSurvey
 from include.log.tail import newest_cut
 from include.metrics.exporter import Metrics
@@ -251,7 +251,8 @@ def run(
     for name, value in CHECKPOINT.items():
         spark.conf.set(name, value)
     try:
-        with checkpoint_folder(application, checkpoint) as folder:
+        # From before the first batch on: a signal must end none halfway.
+        with stop_signal(asked) as signalled, checkpoint_folder(application, checkpoint) as folder:
 
             def work(rows: DataFrame, batch_id: int) -> None:
                 plan = batch_plan(folder, batch_id)
@@ -266,7 +267,7 @@ def run(
                 supervised.await_begun(query)
             # Spark ends workers that had nothing to do for a minute.
             with _beside(lambda: warm(spark, _nothing), _WARM_S):
-                supervised.until_stopped(query, asked)
+                supervised.until_stopped(query, signalled)
         if supervised.failure is not None:
             raise supervised.error(supervised.failure)
     except PySparkException as failed:

@@ -121,19 +121,18 @@ class Supervised:
         # A query that is stopped while it writes its commit log is not hurt, but prints a long trace.
         self._settled.wait(_SETTLE_S)
 
-    def until_stopped(self, query: Query, asked: threading.Event | None = None) -> None:
-        """Returns when a stop was asked for (by the run folder or SIGTERM), the running batch is done and `query` off.
+    def until_stopped(self, query: Query, signalled: threading.Event) -> None:
+        """Returns when a stop was asked for (run folder or `signalled`), the running batch is done and `query` is off.
 
-        SIGTERM sets `asked`, too. Raises what `query` failed with.
+        Raises what `query` failed with.
         """
-        with stop_signal(asked) as signalled:
-            try:
-                while not (self._run_folder.stop_requested() or signalled.is_set()):
-                    if query.awaitTermination(_ASK_EVERY_S):
-                        break
-                self.drain()
-            finally:
-                query.stop()
+        try:
+            while not (self._run_folder.stop_requested() or signalled.is_set()):
+                if query.awaitTermination(_ASK_EVERY_S):
+                    break
+            self.drain()
+        finally:
+            query.stop()
 
     def heard(self, progress: Mapping[str, Any]) -> None:
         """Take Spark's report on a batch that has ended (its JSON form)."""
