@@ -44,7 +44,7 @@ class Scene:
         return Deployment.load(self.world.folder / "deployment")
 
     def audit(self, table: str = "a", against: Against = "topic", repair: str = "", **said: Any) -> TableReport:
-        where = said.pop("where", "")
+        where, of = said.pop("where", ""), said.pop("of", "database")
         told = {"range_rows": 100, "busy_threads": 0, "patience_s": 30, **said}
         audit = TablesAudit(
             self.spark,
@@ -52,6 +52,7 @@ class Scene:
             TableAudit(source=self.world.name, **told),
             SystemClock(),
             against=against,
+            of=of,
             where=where,
             repair=Repair(self.deployment.one("kafka", Kafka), self.world.name, SystemClock(), repair)
             if repair

@@ -10,7 +10,7 @@ import click
 import orjson
 
 if TYPE_CHECKING:
-    from include.audit.merkle.definition import Against
+    from include.audit.merkle.definition import Against, Of
 
 __all__ = ["command"]
 
@@ -25,6 +25,13 @@ CANNOT_AUDIT = 2
     type=click.Choice(["topic", "lake"]),
     help="The copy: the topics, or the lake's tables. Default: the lake's where there are some.",
 )
+@click.option(
+    "--of",
+    "of",
+    type=click.Choice(["database", "topic"]),
+    default="database",
+    help="What is right. `topic`: the lake's tables against their topics, without asking the server for a row.",
+)
 @click.option("--where", default="", help="Only rows for which this holds: `id > 7 AND due < '2026-12-01'`.")
 @click.option("--column", default="", help="A date or time column: only rows of the days below.")
 @click.option("--since", default="", metavar="DAY", help="First day, in UTC.")
@@ -35,6 +42,7 @@ def command(
     source: str,
     tables: tuple[str, ...],
     against: Against | None,
+    of: Of,
     where: str,
     column: str,
     since: str,
@@ -61,6 +69,11 @@ def command(
     from include.source.run_params import dates_condition
     from include.source.snapshot.condition import all_hold
 
+    if of == "topic" and (repair or against == "topic"):
+        raise click.UsageError(
+            "--of topic goes with neither --repair nor --against topic: what is wrong in the lake alone is mended by"
+            " `lyrebird table rebuild`"
+        )
     try:
         deployment = Deployment.load()
         chosen = all_hold(where, dates_condition(column, since, until, "--{}"))
@@ -75,6 +88,7 @@ def command(
                 audit,
                 clock,
                 against=against,
+                of=of,
                 where=chosen,
                 say=lambda text: click.echo(text, err=True),
                 repair=mends,

@@ -8,7 +8,7 @@ from typing import Any
 from tests.golden.recording import DESCRIBED, Change, Description, Row, order
 from tests.servers import Server
 
-__all__ = ["Observer"]
+__all__ = ["Observer", "quoted"]
 
 _OWN = "('mysql', 'information_schema', 'performance_schema', 'sys')"
 _VERSIONED = "SYSTEM VERSIONED"
@@ -105,16 +105,21 @@ class Observer:
             found[name] = (description, self._rows(name, description))
         return found
 
-    def _rows(self, table: tuple[str, str], description: Description) -> list[Row]:
+    @staticmethod
+    def _cells(description: Description) -> list[str]:
         floats = {column["COLUMN_NAME"] for column in description.columns if column["DATA_TYPE"] == "float"}
-        cells = [f"{_quoted(name)} * 1e0" if name in floats else _quoted(name) for name in description.cells]
+        return [f"{quoted(name)} * 1e0" if name in floats else quoted(name) for name in description.cells]
+
+    def _rows(self, table: tuple[str, str], description: Description) -> list[Row]:
+        cells = self._cells(description)
         past = " FOR SYSTEM_TIME ALL" if description.kind == _VERSIONED else ""
         with self._bytes.cursor() as cursor:
-            cursor.execute(f"SELECT {', '.join(cells)} FROM {_quoted(table[0])}.{_quoted(table[1])}{past}")
+            cursor.execute(f"SELECT {', '.join(cells)} FROM {quoted(table[0])}.{quoted(table[1])}{past}")
             return [tuple(row) for row in cursor.fetchall()]
 
 
-def _quoted(name: str) -> str:
+def quoted(name: str) -> str:
+    """A name as it stands in SQL."""
     return "`" + name.replace("`", "``") + "`"
 
 

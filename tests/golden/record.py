@@ -5,11 +5,11 @@ from __future__ import annotations
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from itertools import groupby
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import pymysql
 
@@ -39,7 +39,18 @@ _VARIABLES = (
 _STD_DATA = Path("root/usr/share/mysql/mysql-test/std_data")
 
 
-def record(server: Server, case: Case) -> Recording:
+class Recorded(Protocol):
+    """What can be saved."""
+
+    @property
+    def data(self) -> bytes:
+        """The binlog file."""
+
+    def save(self, folder: Path) -> None:
+        """Write it."""
+
+
+def record(server: Server, case: Case, observe: Callable[[Server], Observer] = Observer) -> Recording:
     """Run one case on a running server. Its own database is made anew, others of earlier cases are dropped.
 
     pymysql's errors when a statement is refused that should not be, ValueError when one is not that should be, or when
@@ -55,7 +66,7 @@ def record(server: Server, case: Case) -> Recording:
             stack.callback(_run, admin, sql)
         for sql in case.setup:
             _run(admin, sql)
-        observer = Observer(server)
+        observer = observe(server)
         stack.callback(observer.close)
         _run(admin, "FLUSH BINARY LOGS")
         file, _ = _place(admin, row.flavour)
@@ -153,14 +164,14 @@ def _short(sql: str) -> str:
     return text if len(text) <= _SQL_LIMIT else text[:_SQL_LIMIT] + "…"
 
 
-def _record_all(name: str, cases: Iterable[Case]) -> int:
+def _record_all(name: str, cases: Iterable[Case], recorded: Callable[[Server, Case], Recorded]) -> int:
     """Record cases on one server after another that has the options they want; returns how many failed."""
     failed = 0
     for options, group in groupby(sorted(cases, key=lambda case: case.options), key=lambda case: case.options):
         with tempfile.TemporaryDirectory() as folder, running(name, Path(folder), options) as server:
             for case in group:
                 try:
-                    recording = record(server, case)
+                    recording = recorded(server, case)
                 except (pymysql.MySQLError, ValueError) as error:
                     failed += 1
                     print(f"{name:14} {case.name}: {error}", file=sys.stderr)
@@ -170,8 +181,8 @@ def _record_all(name: str, cases: Iterable[Case]) -> int:
     return failed
 
 
-def main(words: list[str]) -> int:
-    """Record; returns the exit code."""
+def main(words: list[str], recorded: Callable[[Server, Case], Recorded] = record) -> int:
+    """Record by `recorded`; returns the exit code."""
     if not words:
         print("usage: python -m tests.golden.record SERVER|all [CASE…]", file=sys.stderr)
         return 2
@@ -179,7 +190,7 @@ def main(words: list[str]) -> int:
     for name in [row.name for row in SERVERS] if words[0] == "all" else words[:1]:
         try:
             there = cases_of(name) if words[1:] else recorded_on(name)
-            failed += _record_all(name, [there[case] for case in words[1:] or there if case in there])
+            failed += _record_all(name, [there[case] for case in words[1:] or there if case in there], recorded)
         except LyrebirdError as error:
             print(f"error: {error}", file=sys.stderr)
             failed += 1

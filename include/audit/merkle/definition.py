@@ -15,6 +15,7 @@ from include.source.definition import SourceDefinition, declared_sources
 
 __all__ = [
     "Against",
+    "Of",
     "TableAudit",
     "audited_sources",
     "declared_table_audits",
@@ -26,6 +27,8 @@ __all__ = [
 
 SECTION = "table_audits"
 Against = Literal["lake", "topic"]
+Of = Literal["database", "topic"]
+"""What is right: of a lake table that is no copy of its database the topic tells whether capture is to blame."""
 
 
 class TableAudit(Strict):

@@ -80,6 +80,7 @@ class TableReport:
         changed: numbers of the leaves that have changed since the run before, None without one.
         wrong: numbers of the leaves that differed at first.
         tree: as `Tree.to_json`.
+        topic: by which the lake's table was judged, "" where the database was asked.
     """
 
     source: str
@@ -109,6 +110,7 @@ class TableReport:
     changed: Sequence[int] | None = None
     wrong: Sequence[int] = ()
     tree: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    topic: str = ""
 
     @property
     def findings(self) -> int:
@@ -137,6 +139,8 @@ class TableReport:
         if not (self.found or self.left_out or self.unexplained):
             # The copy is the table: what it holds is for people to mend.
             return f"lyrebird audit tables --source {self.source} --table {self.table}"
+        if self.topic:
+            return f"lyrebird table rebuild {self.topic}"
         if self.repaired and self.repaired.get("error"):
             return f"lyrebird capture status --source {self.source}"
         if self.repaired:

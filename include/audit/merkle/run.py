@@ -13,9 +13,10 @@ from include.audit.merkle.bases import Base, lake_base, topic_base
 from include.audit.merkle.compare import Compared, Say, compared
 from include.audit.merkle.condition_sql import spark_condition
 from include.audit.merkle.database import DatabaseSide, Load
-from include.audit.merkle.definition import Against, TableAudit, server_of, tables_meant
+from include.audit.merkle.definition import Against, Of, TableAudit, server_of, tables_meant
 from include.audit.merkle.repair import Repair, Repaired
 from include.audit.merkle.report import Finding, TableReport
+from include.audit.merkle.sides import Leading, Standing
 from include.audit.merkle.stream import CopySide
 from include.audit.merkle.tree import Tree
 from include.clock import Clock, iso
@@ -51,6 +52,7 @@ class TablesAudit:
         audit: what is declared.
         clock: for moments and reports.
         against: what is compared, instead of the declared.
+        of: what it is compared with; the topic tells of a lake table alone, and the server is asked for no row.
         where: a condition on the rows that are compared (`snapshot.condition`); "": all.
         say: hears how far it is.
         repair: mends what is found, before it is looked at again; None: nothing is.
@@ -61,6 +63,7 @@ class TablesAudit:
     audit: TableAudit
     clock: Clock
     against: Against | None = None
+    of: Of = "database"
     where: str = ""
     say: Say = lambda _text: None
     repair: Repair | None = None
@@ -109,6 +112,7 @@ class TablesAudit:
         try:
             topic = topics.change(self.audit.source, database, name)
             base = self._base(topic)
+            right = self._topic_base(topic) if self.of == "topic" else None
             if self.audit.read_from is not None and not str(base.position.gtids):
                 raise Terminal(
                     "a table cannot be compared with a replica, as the source's transactions carry no GTIDs",
@@ -117,6 +121,7 @@ class TablesAudit:
                 )
             if base.version is not None:
                 against = f"version {base.version} of the lake table and what came since"
+                against += ", by the topic" if right else ""
             load = Load(
                 self.clock,
                 connections=self.audit.connections,
@@ -124,24 +129,15 @@ class TablesAudit:
                 busy_threads=self.audit.busy_threads,
             )
             with closing(self._side(database, name, load, base)) as side:
-                copy = CopySide(
-                    self.spark,
-                    self.deployment,
-                    topic,
-                    base,
-                    side.rows,
-                    side.parts,
-                    where=spark_condition(Condition.parse(self.where), side.rows),
-                    clock=self.clock,
-                    patience_s=self.audit.patience_s,
-                )
+                copy = self._copy(topic, base, side)
+                leads: Leading = side if right is None else Standing(self._copy(topic, right, side), right.position)
                 bits, columns = bits_for(side.part_rows), side.rows.columns
-                found = compared(side, copy, side.parts, bits, columns, self.say)
+                found = compared(leads, copy, side.parts, bits, columns, self.say)
                 left, repaired = found, None
                 if repair and (found.found or found.left_out or found.unexplained):
                     repaired = self._mended(table, found, side.rows, repair)
                     if not (repaired.whole or repaired.error):
-                        left = compared(side, copy, found.parts, bits, columns, self.say)
+                        left = compared(leads, copy, found.parts, bits, columns, self.say)
                 uncovered = set(base.uncovered) | set(copy.newest.uncovered if copy.newest else ())
                 return TableReport(
                     self.audit.source,
@@ -167,6 +163,7 @@ class TablesAudit:
                     changed=_changed(found, before, self.where),
                     wrong=found.leaves,
                     tree=found.tree.to_json(),
+                    topic=topic if right else "",
                 )
         except LyrebirdError as error:
             return TableReport(
@@ -224,6 +221,24 @@ class TablesAudit:
             whole_rows=self.audit.whole_rows,
         )
 
+    def _copy(self, topic: str, base: Base, side: DatabaseSide) -> CopySide:
+        return CopySide(
+            self.spark,
+            self.deployment,
+            topic,
+            base,
+            side.rows,
+            side.parts,
+            where=spark_condition(Condition.parse(self.where), side.rows),
+            clock=self.clock,
+            patience_s=self.audit.patience_s,
+        )
+
+    def _topic_base(self, topic: str) -> Base:
+        kafka = self.deployment.one("kafka", Kafka)
+        with closing(KafkaReader(kafka.bootstrap, kafka.options)) as reader:
+            return topic_base(reader, topic)
+
     def _base(self, topic: str) -> Base:
         kafka = self.deployment.one("kafka", Kafka)
         admin = KafkaAdmin(kafka.bootstrap, kafka.options)
@@ -241,8 +256,13 @@ class TablesAudit:
                 topic=topic,
                 fix="Declare one in `tables`, or use --against topic.",
             )
-        with closing(KafkaReader(kafka.bootstrap, kafka.options)) as reader:
-            return topic_base(reader, topic)
+        if self.of == "topic":
+            raise Incomparable(
+                "the table has no lake table that could be compared with its topic",
+                topic=topic,
+                fix="Declare one in `tables`, or leave --of out.",
+            )
+        return self._topic_base(topic)
 
     def _table(self, topic: str) -> tuple[DeltaLog, int] | None:
         """The lake table of a topic, and which generation of it is read."""

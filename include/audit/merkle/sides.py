@@ -1,7 +1,7 @@
 """What two copies of a table are compared by: each is a side that gives hashes of its rows, range by range.
 
 One side leads: it reads a range when it is asked to, and says of which moment that is. The other follows: it gives the
-same range as of that moment.
+same range as of that moment. A database can only lead; whoever follows can lead as well, as of one moment (`Standing`).
 """
 
 from __future__ import annotations
@@ -10,11 +10,12 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
+from include.record.position import SourcePosition
 from include.source.hashes.scan import Scanned
 from include.source.snapshot.key_range import KeyRange
 from include.source.snapshot.seam import Span
 
-__all__ = ["Asked", "Following", "FoundRows", "Leading"]
+__all__ = ["Asked", "Following", "FoundRows", "Leading", "Standing"]
 
 
 class Asked(NamedTuple):
@@ -57,3 +58,19 @@ class Following(Protocol):
 
     def earlier(self, keys: Collection[str]) -> Mapping[str, Collection[str]]:
         """Texts of the rows that the topic has had for these keys before its newest one, by text of the key."""
+
+
+class Standing:
+    """A copy that leads: all that it gives is as of one moment, which is no earlier than it was opened."""
+
+    def __init__(self, copy: Following, at: SourcePosition) -> None:
+        self._copy, self._span = copy, Span(at, at)
+
+    def leaves(self, parts: Sequence[KeyRange], bits: int) -> list[Scanned]:
+        """As `Leading`."""
+        return self._copy.leaves([Asked(part, self._span) for part in parts], bits)
+
+    def rows_of(self, parts: Mapping[KeyRange, Collection[int]], bits: int) -> dict[KeyRange, FoundRows]:
+        """As `Leading`."""
+        found = self._copy.rows_of({Asked(part, self._span): leaves for part, leaves in parts.items()}, bits)
+        return {asked.rows: rows for asked, rows in found.items()}

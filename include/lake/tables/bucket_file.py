@@ -62,6 +62,10 @@ class RowColumns:
         self, schema_id: int, changes: list[RowChange], inner: Any, refused: list[Refused]
     ) -> Iterator[tuple[list[RowChange], Any]]:
         """Tables of these rows, with the rows in each: one, unless some row is bad."""
+        made = self.columns(schema_id).table_of([each.row or b"" for each in changes], inner)
+        if made is not None:
+            yield changes, made
+            return
         good, rows = [], []
         for each in changes:
             try:

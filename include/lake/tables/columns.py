@@ -20,6 +20,7 @@ from typing import Any, Final
 
 from include.errors import InvalidRecord, Terminal
 from include.lake.formats.arrow_columns import columns_of
+from include.lake.formats.arrow_rows import ArrowRows
 
 __all__ = ["BUCKET", "KEY", "OWN", "VERSION", "Columns", "merged_schema"]
 
@@ -68,21 +69,40 @@ class Columns:
         """
         import pyarrow.lib as pa
 
-        mine = {each.name: each for each in self._columns}
-        arrays = []
-        for field in schema:
-            column = mine.get(field.name)
-            if column is None:
-                arrays.append(pa.nulls(len(rows), field.type))
-                continue
+        arrays = {}
+        for column in (each for each in self._columns if each.name in schema.names):
             try:
-                made = pa.array(column.values([row[field.name] for row in rows]), column.type)
+                arrays[column.name] = pa.array(column.values([row[column.name] for row in rows]), column.type)
             except (pa.ArrowException, OverflowError, UnicodeError) as error:
                 raise InvalidRecord(
-                    "value does not fit its column", reason="value", column=field.name, cause=str(error)[:200]
+                    "value does not fit its column", reason="value", column=column.name, cause=str(error)[:200]
                 ) from error
-            arrays.append(made if made.type == field.type else made.cast(field.type))
-        return pa.table(arrays, schema=schema)
+        return _laid(arrays, len(rows), schema)
+
+    def table_of(self, rows: list[bytes], schema: Any) -> Any:
+        """The same of rows' bytes; None where they are to be decoded, by which one learns which of them is wrong."""
+        arrays = self._arrow_rows.arrays(rows)
+        if arrays is None:
+            return None
+        named = {column.name: array for column, array in zip(self._columns, arrays, strict=True)}
+        return _laid(named, len(rows), schema)
+
+    @cached_property
+    def _arrow_rows(self) -> ArrowRows:
+        return ArrowRows(self.schema, self._columns)
+
+
+def _laid(arrays: Mapping[str, Any], count: int, schema: Any) -> Any:
+    import pyarrow.lib as pa
+
+    made = [arrays.get(field.name) for field in schema]
+    return pa.table(
+        [
+            pa.nulls(count, field.type) if each is None else each if each.type == field.type else each.cast(field.type)
+            for each, field in zip(made, schema, strict=True)
+        ],
+        schema=schema,
+    )
 
 
 def merged_schema(now: Any, wanted: Any, topic: str) -> tuple[Any, tuple[str, ...]]:

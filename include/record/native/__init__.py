@@ -15,7 +15,7 @@ from include.record.native.program import steps_of
 if TYPE_CHECKING:
     from include.record.native import _avro
 
-__all__ = ["WHY_NOT", "fields_of", "why_not"]
+__all__ = ["WHY_NOT", "columnar_of", "fields_of", "why_not"]
 
 
 def why_not(*modules: str, form: int) -> str:
@@ -35,7 +35,7 @@ def why_not(*modules: str, form: int) -> str:
     return ""
 
 
-WHY_NOT: Final = why_not("include.record.native._avro", form=1)
+WHY_NOT: Final = why_not("include.record.native._avro", form=2)
 """Why they are not there; empty when they are."""
 
 
@@ -47,3 +47,13 @@ def fields_of(schema: Any) -> _avro.Fields | None:
     from include.record.native._avro import Fields
 
     return Fields(steps)
+
+
+def columnar_of(schema: Any) -> _avro.Columnar | None:
+    """What makes columns of records of this schema; None as `fields_of`."""
+    steps = None if WHY_NOT else steps_of(schema)
+    if steps is None or steps[-1][0] != "record":
+        return None
+    from include.record.native._avro import Columnar
+
+    return Columnar(steps)

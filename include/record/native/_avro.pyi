@@ -26,5 +26,20 @@ class Fields:
     ) -> tuple[str, bytes | None, bytes | None] | None:
         """(op, before, after) of the envelope in `data[begin:]`; `places` as `fields.envelope_places` gives them."""
 
+class Columnar:
+    """Many records of one schema as columns, in Arrow's layout."""
+
+    codes: Final[list[tuple[str, int, tuple[str, ...]] | None]]
+    """Of each field the step of its values: code, first number, labels; None for those that are handed out as bytes."""
+
+    def __init__(self, steps: list[Step]) -> None:
+        """As `Fields`."""
+
+    def columns_of(self, rows: list[bytes]) -> list[tuple[bytes | None, int, bytes | None, bytes] | list[bytes]] | None:
+        """Of each field (bits of those that are not null, how many are, offsets, values), or each record's own bytes.
+
+        Offsets, of 32 bits, are those of texts and bytes. Other values have 64 bits each, `float` 32, `decimal` 128.
+        """
+
 def murmur2(data: bytes) -> int:
     """`record.key.murmur2`."""

@@ -9,11 +9,12 @@ which says what is wrong.
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 
 # Raised with each change of what it offers or takes.
-FORM = 1
+FORM = 2
 
 include "avro.pxi"
 include "murmur2.pxi"
 include "fields.pxi"
+include "columns.pxi"
 
 
 def murmur2(bytes data not None):

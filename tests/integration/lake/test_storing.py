@@ -159,20 +159,22 @@ def test_every_committed_record_is_stored_once_and_comes_back_as_it_was(group: G
 
 def test_timestamps_of_many_partitions_are_asked_at_once_whatever_gaps_there_are(group: Group) -> None:
     topic = f"{group.unique}.ages"
+    # Of today: Kafka removes what is older than its retention, whenever it looks.
+    now = SystemClock().now_us() // 1000
     KafkaAdmin(group.kafka).ensure(TopicSpec(topic, 4))
     writer = KafkaWriter(group.kafka, f"{group.unique}-w")
     writer.begin()
-    writer.append(topic, None, b"first", partition=0, timestamp_ms=1_000)
-    writer.append(topic, None, b"first", partition=1, timestamp_ms=2_000)
+    writer.append(topic, None, b"first", partition=0, timestamp_ms=now + 1)
+    writer.append(topic, None, b"first", partition=1, timestamp_ms=now + 2)
     writer.commit()
     writer.begin()
     for _ in range(400):
-        writer.append(topic, None, b"aborted", partition=1, timestamp_ms=3_000)
+        writer.append(topic, None, b"aborted", partition=1, timestamp_ms=now + 3)
     writer.next_offsets()
     writer.abort()
     writer.begin()
-    writer.append(topic, None, b"last", partition=1, timestamp_ms=4_000)
-    writer.append(topic, None, b"other", partition=2, timestamp_ms=5_000)
+    writer.append(topic, None, b"last", partition=1, timestamp_ms=now + 4)
+    writer.append(topic, None, b"other", partition=2, timestamp_ms=now + 5)
     writer.commit()
     writer.close()
     info = KafkaAdmin(group.kafka).describe(topic)
@@ -182,5 +184,11 @@ def test_timestamps_of_many_partitions_are_asked_at_once_whatever_gaps_there_are
     log = KafkaGroupLog(group.kafka)
     # Behind partition 1's first record stand a marker, aborted records and a marker.
     offsets = {spots[0]: 0, spots[1]: 1, spots[2]: 0, spots[3]: 0, gone: 0}
-    assert log.timestamps_ms(offsets) == {spots[0]: 1_000, spots[1]: 4_000, spots[2]: 5_000, spots[3]: -1, gone: -1}
-    assert log.timestamps_ms({spots[0]: 2, spots[1]: 0}) == {spots[0]: -1, spots[1]: 2_000}
+    assert log.timestamps_ms(offsets) == {
+        spots[0]: now + 1,
+        spots[1]: now + 4,
+        spots[2]: now + 5,
+        spots[3]: -1,
+        gone: -1,
+    }
+    assert log.timestamps_ms({spots[0]: 2, spots[1]: 0}) == {spots[0]: -1, spots[1]: now + 2}

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 
 import pytest
 from hypothesis import given
@@ -12,16 +10,16 @@ from hypothesis import strategies as st
 
 from include.audit.merkle.compare import compared
 from include.audit.merkle.moments import Moments
-from include.audit.merkle.sides import Asked, FoundRows
+from include.audit.merkle.sides import Asked
 from include.errors import Terminal
-from include.record.gtid import MariadbGtidSet, MysqlGtidSet
+from include.record.gtid import MysqlGtidSet
 from include.record.position import BinlogPosition, SourcePosition
 from include.record.schema import Column
 from include.source.hashes.columns import Compared
 from include.source.hashes.scan import Scanned
 from include.source.hashes.sums import HashSum, leaf_of
 from include.source.snapshot.key_range import KeyRange
-from include.source.snapshot.seam import Span
+from tests.remembered_sides import History, Now, Then, at, hashed
 
 pytestmark = pytest.mark.unit
 
@@ -29,93 +27,6 @@ PARTS = (KeyRange(None, ("3",)), KeyRange(("3",), ("6",)), KeyRange(("6",), None
 BITS = 2
 COLUMNS = (Compared(Column("v", "int"), "number"),)
 UUID = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
-
-
-def hashed(text: str) -> str:
-    return hashlib.md5(text.encode(), usedforsecurity=False).hexdigest()
-
-
-def at(number: int) -> SourcePosition:
-    return SourcePosition(
-        "mariadb", MariadbGtidSet.parse(f"0-1-{number}"), BinlogPosition("bin.000001", number), number
-    )
-
-
-@dataclass
-class History:
-    """A table of one-digit keys: each transaction puts or deletes a row; `wrong` is what a copy makes of keys."""
-
-    changes: list[tuple[str, str | None]]
-    wrong: Mapping[str, str | None] = field(default_factory=dict)
-
-    def rows(self, number: int, part: KeyRange) -> dict[str, str]:
-        found = {**dict(self.changes[:number]), **self.wrong}
-        return {
-            key: value
-            for key, value in found.items()
-            if value is not None and (not part.after or key > part.after[0]) and (not part.upto or key <= part.upto[0])
-        }
-
-    def leaves(self, number: int, part: KeyRange) -> dict[int, HashSum]:
-        found: dict[int, HashSum] = {}
-        for key, row in self.rows(number, part).items():
-            leaf = leaf_of(key.encode(), BITS)
-            found[leaf] = found.get(leaf, HashSum()).plus(HashSum.of(hashed(key + row)))
-        return found
-
-    def of_leaves(self, number: int, part: KeyRange, leaves: Collection[int]) -> dict[str, str]:
-        return {key: row for key, row in self.rows(number, part).items() if leaf_of(key.encode(), BITS) in leaves}
-
-
-class Now:
-    """Leads: each range is read at the next of some moments, which may be spans that show anything between."""
-
-    def __init__(self, history: History, moments: Sequence[tuple[int, int, int]]) -> None:
-        self.history, self._left = history, list(moments)
-
-    def _next(self) -> tuple[Span, int]:
-        low, shows, high = self._left.pop(0) if self._left else (len(self.history.changes),) * 3
-        return Span(at(low), at(high)), shows
-
-    def leaves(self, parts: Sequence[KeyRange], bits: int) -> list[Scanned]:
-        assert bits == BITS
-        moments = [self._next() for _ in parts]
-        return [Scanned(span, self.history.leaves(n, part)) for part, (span, n) in zip(parts, moments, strict=True)]
-
-    def rows_of(self, parts: Mapping[KeyRange, Collection[int]], bits: int) -> dict[KeyRange, FoundRows]:
-        assert bits == BITS
-        found = {}
-        for part, leaves in parts.items():
-            span, shows = self._next()
-            found[part] = FoundRows(span, self.history.of_leaves(shows, part, leaves))
-        return found
-
-
-class Then:
-    """Follows: any moment of the same history, or of one that went wrong."""
-
-    def __init__(self, history: History) -> None:
-        self.history, self.asked = history, list[Collection[str]]()
-
-    def leaves(self, asked: Sequence[Asked], bits: int) -> list[Scanned]:
-        assert bits == BITS
-        return [Scanned(each.at, self.history.leaves(each.at.low.commit_us, each.rows)) for each in asked]
-
-    def rows_of(self, asked: Mapping[Asked, Collection[int]], bits: int) -> dict[Asked, FoundRows]:
-        assert bits == BITS
-        return {each: self._rows(each, leaves) for each, leaves in asked.items()}
-
-    def _rows(self, each: Asked, leaves: Collection[int]) -> FoundRows:
-        low, high = each.at.low.commit_us, each.at.high.commit_us
-        moved = {key for key, _ in self.history.changes[low:high]}
-        return FoundRows(each.at, self.history.of_leaves(low, each.rows, leaves), moved)
-
-    def earlier(self, keys: Collection[str]) -> Mapping[str, Collection[str]]:
-        self.asked.append(keys)
-        found: dict[str, set[str]] = {}
-        for key, value in self.history.changes:
-            found.setdefault(key, set()).add(value)
-        return found
 
 
 keys = st.sampled_from("123456789")
@@ -182,7 +93,7 @@ class Twice(Then):
 
     def leaves(self, asked: Sequence[Asked], bits: int) -> list[Scanned]:
         found = super().leaves(asked, bits)
-        leaf, one = leaf_of(b"5", bits), HashSum.of(hashed("5a"))
+        leaf, one = leaf_of(b"5", bits), HashSum.of(hashed("5", "a"))
         return [
             Scanned(each.span, {**each.leaves, leaf: each.leaves[leaf].plus(one)}) if part.rows == PARTS[1] else each
             for part, each in zip(asked, found, strict=True)
