@@ -109,7 +109,9 @@ class Then:
 
     def earlier(self, keys: Collection[str]) -> Mapping[str, Collection[str]]:
         self.asked.append(keys)
+        newest = dict(self.history.changes)
         found: dict[str, set[str]] = {}
         for key, value in self.history.changes:
-            found.setdefault(key, set()).add(value or "")
+            if value != newest[key]:
+                found.setdefault(key, set()).add(value or "")
         return found

@@ -103,12 +103,15 @@ class ChangeRows:
         import pyarrow.lib as pa
 
         inner = pa.schema([each for each in self._schema if each.name not in (KEY, VERSION)])
-        lives = [each.change for each in placed if each.change.row is not None]
-        places = {(each.change.key, each.change.version): each for each in placed}
-        table = self._rows.table(lives, self._schema, refused)
+        lives = [each for each in placed if each.change.row is not None]
+        table = self._rows.table([each.change for each in lives], self._schema, refused)
         if table.num_rows:
-            named = zip(table[KEY].to_pylist(), table[VERSION].to_pylist(), strict=True)
-            yield self._with_own(table, [places[each] for each in named], live=True)
+            if table.num_rows < len(lives) or len({each.change.schema_id for each in lives}) > 1:
+                # By schema, and without those that are refused.
+                places = {(each.change.key, each.change.version): each for each in lives}
+                named = zip(table[KEY].to_pylist(), table[VERSION].to_pylist(), strict=True)
+                lives = [places[each] for each in named]
+            yield self._with_own(table, lives, live=True)
         gone = [each for each in placed if each.change.row is None]
         if gone:
             keys = self._columns.table([self._key(each.change.key) for each in gone], inner)

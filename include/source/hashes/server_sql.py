@@ -47,7 +47,8 @@ def leaf_rows(table: str, rows: ComparedRows, bits: int, leaves: Iterable[int], 
     texts for one that a collation holds equal.
     """
     found = f"SELECT {_leaf(rows, bits)} AS leaf, {key_text(rows)} AS k, {row_text(rows)} AS r FROM {table}"  # noqa: S608 - quoted
-    return f"SELECT k, r FROM ({found}{_where(where)}) found WHERE leaf IN ({', '.join(map(str, leaves))})"  # noqa: S608 - quoted
+    wanted = ", ".join(map(str, leaves)) or "NULL"
+    return f"SELECT k, r FROM ({found}{_where(where)}) found WHERE leaf IN ({wanted})"  # noqa: S608 - quoted
 
 
 def row_hash(rows: ComparedRows) -> str:
