@@ -191,7 +191,7 @@ class TableReport:
             out.append(f"  only rows with {self.where}")
         if self.changed is not None:
             out.append(f"  {len(self.changed):,} of {self.leaves:,} leaves have changed since the run before")
-        out.append(f"  the database at {self.position or 'no position'}")
+        out.append(f"  the {'topic' if self.topic else 'database'} at {self.position or 'no position'}")
         if self.expected:
             met = len(self.expected) - len(self.failed)
             out.append(f"  {met} of {len(self.expected)} expectations of the lake's rows are met")

@@ -11,6 +11,7 @@ import fastavro
 import pytest
 
 from include.errors import Terminal
+from include.lake.formats.avro_schemas import plain_schema
 from include.record.schema import Column, TableSchema
 from include.source.database.server import read_server
 from include.source.database.tables import Catalog, load_tables
@@ -185,7 +186,7 @@ class _Found:
             read = row_reader(shape)
             images = [read(row) for row in reader.fetchall()]
         (value,) = (each for each in shape.schema.envelope_avro("s")["fields"][0]["type"] if each != "null")
-        schema = fastavro.parse_schema(_without_logical({**value, "namespace": "n"}))
+        schema = fastavro.parse_schema(plain_schema({**value, "namespace": "n"}))
         self.rows: list[Any] = [fastavro.schemaless_reader(io.BytesIO(each.row), schema, None) for each in images]
 
     def ask(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
@@ -226,9 +227,3 @@ class _Found:
 
     def rows_of(self, bits: int, leaves: list[int]) -> str:
         return server_sql.leaf_rows(self._table, self.compared, bits, leaves)
-
-
-def _without_logical(schema: Any) -> Any:
-    if isinstance(schema, dict):
-        return {key: _without_logical(value) for key, value in schema.items() if key != "logicalType"}
-    return [_without_logical(each) for each in schema] if isinstance(schema, list) else schema
