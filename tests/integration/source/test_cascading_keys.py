@@ -30,4 +30,5 @@ def test_a_key_that_cascades_without_a_trace_makes_its_table_incomplete_at_once(
             world.sql(f"KILL {thread}")
         world.sql("ALTER TABLE a ADD FOREIGN KEY (plain) REFERENCES a (id) ON DELETE SET NULL")
         world.wait(lambda: world.status()["uncovered"] == [f"{unique}.a"])
-        assert [each["kind"] for each in world.status()["incidents"]] != []
+        # Incidents come from the progress file, which is written twice a second at most.
+        world.wait(lambda: [each["kind"] for each in world.status()["incidents"]] == ["orphans"])
