@@ -13,11 +13,11 @@ from typing import Literal, Protocol
 
 from include.join.algorithm.batch import Held, Output, apply, merged
 from include.join.algorithm.floors import touches_of_floor
-from include.join.algorithm.multimap import Rows
 from include.join.algorithm.rework import BEGIN, apply_partly, rework
 from include.join.algorithm.shape import Shape
 from include.join.algorithm.whereabouts import forgotten, locate
 from include.join.gathering import LocatedResult, Refused, Work, bucket_of
+from include.state.reading import Rows
 
 __all__ = [
     "BucketKey",

@@ -8,8 +8,7 @@ records have the changes' versions.
 
 from __future__ import annotations
 
-from bisect import bisect_left, insort
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
@@ -27,6 +26,7 @@ from include.join.config.definition import JoinFile, read_join
 from include.join.config.fields import InputFields, field_plan
 from include.join.rows.json_rows import JsonProjection, json_join_key, json_shape
 from include.settings.deployment import Strict
+from include.state.reading import MemoryRows
 
 __all__ = ["Change", "Replay", "fields_of", "final_table", "of_batch", "read_changes", "replay", "shuffled"]
 
@@ -87,7 +87,7 @@ def replay(config: Path, changes: Mapping[int, Change], batch: int = 1) -> Repla
     shape = json_shape(join, plan)
     projection = JsonProjection(join, plan)
     alone = shape.alone
-    rows, whereabouts = _Memory(), _Memory()
+    rows, whereabouts = MemoryRows(), MemoryRows()
     done, numbered = Replay([], 0, 0), list(changes.items())
     for start in range(0, len(numbered), batch):
         # By input, as `Ranks` has them.
@@ -156,30 +156,3 @@ def _sighting(
         raise SettingsError(error.message, line=line, field=error.details.get("field")) from error
     join_key = encoded_join_key(values, projection.alone(key, row) if alone and values is None else None)
     return Sighting(change.input, key, rank, change.version, join_key, row)
-
-
-class _Memory:
-    """A bucket in memory."""
-
-    def __init__(self) -> None:
-        self._values: dict[bytes, bytes] = {}
-        self._keys: list[bytes] = []
-
-    def get(self, keys: Sequence[bytes]) -> list[bytes | None]:
-        return [self._values.get(key) for key in keys]
-
-    def scan(self, prefix: bytes, start: bytes = b"") -> Iterator[tuple[bytes, bytes]]:
-        for at in range(bisect_left(self._keys, max(prefix, start)), len(self._keys)):
-            if not self._keys[at].startswith(prefix):
-                return
-            yield self._keys[at], self._values[self._keys[at]]
-
-    def take(self, rows: dict[bytes, bytes | None]) -> None:
-        for key, value in rows.items():
-            if value is None:
-                if self._values.pop(key, None) is not None:
-                    del self._keys[bisect_left(self._keys, key)]
-            else:
-                if key not in self._values:
-                    insort(self._keys, key)
-                self._values[key] = value

@@ -12,11 +12,12 @@ from itertools import groupby, zip_longest
 from typing import Final, NamedTuple
 
 from include.join.algorithm import versions
-from include.join.algorithm.multimap import Rows, Side
+from include.join.algorithm.multimap import Side
 from include.join.algorithm.product import Combination, delta
 from include.join.algorithm.row import PlainTouch, Row, Touch, incomplete_key, row_input, row_key
 from include.join.algorithm.shape import Shape
 from include.join.algorithm.versions import Vector
+from include.state.reading import Rows
 
 __all__ = ["Applied", "Held", "Output", "apply", "finished", "merged"]
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from include.join.algorithm.multimap import Rows
 from include.join.algorithm.row import Row, Touch, row_place
+from include.state.reading import Rows
 
 __all__ = ["touches_of_floor"]
 

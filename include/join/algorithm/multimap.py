@@ -2,26 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Protocol
+from collections.abc import Iterable
 
 from include.join.algorithm.row import Entry, Row, row_prefix
 from include.join.algorithm.shape import Projection
+from include.state.reading import Rows
 
-__all__ = ["Rows", "Side", "shown_of"]
+__all__ = ["Side", "shown_of"]
 
 _Groups = dict[tuple[bytes, ...], dict[bytes, Entry]]
 """Group → primary key → entry."""
-
-
-class Rows(Protocol):
-    """A bucket's state, for reading."""
-
-    def get(self, keys: Sequence[bytes]) -> Sequence[bytes | None]:
-        """The values of these keys, in their order."""
-
-    def scan(self, prefix: bytes, start: bytes = b"") -> Iterable[tuple[bytes, bytes]]:
-        """All keys that begin so, from `start` on, with their values, in the keys' order."""
 
 
 class Side:

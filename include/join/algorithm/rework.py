@@ -19,7 +19,7 @@ from typing import Final
 
 from include.join.algorithm import versions
 from include.join.algorithm.batch import Applied, Held, Output, apply
-from include.join.algorithm.multimap import Rows, shown_of
+from include.join.algorithm.multimap import shown_of
 from include.join.algorithm.row import (
     Entry,
     PlainTouch,
@@ -32,6 +32,7 @@ from include.join.algorithm.row import (
 )
 from include.join.algorithm.shape import Shape
 from include.join.algorithm.versions import Vector
+from include.state.reading import Rows
 
 __all__ = ["BEGIN", "DONE", "Reworked", "apply_partly", "reached", "rework"]
 

@@ -15,8 +15,8 @@ from itertools import groupby
 from typing import Final
 
 from include.join.algorithm.moves import touches_of_change
-from include.join.algorithm.multimap import Rows
 from include.join.algorithm.row import Row, Touch
+from include.state.reading import Rows
 
 __all__ = ["Located", "Sighting", "forgotten", "locate"]
 

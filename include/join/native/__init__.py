@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Final
 
 from include.join.algorithm.batch import Applied, finished
-from include.join.algorithm.multimap import Rows
 from include.join.algorithm.row import PlainTouch, Row, Touch
 from include.join.algorithm.shape import Shape
 from include.record.native import why_not
+from include.state.reading import Rows
 
 if TYPE_CHECKING:
     from include.join.native._join import Projector
