@@ -13,9 +13,9 @@ ORDERS ?= 500
 RATE ?= 20
 SEED ?= 1
 BYTES := $(addprefix tests/prove/,test_fuzz.py test_plain.py test_cat.py test_capture_crashes.py)
-SERVERS := $(filter-out $(BYTES) tests/prove/test_join% tests/prove/test_lake% tests/prove/test_search% tests/prove/test_tables%,$(wildcard tests/prove/test_*.py))
+SERVERS := $(filter-out $(BYTES) tests/prove/test_join% tests/prove/test_lake% tests/prove/test_search% tests/prove/test_tables% tests/prove/test_eventtime%,$(wildcard tests/prove/test_*.py))
 
-.PHONY: help setup fetched demo up down status test test-unit test-dags test-services test-e2e prove-capture prove-bytes prove-servers prove-join prove-lake prove-search prove-tables check format lock bench bench-capture bench-lake bench-search bench-join bench-merkle bench-tables clean
+.PHONY: help setup fetched demo up down status test test-unit test-dags test-services test-e2e prove-capture prove-bytes prove-servers prove-join prove-lake prove-search prove-tables prove-eventtime check format lock bench bench-capture bench-lake bench-search bench-join bench-merkle bench-tables clean
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -83,6 +83,9 @@ prove-lake: setup ## the lake: its protocol over 10,000 schedules and more, Sequ
 
 prove-tables: fetched ## tables on the lake: killed 50 times, read by DuckDB; a hundred audits under 2,000 changed rows a second, every kind of fault (an hour)
 	LYREBIRD_PROVE=1 $(BIN)/pytest -q -s $(wildcard tests/prove/test_tables*.py)
+
+prove-eventtime: setup ## event time: 100,000 random histories in four interleavings each give one output (half an hour)
+	LYREBIRD_PROVE=1 $(BIN)/pytest -q $(wildcard tests/prove/test_eventtime*.py)
 
 prove-search: setup ## order search: every version of every document, deliveries that fail in 10,000 ways, both audits of a million documents under load, lost indexes, kills; expectations, rebuilds, recovery, readers under Airflow
 	LYREBIRD_PROVE=1 $(BIN)/pytest -q $(wildcard tests/prove/test_search*.py)

@@ -19,6 +19,7 @@ SECTIONS = (
     "dark_rows",
     "documents",
     "elasticsearch",
+    "eventtime",
     "expectations",
     "expiry",
     "indexes",
@@ -66,6 +67,7 @@ def check(deployment: Deployment) -> dict[str, list[str]]:
     from include.audit.expectations.definition import declared_expectations
     from include.audit.merkle.definition import declared_table_audits
     from include.document.definition import definitions
+    from include.eventtime.config.definition import declared_jobs
     from include.index.definition import declared_indexes, mapping_of
     from include.index.mapping import creation, places
     from include.join.config.deployed import declared_joins
@@ -106,6 +108,7 @@ def check(deployment: Deployment) -> dict[str, list[str]]:
         "sources": sorted(declared_sources(deployment)),
         "documents": sorted(documents),
         "joins": sorted(declared_joins(deployment)),
+        "eventtime": sorted(declared_jobs(deployment)),
         "indexes": sorted(indexes),
         "searches": sorted(targets(deployment)),
         "dark_rows": sorted(declared_dark_rows(deployment)),

@@ -30,6 +30,7 @@ COMMANDS: dict[str, Entry] = {
     "table": Entry("tables", "Current-state tables on the lake: how far, which files."),
     "documents": Entry("documents", "The assembler of documents: rebuild, inspect."),
     "join": Entry("join", "Keyed changelogs joined without windows."),
+    "eventtime": Entry("eventtime", "Keyed processing in the order of event time: replay a job."),
     "state": Entry("state", "The keyed state of joins: look into it, take it out, put it back."),
     "index": Entry("index", "The search index: create, offsets, documents set aside."),
     "search": Entry("search", "Ask the index: one order, or orders by their fields."),

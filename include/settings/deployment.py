@@ -93,6 +93,13 @@ class Deployment:
             raise SettingsError("section is missing", file=str(self.folder), path=name, fix=f"Add `{name}:` to it.")
         return self._parse(model, self.values[name], (name,))
 
+    def part(self, path: tuple[str, ...], model: type[M]) -> M:
+        """The mapping at a path, an empty one where there is none, as a `model` that another value names."""
+        value: Any = self.values
+        for step in path:
+            value = value.get(step, {})
+        return self._parse(model, value, path)
+
     def error(self, path: Path_, message: str, **details: Any) -> SettingsError:
         """An error that names the place of `path`, or of the nearest value above it."""
         at = path

@@ -1,0 +1,134 @@
+"""One key's way through time: its elements and timers in their order, each a call of the process.
+
+A call gets the state as it was stored, and what it leaves is stored behind it, so that it makes no difference whether
+the next call belongs to the same batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final, Generic, NamedTuple, TypeVar
+
+import orjson
+
+from include.eventtime.algorithm.kept import Kept, StateCodec
+from include.eventtime.algorithm.order import Arrived, key_of
+from include.eventtime.model.process import Context, Element, Key, Process
+from include.eventtime.model.typed import Typed
+
+__all__ = ["Calls", "Emitted", "Failed", "Moment"]
+
+S = TypeVar("S")
+_MOST_TEXT: Final = 500
+
+
+class Moment(NamedTuple):
+    """Where a call stands in the order: at one time elements first; timers by key and name.
+
+    `place`: (source, partition, offset) of an element, (key, name) of a timer.
+    """
+
+    time: int
+    by_timer: bool
+    place: tuple[Any, ...]
+
+
+class Emitted(NamedTuple):
+    """An output: `version` counts the outputs of its key; `value`: field → value, times in µs."""
+
+    moment: Moment
+    key: Key
+    version: int
+    output: str
+    value: dict[str, Any]
+
+
+class Failed(NamedTuple):
+    """A call that raised: what it had to do is set aside. `element` None: a timer, whose name `moment` has."""
+
+    moment: Moment
+    key: Key
+    element: Arrived | None
+    reason: str
+
+
+class Calls(Generic[S]):
+    """Calls the handlers of one process.
+
+    Raises:
+        TypeError: a type of its state or outputs is one that `model.typed` does not allow.
+    """
+
+    def __init__(self, process: Process[S], topics: Sequence[str]) -> None:
+        self._process, self._topics = process, tuple(topics)
+        self._states = StateCodec(process)
+        self._context: Context[S] = Context({name: Typed(kind) for name, kind in process.outputs.items()})
+
+    def advance(
+        self, kept: Kept, key: bytes, elements: Sequence[Arrived], until: int
+    ) -> tuple[list[Emitted], list[Failed]]:
+        """Bring a key to the time `until` (included): call what is due, and change `kept` accordingly.
+
+        Args:
+            kept: of this key; changed.
+            key: the key.
+            elements: all of the key that are not after `until` and were not here before, in order.
+            until: the watermark, µs.
+        """
+        emitted: list[Emitted] = []
+        failed: list[Failed] = []
+        name_of_key = key_of(key)
+        done, count = 0, len(elements)
+        while True:
+            first = min(kept.timers.items(), key=_by_time) if kept.timers else None
+            if done < count and (first is None or elements[done].time <= first[1]):
+                element = elements[done]
+                done += 1
+                self._on_element(kept, name_of_key, element, emitted, failed)
+            elif first is not None and first[1] <= until:
+                del kept.timers[first[0]]
+                self._on_timer(kept, name_of_key, *first, emitted, failed)
+            else:
+                return emitted, failed
+
+    def _on_element(self, kept: Kept, key: Key, element: Arrived, emitted: list[Emitted], failed: list[Failed]) -> None:
+        moment = Moment(element.time, False, element[1:4])
+        topic = self._topics[element.source]
+        given = Element(element.time, topic, element.partition, element.offset, key, orjson.loads(element.value))
+        timers = dict(kept.timers)
+        self._context.begin(key, element.time, self._states.unpack(kept.state), timers, by_timer=False)
+        try:
+            self._process.on_element(given, self._context)
+            self._take(kept, moment, key, timers, emitted)
+        except Exception as error:  # noqa: BLE001 - the author's code may raise anything
+            failed.append(Failed(moment, key, element, _told(error)))
+
+    def _on_timer(
+        self, kept: Kept, key: Key, name: str, time: int, emitted: list[Emitted], failed: list[Failed]
+    ) -> None:
+        moment = Moment(time, True, (key, name))
+        timers = dict(kept.timers)
+        self._context.begin(key, time, self._states.unpack(kept.state), timers, by_timer=True)
+        try:
+            self._process.on_timer(name, time, self._context)
+            self._take(kept, moment, key, timers, emitted)
+        except Exception as error:  # noqa: BLE001 - the author's code may raise anything
+            failed.append(Failed(moment, key, None, _told(error)))
+
+    def _take(self, kept: Kept, moment: Moment, key: Key, timers: dict[str, int], emitted: list[Emitted]) -> None:
+        """What a call left; nothing of it when something of it is wrong."""
+        state = self._states.pack(self._context.state)
+        outputs = [
+            Emitted(moment, key, kept.ordinal + number, output, value)
+            for number, (output, value) in enumerate(self._context.emitted, 1)
+        ]
+        kept.state, kept.timers, kept.ordinal = state, timers, kept.ordinal + len(outputs)
+        emitted += outputs
+
+
+def _by_time(timer: tuple[str, int]) -> tuple[int, str]:
+    return timer[1], timer[0]
+
+
+def _told(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}"[:_MOST_TEXT]

@@ -1,0 +1,111 @@
+"""What a bucket has arrived at, and its keys: the embedded store sorts them by event time.
+
+```
+e time source partition offset   an element that is buffered: its key and its value
+t time key                       at this time a timer of the key may be due
+k key                            what is kept of a key (`kept`)
+```
+Numbers are big-endian, so that bytes sort as the numbers do; a time is shifted by 2^63.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Final, NamedTuple
+
+import orjson
+
+from include.eventtime.model.process import Key
+
+__all__ = [
+    "ELEMENTS",
+    "TIMERS",
+    "Arrived",
+    "arrived_of",
+    "element_key",
+    "element_value",
+    "kept_key",
+    "key_of",
+    "key_text",
+    "time_of",
+    "timer_key",
+    "timer_of",
+]
+
+ELEMENTS: Final = b"e"
+TIMERS: Final = b"t"
+_KEPT: Final = b"k"
+_ELEMENT: Final = struct.Struct(">cQHIQ")
+_TIME: Final = struct.Struct(">cQ")
+_LENGTH: Final = struct.Struct(">I")
+_ZERO: Final = 1 << 63
+
+
+class Arrived(NamedTuple):
+    """An element on its way to the process; as a tuple it sorts as elements of one key come.
+
+    Args:
+        time: its event time, µs.
+        source: the rank of its topic among the job's sources.
+        partition: where it was read.
+        offset: where it was read.
+        key: of the process, as `key_text`.
+        value: its fields as JSON.
+    """
+
+    time: int
+    source: int
+    partition: int
+    offset: int
+    key: bytes
+    value: bytes
+
+
+def key_text(key: Key) -> bytes:
+    """A key as bytes: JSON, so that 1 and "1" are two."""
+    return orjson.dumps(key)
+
+
+def key_of(text: bytes) -> Key:
+    """Inverse of `key_text`."""
+    found: Key = orjson.loads(text)
+    return found
+
+
+def element_key(element: Arrived) -> bytes:
+    """Where an element is buffered."""
+    return _ELEMENT.pack(ELEMENTS, element.time + _ZERO, element.source, element.partition, element.offset)
+
+
+def element_value(element: Arrived) -> bytes:
+    """What is buffered of it."""
+    return _LENGTH.pack(len(element.key)) + element.key + element.value
+
+
+def arrived_of(key: bytes, value: bytes) -> Arrived:
+    """Inverse of `element_key` and `element_value`."""
+    _, time, source, partition, offset = _ELEMENT.unpack(key)
+    begin = _LENGTH.size
+    end = begin + _LENGTH.unpack_from(value)[0]
+    return Arrived(time - _ZERO, source, partition, offset, value[begin:end], value[end:])
+
+
+def time_of(key: bytes) -> int:
+    """The time in the key of an element or a timer."""
+    found: int = _TIME.unpack_from(key)[1]
+    return found - _ZERO
+
+
+def timer_key(time: int, key: bytes) -> bytes:
+    """Where the index has a key's timers."""
+    return _TIME.pack(TIMERS, time + _ZERO) + key
+
+
+def timer_of(key: bytes) -> bytes:
+    """The key whose timers an entry of the index is about."""
+    return key[_TIME.size :]
+
+
+def kept_key(key: bytes) -> bytes:
+    """Where it stands what is kept of a key."""
+    return _KEPT + key

@@ -1,0 +1,1 @@
+"""Section `eventtime` of the deployment, and the jobs that it names."""

@@ -1,0 +1,181 @@
+"""Section `eventtime` of the deployment: which jobs run where, what they read, where their outputs go.
+
+```yaml
+eventtime:
+  scooter_status:
+    application: process_scooters
+    process: include.eventtime.jobs.offline.Offline
+    sources:
+      - {topic: telemetry.tracks, key: device, time: {field: at, unit: ms}}
+    settings: {timeout: 30m}
+    outputs:
+      status: {topic: scooters.status, compacted: true}
+      events: {topic: scooters.events}
+```
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal, Self
+
+from pydantic import Field, model_validator
+
+from include.errors import SettingsError
+from include.eventtime.config.process import process_class, require_sound
+from include.eventtime.model.process import Process
+from include.log import topics
+from include.settings.applications import Application
+from include.settings.deployment import Deployment, Strict, unknown_name
+
+__all__ = [
+    "DeployedJob",
+    "Idleness",
+    "JobEntry",
+    "OutputDefinition",
+    "SourceDefinition",
+    "TimeField",
+    "TimeUnit",
+    "declared_jobs",
+]
+
+SECTION = "eventtime"
+
+TimeUnit = Literal["iso", "s", "ms", "us", "ns"]
+"""iso: text, ISO 8601, without a zone UTC; the others: numbers since 1970-01-01 UTC."""
+
+Idleness = Literal["resolved", "minimum"]
+"""What moves the watermark of a partition that brings nothing. resolved: the resolved records of the source that a
+change topic is of; minimum: the least watermark of the partitions that do bring something."""
+
+
+class TimeField(Strict):
+    """Where an element's event time stands."""
+
+    field: str | None = Field(
+        default=None, min_length=1, description="a field, dotted inside others; null: Kafka's time"
+    )
+    unit: TimeUnit = Field(default="iso", description="what the field's value is")
+
+
+class SourceDefinition(Strict):
+    """A topic that a job reads."""
+
+    topic: str = Field(description="the topic; its partitioning does not matter")
+    key: str = Field(min_length=1, description="the field, dotted inside others, that is the process's key")
+    time: TimeField = Field(default=TimeField())
+    disorder_s: float = Field(default=5.0, ge=0, description="how much earlier than one before it an element may be")
+    idle: Idleness = Field(default="minimum", description="what moves the watermark of an idle partition")
+    idle_after_s: float = Field(
+        default=10.0, ge=0, description="`minimum`: behind by more than this a partition without records is idle"
+    )
+    ahead_s: float = Field(
+        default=3600.0, gt=0, description="later than Kafka's own time by more, a record is set aside"
+    )
+
+    @property
+    def bound_us(self) -> int:
+        """`disorder_s` in microseconds."""
+        return round(self.disorder_s * 1_000_000)
+
+
+class OutputDefinition(Strict):
+    """A topic that a job writes."""
+
+    topic: str
+    partitions: int = Field(default=2, ge=1)
+    compacted: bool = Field(default=False, description="keeps the newest record of each key, instead of all for a time")
+
+
+class JobEntry(Strict):
+    """A job that runs."""
+
+    application: str = Field(description="the entry of `applications` that hosts it, with others or alone")
+    process: str = Field(pattern=r"^[A-Za-z_][\w.]*\.[A-Za-z_]\w*$", description="its class, dotted")
+    sources: list[SourceDefinition] = Field(min_length=1, max_length=100)
+    settings: dict[str, Any] = Field(default_factory=dict, description="what the class's settings say")
+    outputs: dict[str, OutputDefinition] = Field(min_length=1, description="a topic for each output of the class")
+    buckets: int = Field(default=16, ge=1, le=4096, description="parts of the state; fixed by the first start")
+
+    @model_validator(mode="after")
+    def _each_once(self) -> Self:
+        for what, names in (
+            ("sources", [each.topic for each in self.sources]),
+            ("outputs", [each.topic for each in self.outputs.values()]),
+        ):
+            if len(set(names)) != len(names):
+                raise ValueError(f"`{what}` names a topic twice")
+        return self
+
+
+@dataclass(frozen=True)
+class DeployedJob:
+    """A job with its process, which is ready to be called."""
+
+    name: str
+    entry: JobEntry
+    process: Process[Any]
+
+
+def declared_jobs(deployment: Deployment) -> dict[str, DeployedJob]:
+    """All jobs, checked against their processes and the other sections; raises `SettingsError` with the place."""
+    found: dict[str, DeployedJob] = {}
+    hosts = deployment.section("applications", Application)
+    writers: dict[str, str] = {}
+    for name, entry in deployment.section(SECTION, JobEntry).items():
+        where = (SECTION, name)
+        process = _process(deployment, where, entry)
+        host = hosts.get(entry.application)
+        if host is None:
+            raise unknown_name(deployment, (*where, "application"), entry.application, "applications")
+        for number, source in enumerate(entry.sources):
+            _named(deployment, (*where, "sources", number, "topic"), source.topic, topics.readable)
+            if source.idle == "resolved" and topics.TopicName.parse(source.topic).kind != "change":
+                raise deployment.error(
+                    (*where, "sources", number, "idle"),
+                    "only a captured table has resolved records",
+                    topic=source.topic,
+                    allowed=["minimum"],
+                )
+        for output, each in entry.outputs.items():
+            place = (*where, "outputs", output, "topic")
+            _named(deployment, place, each.topic, topics.declared)
+            if each.topic in {source.topic for source in entry.sources}:
+                raise deployment.error(place, "a job cannot read what it writes", got=each.topic)
+            if writers.setdefault(each.topic, name) != name:
+                raise deployment.error(place, "two jobs write one topic", topic=each.topic, other=writers[each.topic])
+            if each.topic not in host.topics:
+                raise deployment.error(
+                    ("applications", entry.application, "topics"),
+                    "the application does not name a topic that it writes",
+                    topic=each.topic,
+                    fix=f"Add {each.topic} to its `topics`.",
+                )
+        found[name] = DeployedJob(name, entry, process)
+    return found
+
+
+def _process(deployment: Deployment, where: tuple[str, str], entry: JobEntry) -> Process[Any]:
+    try:
+        kind = process_class(entry.process)
+        settings = deployment.part((*where, "settings"), kind.settings_type)
+        require_sound(kind, settings)
+    except SettingsError as error:
+        if "file" in error.details:
+            raise
+        raise deployment.error((*where, "process"), error.message, fix=error.fix, **error.details) from error
+    if entry.outputs.keys() != kind.outputs.keys():
+        raise deployment.error(
+            (*where, "outputs"),
+            "not the outputs of the process",
+            got=sorted(entry.outputs),
+            allowed=sorted(kind.outputs),
+        )
+    return kind(settings)
+
+
+def _named(deployment: Deployment, path: tuple[str | int, ...], topic: str, check: Any) -> None:
+    try:
+        check(topic)
+    except SettingsError as error:
+        raise deployment.error(path, error.message, fix=error.fix, **error.details) from error

@@ -1,0 +1,1 @@
+"""What the author of a job writes against, and what is checked of it."""
