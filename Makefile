@@ -7,7 +7,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 NATIVE := include/source/native
-LIBRARIES := $(NATIVE)/_decoder.*.so $(NATIVE)/_events.*.so include/record/native/_avro.*.so include/index/native/_avro_json.*.so include/join/native/_join.*.so
+LIBRARIES := $(NATIVE)/_decoder.*.so $(NATIVE)/_events.*.so include/record/native/_avro.*.so include/record/json/native/_avro_json.*.so include/join/native/_join.*.so
 BUILT := $(VENV)/.compiled
 ORDERS ?= 500
 RATE ?= 20
@@ -31,7 +31,7 @@ $(STAMP): requirements.txt include/cli/launcher.sh
 	install -m 755 include/cli/launcher.sh $(BIN)/lyrebird
 	touch $(STAMP)
 
-$(BUILT): $(STAMP) $(wildcard include/*/native/*.px*) $(NATIVE)/build.py
+$(BUILT): $(STAMP) $(wildcard include/*/native/*.px* include/*/*/native/*.px*) $(NATIVE)/build.py
 	@# Without a compiler Python does the same work more slowly; the stamp stays away, so that the next try looks again.
 	@$(BIN)/python $(NATIVE)/build.py
 	@if ls $(LIBRARIES) >/dev/null 2>&1; then touch $(BUILT); fi

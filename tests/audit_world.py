@@ -24,7 +24,6 @@ from include.audit.state_view import IndexState, StateView
 from include.clock import Clock, ManualClock
 from include.errors import InvalidRecord
 from include.index.advance import resumed
-from include.index.body import body_json
 from include.index.definition import IndexDefinition
 from include.index.identity import identify
 from include.index.mapping import creation
@@ -36,6 +35,7 @@ from include.index.states import States, feed_of
 from include.log.memory import MemoryLog, MemoryRegistry
 from include.log.ports import LogReader, Record, TopicAdmin
 from include.record.codec import Decoder
+from include.record.json.body import body_json
 from include.settings.connections import Cluster
 from tests.document_topic import MAPPING, DocumentTopic, position
 

@@ -11,7 +11,6 @@ from include.index.definition import IndexDefinition
 from include.index.delivery import Delivery
 from include.index.evolving import Bodies, Evolves
 from include.index.fed import change_fed
-from include.index.formats import Keys, Values
 from include.index.incidents import Incidents
 from include.index.mapping import creation
 from include.index.memory_admin import MemoryAdmin
@@ -31,6 +30,7 @@ from include.log.memory import MemoryLog, MemoryRegistry
 from include.log.plan import BatchPlan
 from include.log.slices import Slice
 from include.metrics.exporter import Metrics
+from include.record.json.formats import Keys, Values
 from include.settings.connections import Cluster, Elasticsearch, Registry
 from tests.document_topic import MAPPING, DocumentTopic
 

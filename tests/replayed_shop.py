@@ -8,12 +8,12 @@ from collections import defaultdict
 from collections.abc import Iterator
 from typing import Any
 
-from include.index.body import plain
 from include.log import topics
 from include.log.kafka import KafkaReader
 from include.log.ports import Record
 from include.log.registry import ConfluentRegistry
 from include.record.codec import Decoder
+from include.record.json.body import plain
 from include.record.version import from_headers
 from tests.replayed import TRANSIENT, Replayed, Step, Transaction, Written
 

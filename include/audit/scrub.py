@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Literal, Protocol
 
 from include.audit.last_audit import LastAudit
-from include.index.digest import bucket, canonical, state_hash
+from include.index.digest import bucket, state_hash
+from include.record.json.body import canonical
 
 __all__ = ["SHARES", "Marks", "ScrubMode", "Scrubbed", "Scrubber", "StoredDocument", "StoredDocuments", "is_altered"]
 

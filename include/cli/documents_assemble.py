@@ -15,8 +15,8 @@ from include.document.mysql import MysqlTables
 from include.document.rebuild import parse_key
 from include.document.schema import body_avro, check_columns
 from include.errors import InvalidRecord, SettingsError, Terminal
-from include.index.body import plain
 from include.record.codec import Decoder, Encoder
+from include.record.json.body import plain
 
 __all__ = ["command"]
 

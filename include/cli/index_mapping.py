@@ -9,7 +9,7 @@ import click
 import orjson
 
 from include.errors import SettingsError, Terminal
-from include.index.definition import IndexTopic, ValueForm, declared_indexes
+from include.index.definition import IndexTopic, declared_indexes
 from include.index.fitness import index_forms
 from include.index.form import Form
 from include.index.mapping_file import mapping_text
@@ -19,6 +19,7 @@ from include.index.topic_form import is_envelope
 from include.log import topics
 from include.log.ports import SchemaRegistry
 from include.log.registry import ConfluentRegistry
+from include.record.json.formats import ValueForm
 from include.settings.connections import Registry
 from include.settings.deployment import Deployment
 

@@ -13,13 +13,12 @@ from include.errors import SettingsError
 from include.index.generation import IndexName
 from include.index.mapping_file import read_mapping
 from include.log import topics
+from include.record.json.formats import KeyForm, ValueForm
 from include.settings.deployment import Deployment, Strict, unknown_name
 
 __all__ = [
     "IndexDefinition",
     "IndexTopic",
-    "KeyForm",
-    "ValueForm",
     "alias_of",
     "declared_indexes",
     "index_named",
@@ -28,11 +27,6 @@ __all__ = [
 ]
 
 SECTION = "indexes"
-KeyForm = Literal["schema", "text", "none"]
-"""schema: in the wire format of the registry. text: UTF-8 as it is. none: records have no key, each is a document of
-its own under a computed id."""
-ValueForm = Literal["plain", "change"]
-"""plain: the value is the body. change: a change envelope, whose newer image is the body."""
 
 
 class IndexTopic(Strict):

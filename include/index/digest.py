@@ -9,11 +9,9 @@ adversary who makes documents with the same S.
 from __future__ import annotations
 
 import hashlib
-from typing import Any, Final
+from typing import Final
 
-import orjson
-
-__all__ = ["BUCKET_BITS", "VIEWS", "bucket", "canonical", "limbs", "of_limbs", "state_hash"]
+__all__ = ["BUCKET_BITS", "VIEWS", "bucket", "limbs", "of_limbs", "state_hash"]
 
 _MASK: Final = (1 << 64) - 1
 VIEWS: Final = (0x9E3779B97F4A7C15, 0xD1B54A32D192ED03)
@@ -22,7 +20,7 @@ BUCKET_BITS: Final = 24
 
 
 def state_hash(doc_id: str, version: int, body: bytes) -> int:
-    """S of a living document; `body` is its canonical JSON (`canonical`, `body.body_json`)."""
+    """S of a living document; `body` is its canonical JSON (`record.json.body`)."""
     name = doc_id.encode()
     digest = hashlib.blake2b(len(name).to_bytes(4, "big"), digest_size=8)
     digest.update(name)
@@ -47,8 +45,3 @@ def bucket(state: int, view: int) -> int:
     x = (x ^ x >> 30) * 0xBF58476D1CE4E5B9 & _MASK
     x = (x ^ x >> 27) * 0x94D049BB133111EB & _MASK
     return (x ^ x >> 31) >> (64 - BUCKET_BITS)
-
-
-def canonical(source: Any) -> bytes:
-    """Parsed JSON as the one text that all equal values have: names sorted, numbers as orjson writes them."""
-    return orjson.dumps(source, option=orjson.OPT_SORT_KEYS)

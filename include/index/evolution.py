@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from include.errors import Terminal
-from include.index.definition import ValueForm
 from include.index.form import Form, ListOf, MapOf, Record
 from include.index.generation import IndexName
 from include.index.mapping_check import Finding, compare, ruled, templated, types_names
@@ -21,6 +20,7 @@ from include.index.port import IndexInfo
 from include.index.starter_mapping import Choice, starter
 from include.index.topic_form import body_form
 from include.log.ports import SchemaLanguage
+from include.record.json.formats import ValueForm
 
 __all__ = ["Evolution", "Evolver", "evolve"]
 

@@ -8,10 +8,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from include.errors import Terminal
-from include.index.definition import IndexDefinition, ValueForm
+from include.index.definition import IndexDefinition
 from include.index.evolution import Evolver
 from include.index.port import IndexInfo
 from include.log.ports import SchemaRegistry
+from include.record.json.formats import ValueForm
 
 __all__ = ["Bodies", "Evolves", "Evolving"]
 

@@ -14,13 +14,13 @@ import orjson
 from include.errors import InvalidRecord
 from include.index.digest import VIEWS
 from include.index.metadata import Metadata
-from include.index.native import WHY_NOT, body_program, change_program, key_program
 from include.log.ports import SchemaRegistry
 from include.record.codec import Decoder
+from include.record.json.native import WHY_NOT, body_program, change_program, key_program
 
 if TYPE_CHECKING:
-    from include.index.native._avro_json import Lines
     from include.index.states import Feed
+    from include.record.json.native._avro_json import Lines
 
 __all__ = ["line_maker"]
 
@@ -36,7 +36,7 @@ def line_maker(feed: Feed, registry: SchemaRegistry) -> Lines | None:
     topic = feed.topic
     if WHY_NOT or feed.versions != "header" or feed.shared or topic.key != "schema" or topic.routing is not None:
         return None
-    from include.index.native._avro_json import Lines
+    from include.record.json.native._avro_json import Lines
 
     decode = Decoder(registry.schema)
     return Lines(

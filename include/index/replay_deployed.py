@@ -14,7 +14,6 @@ from include.index.definition import mapping_of
 from include.index.delivery import Delivery
 from include.index.deployed import DeployedIndex
 from include.index.evolving import Evolves
-from include.index.formats import Keys, Values
 from include.index.outcome import TaskOutcome
 from include.index.port import IndexInfo
 from include.index.progress import Progress, read_progress
@@ -26,6 +25,7 @@ from include.index.task import IndexTask, raw_of
 from include.log import topics
 from include.log.ports import Record, SchemaRegistry
 from include.log.registry import ConfluentRegistry
+from include.record.json.formats import Keys, Values
 from include.settings.connections import Cluster, Registry
 
 __all__ = ["replay_deployed"]

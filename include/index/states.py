@@ -8,12 +8,12 @@ from typing import Final, Literal
 from include.index.definition import IndexDefinition, IndexTopic
 from include.index.eras import Eras, known_numbers
 from include.index.evolving import Bodies
-from include.index.formats import Keys, Values
 from include.index.identity import index_id
 from include.index.lines import line_maker
 from include.index.metadata import Origin
 from include.index.progress import PartitionNumber, Progress
 from include.log.ports import Headers, Record, SchemaRegistry
+from include.record.json.formats import Keys, Values
 from include.record.key import pseudo_key
 from include.record.version import from_headers
 from include.settings.connections import Cluster

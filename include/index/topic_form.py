@@ -7,10 +7,10 @@ from typing import Any
 
 from include.errors import Terminal
 from include.index.avro_form import avro_form
-from include.index.definition import ValueForm
 from include.index.form import Form, Record
 from include.index.json_schema_form import json_schema_form
 from include.log.ports import SchemaLanguage
+from include.record.json.formats import ValueForm
 
 __all__ = ["body_form", "is_envelope"]
 

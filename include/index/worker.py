@@ -13,13 +13,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from include.clock import SystemClock
-from include.index.definition import KeyForm, ValueForm
 from include.index.delivery import Delivery
 from include.index.elasticsearch import ElasticsearchIndex
 from include.index.elasticsearch_admin import ElasticsearchAdmin
 from include.index.evolving import Bodies, Evolves
 from include.index.flight import Concurrency
-from include.index.formats import Keys, Values
 from include.index.outcome import TaskOutcome
 from include.index.routing import Copies
 from include.index.states import Feed, States
@@ -28,6 +26,7 @@ from include.log.ports import SchemaRegistry
 from include.log.registry import ConfluentRegistry
 from include.log.slices import Slice, cached_consumer
 from include.log.worker_memory import keep_imports
+from include.record.json.formats import KeyForm, Keys, ValueForm, Values
 from include.settings.connections import Elasticsearch, Registry
 
 __all__ = ["WorkerPlan", "work_off"]

@@ -20,8 +20,8 @@ from include.document.rebuild import parse_key
 from include.document.schema import body_avro
 from include.document.tables import Tables
 from include.errors import BackPressure, InvalidRecord, SettingsError
-from include.index.body import plain
 from include.record.codec import Decoder, Encoder
+from include.record.json.body import plain
 from include.record.key import doc_id as id_of
 from include.record.position import SourcePosition
 from include.record.schema import Column

@@ -13,7 +13,8 @@ import orjson
 from elasticsearch import Elasticsearch
 from elasticsearch.helpers import parallel_bulk, streaming_bulk
 
-from include.index.digest import bucket, canonical, limbs, state_hash
+from include.index.digest import bucket, limbs, state_hash
+from include.record.json.body import canonical
 from tests.bench.index_documents import ENTITY, bodies
 
 __all__ = ["main"]

@@ -13,11 +13,11 @@ from typing import Any, Final
 import orjson
 from confluent_kafka import Producer
 
-from include.index.body import body_json
 from include.log import topics
 from include.log.kafka import KafkaAdmin, KafkaReader
 from include.log.registry import ConfluentRegistry
 from include.record.codec import Decoder, Encoder
+from include.record.json.body import body_json
 from include.record.version import to_header
 
 __all__ = ["ENTITY", "MAPPING", "Filled", "bodies"]

@@ -20,12 +20,12 @@ from include.document.definition import DocumentDefinition
 from include.document.mysql import MysqlTables
 from include.document.schema import body_avro
 from include.document.tables import Keys, Row
-from include.index.body import plain
 from include.local.shop.connection import ShopServer
 from include.local.shop.generator import Shop
 from include.local.shop.privacy import private_texts
 from include.local.shop.truth import truth
 from include.record.codec import Decoder, Encoder
+from include.record.json.body import plain
 
 SHIPPED = Path(__file__).parents[2] / "include" / "deployment" / "documents.yaml"
 

@@ -19,7 +19,6 @@ from include.clock import SystemClock
 from include.document import batch, making, stream
 from include.document.database import Database as Server
 from include.document.mysql import MysqlTables
-from include.index.body import plain
 from include.local.shop.connection import ShopServer
 from include.local.shop.generator import Shop
 from include.local.shop.truth import truth
@@ -27,6 +26,7 @@ from include.log import topics
 from include.log.kafka import KafkaAdmin, KafkaReader, KafkaWriter
 from include.log.registry import ConfluentRegistry
 from include.record.codec import Decoder
+from include.record.json.body import plain
 from include.record.schema import TableSchema
 from include.record.version import from_headers
 from include.settings.deployment import Deployment

@@ -10,8 +10,8 @@ from include.document.definition import DocumentDefinition
 from include.document.schema import body_avro, check_columns
 from include.document.tables import SourceTables, Tables
 from include.errors import InvalidRecord
-from include.index.body import plain
 from include.record.codec import Decoder, Encoder
+from include.record.json.body import plain
 
 __all__ = ["DocumentMaker", "shown"]
 

@@ -17,14 +17,13 @@ import orjson
 
 from include.audit.expectations.json_columns import avro_of, shaped
 from include.errors import InvalidRecord, Terminal
-from include.index.definition import ValueForm
 from include.index.form import Record as FormRecord
-from include.index.formats import Values
 from include.index.topic_form import body_form
 from include.lake.formats.arrow_columns import Column, columns_of
 from include.lake.formats.avro_schemas import plain_schema
 from include.log.ports import SchemaLanguage, SchemaRegistry
 from include.record.codec import unframe
+from include.record.json.formats import ValueForm, Values
 
 __all__ = ["Body", "body_of", "reader_of"]
 

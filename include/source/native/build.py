@@ -1,6 +1,6 @@
 """Builds what is compiled, beside its source or all in one folder: `python include/source/native/build.py [FOLDER]`.
 
-That is row decoders, event loop, the reader of records, the index's writer of JSON, and joins' work on a bucket.
+That is row decoders, event loop, the reader of records, the writer of JSON, and joins' work on a bucket.
 
 Needs nothing but the standard library and Cython. Never an error: where they cannot be built, the Python ones do the
 same work more slowly, and one line says so.
@@ -26,7 +26,7 @@ SOURCES: Final = (
     _INCLUDE / "record" / "native" / "_avro.pyx",
     _OWN / "_decoder.pyx",
     _OWN / "_events.pyx",
-    _INCLUDE / "index" / "native" / "_avro_json.pyx",
+    _INCLUDE / "record" / "json" / "native" / "_avro_json.pyx",
     _INCLUDE / "join" / "native" / "_join.pyx",
 )
 _FLAGS: Final = ("-O3", "-fwrapv", "-fPIC", "-fvisibility=hidden", "-DNDEBUG", "-w")

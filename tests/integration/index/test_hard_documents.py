@@ -12,7 +12,7 @@ import pytest
 from include.clock import SystemClock
 from include.index.definition import IndexDefinition
 from include.index.delivery import Delivery
-from include.index.digest import canonical, of_limbs, state_hash
+from include.index.digest import of_limbs, state_hash
 from include.index.elasticsearch import ElasticsearchIndex
 from include.index.mapping import creation
 from include.index.metadata import metadata_mapping
@@ -22,6 +22,7 @@ from include.index.states import States, feed_of
 from include.index.task import IndexTask
 from include.log.memory import MemoryRegistry
 from include.record.codec import Encoder, frame
+from include.record.json.body import canonical
 from include.record.version import to_header
 from include.settings.connections import Cluster, Elasticsearch
 

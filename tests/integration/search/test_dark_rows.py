@@ -13,12 +13,12 @@ import pytest
 
 from include.clock import ManualClock, SystemClock
 from include.errors import Terminal
-from include.index.body import body_json
 from include.index.bulk import document_line
 from include.index.definition import index_named, mapping_of
 from include.index.identity import Identity
 from include.index.mapping import creation
 from include.index.progress import Progress, ProgressKeeper
+from include.record.json.body import body_json
 from include.record.key import doc_id
 from include.record.position import SourcePosition
 from include.search.dark_rows import sides

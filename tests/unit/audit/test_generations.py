@@ -13,10 +13,10 @@ from include.audit.bounds import Bounds
 from include.audit.generations import ALL, Equality, equality
 from include.audit.memory import MemoryStates
 from include.index.bulk import document_line
-from include.index.digest import canonical
 from include.index.identity import Identity
 from include.index.memory import MemoryIndex
 from include.index.metadata import Metadata, Origin
+from include.record.json.body import canonical
 
 OLD, NEW = "orders-v1", "orders-v2"
 METADATA = Metadata(Origin("c", "t", "docs", 1))

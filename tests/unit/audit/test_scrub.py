@@ -10,7 +10,8 @@ import pytest
 from include.audit.last_audit import LastAuditNote
 from include.audit.memory import MemoryDocuments
 from include.audit.scrub import SHARES, Scrubbed, Scrubber, ScrubMode, StoredDocument, is_altered
-from include.index.digest import bucket, canonical, state_hash
+from include.index.digest import bucket, state_hash
+from include.record.json.body import canonical
 from tests.audit_world import TOPIC, AuditWorld
 
 ORDERS = 300

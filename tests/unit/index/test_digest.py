@@ -6,7 +6,8 @@ import orjson
 from hypothesis import given
 from hypothesis import strategies as st
 
-from include.index.digest import BUCKET_BITS, VIEWS, bucket, canonical, limbs, of_limbs, state_hash
+from include.index.digest import BUCKET_BITS, VIEWS, bucket, limbs, of_limbs, state_hash
+from include.record.json.body import canonical
 
 STATES = st.integers(0, 2**64 - 1)
 JSON = st.recursive(

@@ -8,11 +8,11 @@ import pytest
 from include.errors import InvalidRecord, Terminal
 from include.index.definition import IndexDefinition
 from include.index.evolving import Evolves
-from include.index.formats import Values
 from include.index.memory_admin import MemoryAdmin
 from include.index.port import IndexInfo
 from include.log.memory import MemoryRegistry
 from include.record.codec import Encoder
+from include.record.json.formats import Values
 from tests.document_topic import MAPPING, VALUE
 
 NAME = "orders-v1"

@@ -13,7 +13,6 @@ from include.audit.expected import reading_of
 from include.index.avro_form import avro_form
 from include.index.definition import IndexTopic, index_named, mapping_of
 from include.index.form import Record as RecordForm
-from include.index.formats import Keys, Values
 from include.index.identity import Identity, identify
 from include.index.mapping_check import compare
 from include.index.metadata import Origin
@@ -27,6 +26,7 @@ from include.log.memory import MemoryRegistry
 from include.log.ports import Record
 from include.record import version
 from include.record.codec import Decoder, Encoder
+from include.record.json.formats import Keys, Values
 from include.record.schema import Column, TableSchema
 from include.settings.deployment import Deployment
 from include.settings.environment import PROJECT_ROOT

@@ -12,17 +12,18 @@ from hypothesis import strategies as st
 from include.clock import ManualClock
 from include.errors import InvalidRecord, Transient
 from include.index.bulk import BulkAnswer, ItemAnswer, line_bytes
-from include.index.definition import IndexTopic, ValueForm
+from include.index.definition import IndexTopic
 from include.index.delivery import Delivery
 from include.index.digest import state_hash
 from include.index.lines import line_maker
 from include.index.metadata import Metadata, Origin
-from include.index.native import WHY_NOT
 from include.index.states import Feed, States
 from include.index.task import IndexTask
 from include.log.memory import MemoryRegistry
 from include.log.ports import Headers
 from include.record.codec import Encoder
+from include.record.json.formats import ValueForm
+from include.record.json.native import WHY_NOT
 from include.record.schema import Column, TableSchema
 from tests.made_avro import damaged, encoded, key_schema_of, schema_of, wire
 
@@ -191,7 +192,7 @@ def test_a_registry_that_is_away_is_told_and_asked_again(monkeypatch: pytest.Mon
 
 @given(st.text(max_size=300), st.integers(0, 2**53 - 1), st.binary(max_size=600))
 def test_the_compiled_digest_is_blake2b(doc_id: str, version: int, body: bytes) -> None:
-    from include.index.native import _avro_json
+    from include.record.json.native import _avro_json
 
     try:
         doc_id.encode()
@@ -203,7 +204,7 @@ def test_the_compiled_digest_is_blake2b(doc_id: str, version: int, body: bytes) 
 
 @pytest.mark.parametrize("size", [0, 115, 116, 117, 127, 128, 129, 243, 244, 245, 256, 372, 5000])
 def test_the_compiled_digest_meets_the_ends_of_blocks(size: int) -> None:
-    from include.index.native import _avro_json
+    from include.record.json.native import _avro_json
 
     assert _avro_json.state_hash("1", 1, b"x" * size) == state_hash("1", 1, b"x" * size)
 

@@ -8,7 +8,7 @@ from include.errors import Fenced, Terminal, Transient
 from include.index.bulk import BulkAnswer
 from include.index.definition import IndexTopic
 from include.index.delivery import Delivery
-from include.index.digest import bucket, canonical, of_limbs, state_hash
+from include.index.digest import bucket, of_limbs, state_hash
 from include.index.memory import MemoryIndex
 from include.index.metadata import Origin
 from include.index.outcome import SETTLED, TaskOutcome
@@ -16,6 +16,7 @@ from include.index.states import Feed, States
 from include.index.task import IndexTask, raw_of
 from include.log.memory import MemoryLog, MemoryRegistry
 from include.log.ports import Record
+from include.record.json.body import canonical
 from include.record.version import pack, to_header
 from tests.document_topic import MAPPING, DocumentTopic
 

@@ -13,12 +13,12 @@ from include.index.bulk import BulkAnswer, ItemAnswer
 from include.index.definition import IndexTopic
 from include.index.delivery import Delivery
 from include.index.metadata import Origin
-from include.index.native import WHY_NOT
 from include.index.outcome import SETTLED, TaskOutcome
 from include.index.states import Feed, States
 from include.index.task import IndexTask, Raw
 from include.log.memory import MemoryRegistry
 from include.record.codec import Encoder
+from include.record.json.native import WHY_NOT
 from include.record.version import pack
 
 if WHY_NOT:

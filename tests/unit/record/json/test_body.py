@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from include.errors import InvalidRecord
-from include.index.body import body_json
+from include.record.json.body import body_json
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""The compiled writer of `include.index.native`: one schema's values as JSON.
+"""The compiled writer of `include.record.json.native`: one schema's values as JSON.
 
 Not for use from several threads at once: a call that meets another one gives None.
 """
@@ -6,8 +6,8 @@ Not for use from several threads at once: a call that meets another one gives No
 from collections.abc import Callable
 from typing import Any, Final
 
-from include.index.native.program import JsonStep
 from include.log.ports import Headers
+from include.record.json.native.program import JsonStep
 
 FORM: Final[int]
 

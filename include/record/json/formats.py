@@ -1,6 +1,6 @@
 """What the bytes of keys and values say: ids of documents, and bodies as canonical JSON.
 
-Forms are those that a deployment file can name (`definition.KeyForm`, `ValueForm`). In the registry's wire format
+Forms are those that a deployment file can name. In the registry's wire format
 (0x00, schema id, value) a schema is Avro's or JSON Schema's; the registry says which, record by record, as writers
 may change. JSON's own numbers pass where a double holds all their digits, and are refused where it does not.
 """
@@ -8,27 +8,41 @@ may change. JSON's own numbers pass where a double holds all their digits, and a
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from decimal import Decimal
-from typing import Any, Final
+from typing import Any, Final, Literal, Protocol
 
 import orjson
 
 from include.errors import InvalidRecord
-from include.index.avro_json import Bodies, Changes
-from include.index.avro_json import Keys as RecordKeys
-from include.index.definition import KeyForm, ValueForm
-from include.index.digest import canonical
-from include.log.ports import SchemaRegistry
 from include.record.codec import Decoder
+from include.record.json.avro import Bodies, Changes
+from include.record.json.avro import Keys as RecordKeys
+from include.record.json.body import canonical
 from include.record.key import doc_id
 
-__all__ = ["Keys", "Values"]
+__all__ = ["KeyForm", "Keys", "Schemas", "ValueForm", "Values"]
+
+KeyForm = Literal["schema", "text", "none"]
+"""schema: in the wire format of the registry. text: UTF-8 as it is. none: records have no key, each is a document of
+its own under a computed id."""
+ValueForm = Literal["plain", "change"]
+"""plain: the value is the body. change: a change envelope, whose newer image is the body."""
 
 _HEAD: Final = 5
 _SAFE_DIGITS: Final = 15
 
 _Reader = Callable[[bytes], Any]
+
+
+class Schemas(Protocol):
+    """What of a registry bytes are read by."""
+
+    def schema(self, schema_id: int) -> Mapping[str, Any]:
+        """A schema by its id."""
+
+    def language(self, schema_id: int) -> str:
+        """What it is written in: `AVRO` or `JSON`."""
 
 
 class _BySchema:
@@ -51,7 +65,7 @@ class _BySchema:
 class Keys:
     """`keys(key)` is a document's id (`metadata.doc_id`)."""
 
-    def __init__(self, registry: SchemaRegistry, form: KeyForm) -> None:
+    def __init__(self, registry: Schemas, form: KeyForm) -> None:
         self._registry = registry
         self._records = RecordKeys(registry.schema)
         self._decode = Decoder(registry.schema)
@@ -74,7 +88,7 @@ class Keys:
 class Values:
     """`values(value)` is a document's body as canonical JSON, or None where the record deletes the document."""
 
-    def __init__(self, registry: SchemaRegistry, form: ValueForm) -> None:
+    def __init__(self, registry: Schemas, form: ValueForm) -> None:
         changes = Changes(registry.schema)
         avro: _Reader = (lambda data: _image(*changes(data)[:2])) if form == "change" else Bodies(registry.schema)
         parsed = _parsed_image if form == "change" else canonical

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from include.index.native.program import JsonStep, envelope_steps, json_steps, key_steps
+from include.record.json.native.program import JsonStep, envelope_steps, json_steps, key_steps
 from include.record.native import why_not
 
 if TYPE_CHECKING:
-    from include.index.native._avro_json import Program
+    from include.record.json.native._avro_json import Program
 
 __all__ = ["WHY_NOT", "body_program", "change_program", "key_program"]
 
-WHY_NOT: Final = why_not("include.index.native._avro_json", form=1)
+WHY_NOT: Final = why_not("include.record.json.native._avro_json", form=1)
 """Why it is not there; empty when it is."""
 
 
@@ -40,6 +40,6 @@ def change_program(schema: Any) -> tuple[Program, tuple[int, int, int]] | None:
 def _program(steps: list[JsonStep] | None) -> Program | None:
     if steps is None:
         return None
-    from include.index.native._avro_json import Program
+    from include.record.json.native._avro_json import Program
 
     return Program(steps)

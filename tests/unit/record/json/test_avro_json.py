@@ -12,11 +12,11 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from include.errors import InvalidRecord, Transient
-from include.index import avro_json
-from include.index.avro_json import Bodies, Changes, Keys
-from include.index.body import body_json
-from include.index.native import WHY_NOT
 from include.record.codec import Decoder, Encoder
+from include.record.json import avro
+from include.record.json.avro import Bodies, Changes, Keys
+from include.record.json.body import body_json
+from include.record.json.native import WHY_NOT
 from include.record.key import doc_id
 from include.record.native.program import LOGICAL
 from include.record.schema import Column, TableSchema
@@ -242,7 +242,7 @@ def test_counts_that_bytes_cannot_hold_are_refused_at_once() -> None:
 def test_without_the_compiled_writer_all_is_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     with_it = Bodies(lambda _: ORDER), Keys(lambda _: TABLE.key_avro("main"))
     for name in ("body_program", "key_program"):
-        monkeypatch.setattr(avro_json, name, lambda _schema: None)
+        monkeypatch.setattr(avro, name, lambda _schema: None)
     without = Bodies(lambda _: ORDER), Keys(lambda _: TABLE.key_avro("main"))
     body = Encoder(1, ORDER)({"order_id": 2**63 - 1, "note": "ü", "lines": []})
     key = Encoder(1, TABLE.key_avro("main"))({"id": -1})
@@ -262,7 +262,7 @@ def test_without_the_compiled_writer_all_is_the_same(monkeypatch: pytest.MonkeyP
     ],
 )
 def test_steps_that_are_none_are_refused(steps: Any) -> None:
-    from include.index.native._avro_json import Program
+    from include.record.json.native._avro_json import Program
 
     with pytest.raises((KeyError, TypeError, ValueError)):
         Program(steps)

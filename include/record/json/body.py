@@ -20,14 +20,20 @@ import uuid
 from decimal import Decimal
 from typing import Any
 
-from include.errors import InvalidRecord
-from include.index.digest import canonical
+import orjson
 
-__all__ = ["body_json", "plain"]
+from include.errors import InvalidRecord
+
+__all__ = ["body_json", "canonical", "plain"]
+
+
+def canonical(source: Any) -> bytes:
+    """Parsed JSON as the one text that all equal values have: names sorted, numbers as orjson writes them."""
+    return orjson.dumps(source, option=orjson.OPT_SORT_KEYS)
 
 
 def body_json(value: Any) -> bytes:
-    """`value` as canonical JSON (`digest.canonical`). Raises `InvalidRecord`."""
+    """`value` as canonical JSON (`canonical`). Raises `InvalidRecord`."""
     try:
         return canonical(plain(value))
     except TypeError as error:

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from include.errors import InvalidRecord
-from include.index.formats import Keys, Values
 from include.log.memory import MemoryRegistry
 from include.record.codec import Encoder, frame
+from include.record.json.formats import Keys, Values
 
 ORDER = {
     "type": "record",

@@ -13,13 +13,13 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from include.errors import InvalidRecord
-from include.index.body import body_json
-from include.index.native import body_program, change_program, key_program
 from include.record.codec import Decoder
+from include.record.json.body import body_json
+from include.record.json.native import body_program, change_program, key_program
 from include.record.key import doc_id
 
 if TYPE_CHECKING:
-    from include.index.native._avro_json import Program
+    from include.record.json.native._avro_json import Program
 
 __all__ = ["Bodies", "ChangeParts", "Changes", "Keys", "Lookup"]
 

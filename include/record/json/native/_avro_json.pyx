@@ -9,11 +9,12 @@ way, which reads the same in its own manner or says what is wrong.
 # Raised with each change of what it offers or takes.
 FORM = 1
 
-include "../../record/native/avro.pxi"
+include "../../native/avro.pxi"
 include "out.pxi"
 include "scalars.pxi"
 include "writer.pxi"
 include "key.pxi"
 include "change.pxi"
 include "blake2.pxi"
+# The lines of a bulk request are written by the same C classes, so they are of this unit.
 include "lines.pxi"

@@ -1,0 +1,1 @@
+"""Keys and values of records as canonical JSON, whatever they are written in."""
