@@ -101,17 +101,20 @@ class Publisher:
         self._unsaid = False
         self._topic_id = ""
 
-    def ensure(self, partitions: int) -> None:
+    def ensure(self, partitions: int, *, compacted: bool = True) -> None:
         """Make the topics that this application writes or is asked through, where they are missing.
+
+        `compacted`: the topic keeps the newest record of each key for ever, else all for a time.
 
         Raises:
             Terminal: the topic, or a further own one, is there with another number of partitions, forgets records,
                 or the topic has grown.
         """
-        spec = topics.document_spec(self.topic, partitions)
+        spec = (topics.document_spec if compacted else topics.event_spec)(self.topic, partitions)
         self._topic_id = self._admin.ensure(spec).topic_id
-        require_kept(spec, self._admin)
-        require_ungrown(self.topic, self._reader)
+        if compacted:
+            require_kept(spec, self._admin)
+            require_ungrown(self.topic, self._reader)
         for spec in self._own.values():
             self._admin.ensure(spec)
             if "delete.retention.ms" in spec.config:
@@ -233,7 +236,7 @@ class Publisher:
         self._open.append(self.topic, key, value, headers=(versions.to_header(version), *headers))
 
     def append(
-        self, topic: str, key: bytes, value: bytes | None, *, headers: Headers = (), partition: int | None = None
+        self, topic: str, key: bytes | None, value: bytes | None, *, headers: Headers = (), partition: int | None = None
     ) -> None:
         """Add a record to one of the further own topics; without `partition` it goes by its key."""
         if topic not in self._own:

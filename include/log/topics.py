@@ -21,6 +21,9 @@ __all__ = [
     "dead",
     "declared",
     "document_spec",
+    "event_spec",
+    "idle",
+    "late",
     "policy",
     "readable",
     "requests",
@@ -50,6 +53,12 @@ RECORD_HEADS: Final = 4096
 """Bytes of such a record that are kept for its headers and its own head; the rest is for key and value."""
 LARGEST_STORED: Final = str(LARGEST_RECORD + (1 << 16))
 """`max.message.bytes` of such topics: the largest record with the head of its batch."""
+
+_EVENTS: Final = {
+    "cleanup.policy": "delete",
+    "retention.ms": str(365 * _DAY_MS),
+    "max.message.bytes": LARGEST_STORED,
+}
 
 
 @dataclass(frozen=True)
@@ -157,6 +166,16 @@ def dead(topic: str, application: str) -> str:
     return _name(topic, _escape(application, "A-Za-z0-9_"), "dead")
 
 
+def late(topic: str, application: str) -> str:
+    """`<topic>.<application>.late`: elements of `topic` that came too late for a job of `application`."""
+    return _name(topic, _escape(application, "A-Za-z0-9_"), "late")
+
+
+def idle(topic: str, application: str) -> str:
+    """`<topic>.<application>.idle`: what moved the watermarks of partitions of `topic` that brought nothing."""
+    return _name(topic, _escape(application, "A-Za-z0-9_"), "idle")
+
+
 def declared(name: str) -> str:
     """A topic that a deployment file names; raises `SettingsError` for a name that another kind owns."""
     parts = name.split(".")
@@ -180,11 +199,10 @@ def policy(name: str) -> dict[str, str]:
     if kind in ("requests", "answers"):
         return {"cleanup.policy": "compact,delete", "retention.ms": _MONTH_MS}
     if kind in ("dead", "late"):
-        return {
-            "cleanup.policy": "delete",
-            "retention.ms": str(365 * _DAY_MS),
-            "max.message.bytes": LARGEST_STORED,
-        }
+        return _EVENTS
+    if kind == "idle":
+        # A replay reads them as it reads the data.
+        return {**_EVENTS, "retention.ms": "-1"}
     return {
         "cleanup.policy": "compact",
         "max.message.bytes": LARGEST_STORED,
@@ -197,6 +215,11 @@ def policy(name: str) -> dict[str, str]:
 def document_spec(name: str, partitions: int) -> TopicSpec:
     """A compacted topic kept for ever: documents, joined, status, change, control and resolved topics."""
     return TopicSpec(name, partitions, policy(name))
+
+
+def event_spec(name: str, partitions: int) -> TopicSpec:
+    """A topic that keeps all records of a key, for a year."""
+    return TopicSpec(name, partitions, _EVENTS)
 
 
 def _word(name: str) -> str:

@@ -74,24 +74,24 @@ def least(lows: Iterable[int]) -> int:
 
 
 def quiet(
-    lows: Mapping[Place, int], ends: Mapping[Place, int], active: Iterable[Place], after_us: int
+    lows: Mapping[Place, int], ends: Mapping[Place, int], active: Iterable[Place], after_us: Mapping[Place, int]
 ) -> list[Verdict]:
     """What is decided at the end of a batch of partitions that had nothing in it and have nothing unread.
 
-    They follow the least watermark of the active ones, once that is more than `after_us` ahead of theirs. When all are
-    quiet nobody knows better, and the watermark stands.
+    They follow the least watermark of the active ones, once that is far enough ahead of theirs. When all are quiet
+    nobody knows better, and the watermark stands.
 
     Args:
         lows: each partition's watermark at the batch's end.
         ends: its next offset there.
         active: those that had records in the batch, or have some that it did not read.
-        after_us: how far a partition may be behind before it counts as idle.
+        after_us: of partitions that follow, how far they may be behind before they count as idle.
     """
     busy = frozenset(active)
     if not busy:
         return []
     time = least(lows[place] for place in busy)
-    return _behind({place: time for place in lows if place not in busy}, lows, ends, after_us)
+    return _behind(dict.fromkeys(after_us.keys() - busy, time), lows, ends, after_us)
 
 
 def resolved(
@@ -106,7 +106,7 @@ def resolved(
         bounds: by how much (µs) an element's time may be before its commit.
     """
     times = {place: commit_us - bounds[place] - 1 for place, commit_us in complete_to.items()}
-    return _behind(times, lows, ends, 0)
+    return _behind(times, lows, ends, dict.fromkeys(times, 0))
 
 
 def joining(new: Iterable[tuple[Place, int]], watermark: int) -> list[Verdict]:
@@ -117,6 +117,10 @@ def joining(new: Iterable[tuple[Place, int]], watermark: int) -> list[Verdict]:
 
 
 def _behind(
-    times: Mapping[Place, int], lows: Mapping[Place, int], ends: Mapping[Place, int], after_us: int
+    times: Mapping[Place, int], lows: Mapping[Place, int], ends: Mapping[Place, int], after_us: Mapping[Place, int]
 ) -> list[Verdict]:
-    return [Verdict(place, ends[place], time) for place, time in sorted(times.items()) if time - lows[place] > after_us]
+    return [
+        Verdict(place, ends[place], time)
+        for place, time in sorted(times.items())
+        if time - lows[place] > after_us[place]
+    ]

@@ -25,6 +25,7 @@ from include.errors import SettingsError
 from include.eventtime.config.process import process_class, require_sound
 from include.eventtime.model.process import Process
 from include.log import topics
+from include.record.version import MAX_EPOCH
 from include.settings.applications import Application
 from include.settings.deployment import Deployment, Strict, unknown_name
 
@@ -96,6 +97,8 @@ class JobEntry(Strict):
     settings: dict[str, Any] = Field(default_factory=dict, description="what the class's settings say")
     outputs: dict[str, OutputDefinition] = Field(min_length=1, description="a topic for each output of the class")
     buckets: int = Field(default=16, ge=1, le=4096, description="parts of the state; fixed by the first start")
+    epoch: int = Field(default=1, ge=1, le=MAX_EPOCH, description="raised when the outputs begin a new lineage")
+    records_per_batch: int = Field(default=500_000, ge=1, description="most records that one batch reads")
 
     @model_validator(mode="after")
     def _each_once(self) -> Self:
@@ -116,12 +119,18 @@ class DeployedJob:
     entry: JobEntry
     process: Process[Any]
 
+    @property
+    def topic(self) -> str:
+        """The first output's: its name is that of the job's state, and of the group of its offsets."""
+        return next(iter(self.entry.outputs.values())).topic
+
 
 def declared_jobs(deployment: Deployment) -> dict[str, DeployedJob]:
     """All jobs, checked against their processes and the other sections; raises `SettingsError` with the place."""
     found: dict[str, DeployedJob] = {}
     hosts = deployment.section("applications", Application)
     writers: dict[str, str] = {}
+    readers: dict[tuple[str, str], str] = {}
     for name, entry in deployment.section(SECTION, JobEntry).items():
         where = (SECTION, name)
         process = _process(deployment, where, entry)
@@ -130,6 +139,16 @@ def declared_jobs(deployment: Deployment) -> dict[str, DeployedJob]:
             raise unknown_name(deployment, (*where, "application"), entry.application, "applications")
         for number, source in enumerate(entry.sources):
             _named(deployment, (*where, "sources", number, "topic"), source.topic, topics.readable)
+            other = readers.setdefault((entry.application, source.topic), name)
+            if other != name:
+                # Late elements and verdicts of a topic are kept by application.
+                raise deployment.error(
+                    (*where, "sources", number, "topic"),
+                    "two jobs of one application read one topic",
+                    topic=source.topic,
+                    other=other,
+                    fix="Give one of them an application of its own.",
+                )
             if source.idle == "resolved" and topics.TopicName.parse(source.topic).kind != "change":
                 raise deployment.error(
                     (*where, "sources", number, "idle"),

@@ -21,7 +21,7 @@ from include.record.json.avro import Keys as RecordKeys
 from include.record.json.body import canonical
 from include.record.key import doc_id
 
-__all__ = ["KeyForm", "Keys", "Schemas", "ValueForm", "Values"]
+__all__ = ["KeyForm", "Keys", "Schemas", "ValueForm", "Values", "parsed"]
 
 KeyForm = Literal["schema", "text", "none"]
 """schema: in the wire format of the registry. text: UTF-8 as it is. none: records have no key, each is a document of
@@ -79,7 +79,7 @@ class Keys:
 
     def _choose(self, schema_id: int) -> _Reader:
         if self._registry.language(schema_id) == "JSON":
-            return lambda data: _id(_parse(data[_HEAD:]))
+            return lambda data: _id(parsed(data[_HEAD:]))
         if self._registry.schema(schema_id).get("type") == "record":
             return self._records
         return lambda data: _id(self._decode(data))
@@ -91,10 +91,10 @@ class Values:
     def __init__(self, registry: Schemas, form: ValueForm) -> None:
         changes = Changes(registry.schema)
         avro: _Reader = (lambda data: _image(*changes(data)[:2])) if form == "change" else Bodies(registry.schema)
-        parsed = _parsed_image if form == "change" else canonical
+        image = _parsed_image if form == "change" else canonical
 
         def choose(schema_id: int) -> _Reader:
-            return (lambda data: parsed(_parse(data[_HEAD:]))) if registry.language(schema_id) == "JSON" else avro
+            return (lambda data: image(parsed(data[_HEAD:]))) if registry.language(schema_id) == "JSON" else avro
 
         self._read = _BySchema(choose)
 
@@ -135,8 +135,8 @@ def _parsed_image(envelope: Any) -> bytes | None:
     return _image(envelope["op"], None if after is None else canonical(after))
 
 
-def _parse(text: bytes) -> Any:
-    """JSON, with every number as exact as it was written."""
+def parsed(text: bytes) -> Any:
+    """JSON, with every number as exact as it was written; raises `InvalidRecord`."""
     try:
         found = orjson.loads(text)
     except orjson.JSONDecodeError as error:

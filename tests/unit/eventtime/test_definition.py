@@ -92,5 +92,7 @@ def test_what_is_wrong_is_told_with_its_place(tmp_path: Path, old: str, new: str
 
 def test_two_jobs_do_not_write_one_topic(tmp_path: Path) -> None:
     other = JOB[JOB.index("  scooter_status") :].replace("scooter_status", "others")
-    with pytest.raises(SettingsError, match="two jobs write one topic"):
+    with pytest.raises(SettingsError, match="two jobs of one application read one topic"):
         declared_jobs(declared(tmp_path, JOB + other))
+    with pytest.raises(SettingsError, match="two jobs write one topic"):
+        declared_jobs(declared(tmp_path, JOB + other.replace("telemetry.tracks", "telemetry.others")))

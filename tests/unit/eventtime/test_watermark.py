@@ -52,17 +52,19 @@ def test_all_together_have_the_least_watermark() -> None:
 
 def test_a_quiet_partition_follows_the_slowest_active_one_once_it_is_far_enough_behind() -> None:
     lows, ends = {A: 100, B: 50, C: 120}, {A: 9, B: 4, C: 7}
-    assert quiet(lows, ends, [A, C], 49) == [Verdict(B, 4, 100)]
-    assert quiet(lows, ends, [A, C], 50) == []
-    assert quiet(lows, ends, [B], 0) == []
+    assert quiet(lows, ends, [A, C], dict.fromkeys(lows, 49)) == [Verdict(B, 4, 100)]
+    assert quiet(lows, ends, [A, C], dict.fromkeys(lows, 50)) == []
+    assert quiet(lows, ends, [B], dict.fromkeys(lows, 0)) == []
+    # Those of a captured table do not follow others.
+    assert quiet(lows, ends, [A, C], {A: 0, C: 0}) == []
 
 
 def test_a_partition_that_never_had_an_element_follows_at_once() -> None:
-    assert quiet({A: 100, B: NEVER}, {A: 9, B: 0}, [A], 1_000) == [Verdict(B, 0, 100)]
+    assert quiet({A: 100, B: NEVER}, {A: 9, B: 0}, [A], {B: 1_000}) == [Verdict(B, 0, 100)]
 
 
 def test_when_all_are_quiet_the_watermark_stands() -> None:
-    assert quiet({A: 100, B: 50}, {A: 9, B: 4}, [], 0) == []
+    assert quiet({A: 100, B: 50}, {A: 9, B: 4}, [], {A: 0, B: 0}) == []
 
 
 def test_captured_tables_follow_what_their_source_is_complete_to() -> None:

@@ -1,0 +1,131 @@
+"""What a job has committed beside its outputs: pointers of its state's buckets, and the watermarks.
+
+It stands in the compacted topic `<topic>.state` of the job's first output, written in each batch's own transaction: a
+key for each bucket, and one for the job itself.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final, Self
+
+import orjson
+
+from include.errors import Terminal
+from include.eventtime.algorithm.watermark import NEVER, Place
+from include.log import topics
+from include.log.ports import LogReader, Record
+from include.state.opening import StatePlace
+from include.state.pointer import Pointer
+
+__all__ = ["Committed", "committed_pointers", "read_committed", "state_place"]
+
+_JOB: Final = b"job"
+_BUCKET: Final = b"bucket/"
+
+
+@dataclass
+class Committed:
+    """As of the last batch.
+
+    Args:
+        buckets: parts of the state, for ever.
+        sources: topics by rank, those among them that are read no more.
+        lows: the watermark of each partition that is read.
+        watermark: the job's, µs; it never goes back.
+        topic_ids: those that offsets belong to.
+        pointers: bucket → the version that it stands at; buckets that have never been written are missing.
+    """
+
+    buckets: int
+    sources: tuple[str, ...] = ()
+    lows: dict[Place, int] = field(default_factory=dict)
+    watermark: int = NEVER
+    topic_ids: dict[str, str] = field(default_factory=dict)
+    pointers: dict[int, bytes] = field(default_factory=dict)
+
+    @classmethod
+    def read(cls, records: Iterable[Record], buckets: int | None) -> Self:
+        """The newest of each key; `buckets` is what the first start fixes, None: as many as it has.
+
+        Raises:
+            Terminal: the state has another number of buckets.
+        """
+        newest = {record.key: record.value for record in records}
+        found = cls(buckets or 0)
+        for key, value in newest.items():
+            if key is not None and value is not None and key.startswith(_BUCKET):
+                found.pointers[int(key.removeprefix(_BUCKET))] = value
+        job = newest.get(_JOB)
+        if job is None:
+            return found
+        said: dict[str, Any] = orjson.loads(job)
+        if buckets is not None and said["buckets"] != buckets:
+            raise Terminal(
+                "the job's state has another number of buckets than is declared",
+                has=said["buckets"],
+                declared=buckets,
+                fix="Declare the number that it has.",
+            )
+        found.buckets, found.sources = said["buckets"], tuple(said["sources"])
+        found.lows = {(topic, int(p)): low for topic, of in said["lows"].items() for p, low in of.items()}
+        found.watermark, found.topic_ids = said["watermark"], said["topic_ids"]
+        return found
+
+    @property
+    def due(self) -> int | None:
+        """The least time for which any bucket has something."""
+        return min(
+            (due for each in self.pointers.values() if (due := Pointer.from_bytes(each).due) is not None), default=None
+        )
+
+    def counts(self) -> Counter[str]:
+        """What the pointers count, together: rows, bytes, buffered elements, timers."""
+        found = Counter[str]()
+        for pointer in self.pointers.values():
+            found.update(Pointer.from_bytes(pointer).counts)
+        return found
+
+    def of_job(self) -> tuple[bytes, bytes]:
+        """The record of the job itself, as (key, value)."""
+        lows: dict[str, dict[str, int]] = {}
+        for (topic, partition), low in sorted(self.lows.items()):
+            lows.setdefault(topic, {})[str(partition)] = low
+        said = {
+            "buckets": self.buckets,
+            "sources": self.sources,
+            "lows": lows,
+            "watermark": self.watermark,
+            "topic_ids": dict(sorted(self.topic_ids.items())),
+        }
+        return _JOB, orjson.dumps(said)
+
+    @staticmethod
+    def of_buckets(pointers: Mapping[int, bytes]) -> Iterator[tuple[bytes, bytes]]:
+        """The records of these buckets, as (key, value)."""
+        for bucket, pointer in sorted(pointers.items()):
+            yield _BUCKET + b"%d" % bucket, pointer
+
+
+def read_committed(reader: LogReader, topic: str) -> Committed | None:
+    """What the job whose first output is `topic` has committed; None when it never has."""
+    name = topics.state(topic)
+    begins = reader.begin_offsets(name)
+    if not begins:
+        return None
+    found = Committed.read(reader.read(name, 0, begins[0], reader.end_offsets(name)[0]), None)
+    return found if found.sources else None
+
+
+def committed_pointers(reader: LogReader, topic: str, stage: str) -> Mapping[tuple[str, int], bytes]:
+    """The pointers that are committed now, as what keeps house asks for them."""
+    found = read_committed(reader, topic)
+    return {} if found is None else {(stage, bucket): each for bucket, each in found.pointers.items()}
+
+
+def state_place(topic: str, folder: Path) -> StatePlace:
+    """Where the state of the job is; `folder`: where this host keeps its state."""
+    return StatePlace(str(folder / "state" / topic), f"state/{topic}/")

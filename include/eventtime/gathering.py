@@ -1,0 +1,147 @@
+"""A task's share of a batch: from records of sources to what each bucket has to do."""
+
+from __future__ import annotations
+
+import marshal
+import pickle
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final, Self
+
+from include.errors import InvalidRecord
+from include.eventtime.algorithm.order import Arrived
+from include.eventtime.algorithm.watermark import PartitionWatermark, Place, Verdict
+from include.eventtime.reading import ElementReader
+from include.log.ports import Record
+from include.record.key import murmur2
+
+__all__ = ["Gathering", "Late", "Refused", "Work", "bucket_of"]
+
+_FORM: Final = 2
+_POSITIVE: Final = 0x7FFFFFFF
+
+
+def bucket_of(key: bytes, buckets: int) -> int:
+    """The bucket of a key; the same for ever, on every host."""
+    return (murmur2(key) & _POSITIVE) % buckets
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A record that is no element, and why."""
+
+    record: Record
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Late:
+    """A record whose event time (µs) the watermark of its partition had reached."""
+
+    record: Record
+    time: int
+    watermark: int
+
+
+@dataclass(slots=True)
+class Work:
+    """What one bucket has to do, of one task or of several.
+
+    Args:
+        elements: that came in time.
+        lows: the watermarks of the partitions that were read, behind what was read.
+        late: of all buckets, in that of the first one.
+        refused: the same.
+        counts: the same, of sources by name: read, late, refused, none (no element).
+    """
+
+    elements: list[Arrived] = field(default_factory=list)
+    lows: dict[Place, int] = field(default_factory=dict)
+    late: list[Late] = field(default_factory=list)
+    refused: list[Refused] = field(default_factory=list)
+    counts: Counter[tuple[str, str]] = field(default_factory=Counter)
+
+    def pack(self) -> bytes:
+        """Bytes for another worker of the same application."""
+        rare = self.late, self.refused, self.counts
+        packed = pickle.dumps(rare, pickle.HIGHEST_PROTOCOL) if any(rare) else b""
+        return marshal.dumps((list(map(tuple, self.elements)), self.lows, packed), _FORM)
+
+    @classmethod
+    def unpack(cls, frames: Iterable[bytes]) -> Self:
+        """All that was packed for one bucket, in the order of the frames."""
+        work = cls()
+        for frame in frames:
+            elements, lows, packed = marshal.loads(frame)  # noqa: S302 - this application's own workers
+            work.elements += map(Arrived._make, elements)
+            work.lows |= lows
+            if packed:
+                late, refused, counts = pickle.loads(packed)  # noqa: S301 - this application's own workers
+                work.late += late
+                work.refused += refused
+                work.counts.update(counts)
+        return work
+
+
+class Gathering:
+    """Takes the records of a task in, each partition whole and in its order, and hands out each bucket's work.
+
+    Args:
+        readers: topic → what reads its records.
+        lows: the watermark of each partition before its first record here.
+        bounds: topic → how much earlier (µs) than one before it an element may be; None: nothing is late.
+        verdicts: those that a replay has to repeat, by partition and offset.
+        buckets: how many the state has.
+    """
+
+    def __init__(
+        self,
+        readers: Mapping[str, ElementReader],
+        lows: Mapping[Place, int],
+        bounds: Mapping[str, int | None],
+        verdicts: Mapping[Place, Sequence[Verdict]],
+        buckets: int,
+    ) -> None:
+        self._readers = readers
+        self._watermarks = {
+            place: PartitionWatermark(low, bounds[place[0]], verdicts.get(place, ())) for place, low in lows.items()
+        }
+        self._work = [Work() for _ in range(buckets)]
+
+    def take(self, record: Record) -> None:
+        """One record; what is late or no element is kept to be written to where such records go."""
+        topic = record.topic
+        place, first = (topic, record.partition), self._work[0]
+
+        first.counts[topic, "read"] += 1
+        try:
+            element = self._readers[topic].read(record)
+        except InvalidRecord as error:
+            first.counts[topic, "refused"] += 1
+            first.refused.append(Refused(record, f"{type(error).__name__}: {error}"))
+            return
+        if element is None:
+            first.counts[topic, "none"] += 1
+            return
+        watermark = self._watermarks[place]
+        if watermark.late(record.offset, element.time):
+            first.counts[topic, "late"] += 1
+            first.late.append(Late(record, element.time, watermark.low))
+        else:
+            self._work[bucket_of(element.key, len(self._work))].elements.append(element)
+
+    def work(self, ends: Mapping[Place, int]) -> dict[int, bytes]:
+        """Bucket → its work, packed, for all buckets: each has to know how far the partitions are.
+
+        `ends`: the next offsets of the partitions that were read.
+        """
+        for place, end in ends.items():
+            self._watermarks[place].reach(end)
+        lows = {place: self._watermarks[place].low for place in ends}
+        return {bucket: work.pack() for bucket, work in self._with(lows)}
+
+    def _with(self, lows: dict[Place, int]) -> Iterator[tuple[int, Work]]:
+        for bucket, work in enumerate(self._work):
+            work.lows = lows
+            yield bucket, work

@@ -1,0 +1,101 @@
+"""From a declared job to one that is ready to run: its topics looked up, its schemas registered, its runner made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from include.clock import Clock
+from include.errors import LyrebirdError
+from include.eventtime.config.definition import DeployedJob
+from include.eventtime.outputs import Ids, key_schema, value_schema
+from include.eventtime.runner import JobRunner
+from include.log import topics
+from include.log.dead_letter import DeadLetterLimit
+from include.log.ports import LogReader, LogWriter, SchemaRegistry, TopicAdmin
+from include.log.publisher import Finish, Publisher
+
+__all__ = ["Means", "NotThereYet", "OpenedJob", "opened_job"]
+
+
+class NotThereYet(LyrebirdError):
+    """Something that a job reads is missing still: look again later."""
+
+
+@dataclass(frozen=True)
+class Means:
+    """What a job's driver works with; `open_writer` and `finish` as those of `Publisher`."""
+
+    registry: SchemaRegistry
+    reader: LogReader
+    admin: TopicAdmin
+    open_writer: Callable[[str], LogWriter]
+    finish: Finish
+    clock: Clock
+
+
+@dataclass(frozen=True)
+class OpenedJob:
+    """A job whose publisher is open.
+
+    Args:
+        publisher: to be closed.
+        runner: carries its batches out.
+        ids: output → ids of its schemas.
+        cut_at: resolved topics that batches end at; none where no source needs one.
+        start: topic → partition → next offset.
+    """
+
+    publisher: Publisher
+    runner: JobRunner
+    ids: dict[str, Ids]
+    cut_at: tuple[str, ...]
+    start: dict[str, dict[int, int]]
+
+
+def opened_job(job: DeployedJob, application: str, means: Means) -> OpenedJob:
+    """Look everything up, register the outputs' schemas and open the publisher.
+
+    Raises:
+        NotThereYet: a source is missing: ask again later.
+        Terminal: the state has other buckets, or a topic is not as it is declared.
+        Transient: a server does not answer.
+    """
+    entry = job.entry
+    for source in entry.sources:
+        if means.admin.describe(source.topic) is None:
+            # Its partitions are part of the watermark from the beginning.
+            raise NotThereYet("a topic that the job reads is not there yet", job=job.name, topic=source.topic)
+    key = key_schema(entry.sources[0].key, job.process.key)
+    ids = {
+        name: (
+            means.registry.register(f"{output.topic}-key", key),
+            means.registry.register(f"{output.topic}-value", value_schema(job.process.outputs[name])),
+        )
+        for name, output in entry.outputs.items()
+    }
+    publisher = Publisher(
+        job.topic,
+        application,
+        (),
+        [source.topic for source in entry.sources],
+        own=JobRunner.specs(job, application),
+        open_writer=means.open_writer,
+        finish=means.finish,
+        reader=means.reader,
+        admin=means.admin,
+        clock=means.clock,
+    )
+    first = next(iter(entry.outputs.values()))
+    runner = JobRunner(job, publisher, means.reader, DeadLetterLimit(), means.clock)
+    try:
+        publisher.ensure(first.partitions, compacted=first.compacted)
+        runner.open()
+    except BaseException:
+        publisher.close()
+        raise
+    start: dict[str, dict[int, int]] = {}
+    for (topic, partition), offset in publisher.committed.items():
+        start.setdefault(topic, {})[partition] = offset
+    cut_at = [topics.resolved_of(source.topic) for source in entry.sources if source.idle == "resolved"]
+    return OpenedJob(publisher, runner, ids, tuple(dict.fromkeys(cut_at)), start)

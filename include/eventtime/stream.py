@@ -1,0 +1,180 @@
+"""Event time in Spark: workers read sources and advance buckets of the state, the driver commits what they made.
+
+One application may host several jobs: each has a stream, a publisher and a state of its own. Where reading starts
+follows from what a publisher has committed; checkpoints are disposable.
+"""
+
+from __future__ import annotations
+
+import functools
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import closing
+from dataclasses import dataclass
+from typing import Any, Final
+
+from pyspark.sql import DataFrame, SparkSession
+
+from include.clock import SystemClock
+from include.errors import SettingsError
+from include.eventtime.committed import committed_pointers, state_place
+from include.eventtime.config.definition import DeployedJob, declared_jobs
+from include.eventtime.opening import Means, NotThereYet, OpenedJob, opened_job
+from include.eventtime.task import STAGE, JobPlan, apply_frames, gather
+from include.eventtime.work import BatchWork, BucketResult
+from include.log import stream
+from include.log.kafka import KafkaAdmin, KafkaReader, KafkaWriter
+from include.log.plan import BatchPlan
+from include.log.registry import ConfluentRegistry
+from include.log.slices import Slice, spread, tasks_for
+from include.log.supervised import once_there, run_beside
+from include.log.transaction_end import end_transaction
+from include.metrics.exporter import Metrics
+from include.metrics.progress import RunFolder
+from include.settings.connections import Kafka, ObjectStore, Registry
+from include.settings.deployment import Deployment
+from include.settings.environment import state_folder
+from include.state.housekeeping import housekeeping
+from include.store.s3 import store_of
+
+__all__ = ["run"]
+
+_TRANSACTION_S: Final = 300.0
+_LARGE: Final = 50_000
+
+
+def run(application: str, deployment: Deployment, *, keep_session: bool = False) -> None:
+    """Run the jobs of `application` until it is asked to stop; returns after a clean end.
+
+    Raises `SettingsError` for what the deployment files get wrong, `Fenced` when another process took over, and any
+    other `LyrebirdError` that ended one of the jobs: the others are stopped then.
+    """
+    jobs = [job for job in declared_jobs(deployment).values() if job.entry.application == application]
+    if not jobs:
+        raise SettingsError(
+            "the application hosts no job", application=application, fix="Name it in an entry of `eventtime`."
+        )
+    metrics = Metrics(application).serve(state_folder())
+    run_folder = RunFolder.from_environment(application, state_folder())
+    spark = stream.session(application)
+    asked = threading.Event()
+    told: dict[str, dict[str, Any]] = {}
+    try:
+        parts = [("", run_folder)] if len(jobs) == 1 else [(j.name, run_folder.of_part(j.name, told)) for j in jobs]
+        hosted = [
+            _Hosted(spark, application, deployment, job, folder, metrics, asked, stream.trigger_s(len(jobs)), part)
+            for job, (part, folder) in zip(jobs, parts, strict=True)
+        ]
+        run_beside([each.run for each in hosted], asked)
+    finally:
+        if not keep_session:
+            spark.stop()
+
+
+@dataclass
+class _Hosted:
+    """One job of an application."""
+
+    spark: SparkSession
+    application: str
+    deployment: Deployment
+    job: DeployedJob
+    run_folder: RunFolder
+    metrics: Metrics
+    asked: threading.Event
+    trigger_s: float
+    part: str = ""
+
+    def run(self) -> None:
+        """Until a stop is asked for."""
+        kafka = self.deployment.one("kafka", Kafka)
+        options, clock = dict(kafka.options), SystemClock()
+        with closing(KafkaReader(kafka.bootstrap, options)) as reader:
+            means = Means(
+                ConfluentRegistry(self.deployment.one("registry", Registry)),
+                reader,
+                KafkaAdmin(kafka.bootstrap, options),
+                lambda name: KafkaWriter(kafka.bootstrap, name, options, transaction_timeout_s=_TRANSACTION_S),
+                lambda id_, places, commit: end_transaction(
+                    kafka.bootstrap, id_, places, commit=commit, group=id_, options=options
+                ),
+                clock,
+            )
+            opened = once_there(
+                lambda: opened_job(self.job, self.application, means),
+                NotThereYet,
+                application=self.application,
+                run_folder=self.run_folder,
+                asked=self.asked,
+                clock=clock,
+            )
+            if opened is None:
+                return
+            store = store_of(self.deployment.one("store", ObjectStore))
+
+            def pointers() -> Mapping[tuple[str, int], bytes]:
+                # Asked by a thread of its own.
+                with closing(KafkaReader(kafka.bootstrap, options)) as own:
+                    return committed_pointers(own, self.job.topic, STAGE)
+
+            place = state_place(self.job.topic, state_folder())
+            with closing(opened.publisher), closing(store), housekeeping(store, place, pointers, clock):
+                self._stream(opened, kafka)
+
+    def _stream(self, opened: OpenedJob, kafka: Kafka) -> None:
+        runner, carry_out = opened.runner, self._equipped(opened)
+        rows = stream.read_stream(
+            self.spark,
+            bootstrap=kafka.bootstrap,
+            topics=runner.topics,
+            start=opened.start,
+            cut_at=opened.cut_at,
+            total_limit=self.job.entry.records_per_batch,
+            topic_ids=runner.committed.topic_ids,
+            options=dict(kafka.options),
+        )
+
+        def on_batch(_: DataFrame, plan: BatchPlan) -> Mapping[str, Any]:
+            counts = runner.run(carry_out, plan)
+            return {name: counts[name] for name in ("read", "outputs", "late", "refused", "failed", "verdicts")}
+
+        stream.run(
+            rows,
+            on_batch,
+            application=self.application,
+            run_folder=self.run_folder,
+            metrics=self.metrics,
+            part=self.part,
+            trigger_s=self.trigger_s,
+            keep_session=True,
+            asked=self.asked,
+        )
+
+    def _equipped(self, opened: OpenedJob) -> Any:
+        """What does a batch's work on Spark's workers."""
+        declared = {source.topic: source for source in self.job.entry.sources}
+        connections = {
+            "kafka": self.deployment.one("kafka", Kafka),
+            "registry": self.deployment.one("registry", Registry),
+            "store": self.deployment.one("store", ObjectStore),
+        }
+        sources = [declared.get(topic, topic) for topic in opened.runner.committed.sources]
+        place = state_place(self.job.topic, state_folder())
+        plan = JobPlan.of(self.job, sources, opened.ids, connections, place)
+
+        def carry_out(work: BatchWork) -> Iterator[tuple[int, BucketResult]]:
+            slices = [Slice(*place, start, end) for place, (start, end) in sorted(work.ranges.items())]
+            cores = self.spark.sparkContext.defaultParallelism
+            # A partition is read by one task: whether an element is late rests on all that came before it there.
+            shares = spread(slices, tasks_for(slices, cores)) or [[]]
+            return stream.exchange(
+                self.spark,
+                functools.partial(gather, plan, work),
+                shares,
+                functools.partial(apply_frames, plan, work),
+                buckets=plan.buckets,
+                tasks=1 if len(shares) == 1 else min(cores, plan.buckets),
+                keep=sum(each.size for each in slices) > _LARGE,
+            )
+
+        return carry_out

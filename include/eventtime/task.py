@@ -1,0 +1,146 @@
+"""What Spark's workers do of a job's batch: ranges of sources in, a bucket's new version and outputs out.
+
+Apart from `stream`, so that a worker imports neither Spark's driver side nor what plans a batch.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import pickle
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from typing import Any, Final, Self
+
+from include.eventtime.algorithm.bucket import drain
+from include.eventtime.algorithm.calls import Calls
+from include.eventtime.config.definition import DeployedJob, SourceDefinition
+from include.eventtime.gathering import Gathering, Work
+from include.eventtime.outputs import Ids, OutputWriter
+from include.eventtime.reading import ElementReader
+from include.eventtime.work import BatchWork, BucketResult
+from include.log.kafka import record_of
+from include.log.registry import ConfluentRegistry
+from include.log.slices import Slice, cached_consumer
+from include.log.worker_memory import keep_imports
+from include.settings.connections import Kafka, ObjectStore, Registry
+from include.settings.deployment import Strict
+from include.state.bucket import Bucket
+from include.state.opening import StatePlace, open_bucket
+from include.state.pointer import Pointer
+from include.store.s3 import store_of
+
+__all__ = ["STAGE", "JobPlan", "advanced", "apply_frames", "gather"]
+
+STAGE: Final = "keys"
+"""The one stage of buckets that a job has."""
+
+
+@dataclass(frozen=True, slots=True)
+class JobPlan:
+    """What every task of a job needs; hashable, as workers keep what they make of it.
+
+    Args:
+        job: the process, the sources by rank and the outputs' schema ids, pickled.
+        buckets: parts of the state.
+        connections: of log, registry and object store, as JSON.
+        state: where its buckets are.
+    """
+
+    job: bytes = field(repr=False)
+    buckets: int
+    connections: str = field(repr=False)
+    state: StatePlace
+
+    @classmethod
+    def of(
+        cls,
+        job: DeployedJob,
+        sources: Sequence[SourceDefinition | str],
+        ids: Mapping[str, Ids],
+        connections: Mapping[str, Strict],
+        state: StatePlace,
+    ) -> Self:
+        """The plan of a job that can run; `sources` by rank, of those that it reads no more the topic alone."""
+        said = {name: each.model_dump(exclude_unset=True, mode="json") for name, each in connections.items()}
+        packed = pickle.dumps((job.process, tuple(sources), dict(ids)))
+        return cls(packed, job.entry.buckets, json.dumps(said, sort_keys=True), state)
+
+
+def gather(plan: JobPlan, work: BatchWork, slices: Sequence[Slice]) -> Mapping[int, bytes]:
+    """Bucket → what it has to do for the records of these slices, each a partition's whole range; for all buckets."""
+    tools = _tools(plan)
+    ends = {(each.topic, each.partition): each.end for each in slices}
+    lows = {place: work.lows[place] for place in ends}
+    gathering = Gathering(tools.readers, lows, tools.bounds, work.verdicts, plan.buckets)
+    if slices:
+        with cached_consumer(tools.kafka.bootstrap, tools.kafka.options) as consumer:
+            for messages in consumer.read(slices):
+                for message in messages:
+                    gathering.take(record_of(message))
+    keep_imports()
+    return gathering.work(ends)
+
+
+def apply_frames(plan: JobPlan, work: BatchWork, bucket: int, frames: list[bytes]) -> BucketResult:
+    """A bucket's work."""
+    tools, pointer = _tools(plan), work.pointers.get(bucket)
+    result = advanced(
+        tools.calls,
+        tools.writer,
+        work,
+        Work.unpack(frames),
+        pointer,
+        lambda: open_bucket(plan.state, tools.store, STAGE, bucket, pointer),
+    )
+    keep_imports()
+    return result
+
+
+def advanced(
+    calls: Calls[Any],
+    writer: OutputWriter,
+    work: BatchWork,
+    mine: Work,
+    pointer: bytes | None,
+    opened: Callable[[], AbstractContextManager[Bucket]],
+) -> BucketResult:
+    """Bring a bucket to the watermark behind a batch; it is opened only where it has something to do.
+
+    Again with the same arguments, on the state as it was, it gives the same but for the pointer.
+    """
+    _, _, until = work.closed(mine.lows)
+    due = None if pointer is None else Pointer.from_bytes(pointer).due
+    told = mine.late, mine.refused, mine.counts, mine.lows
+    if not mine.elements and (due is None or due > until):
+        return BucketResult(None, [], [], *told)
+    with opened() as state:
+        made = drain(calls, state, mine.elements, until)
+        mine.counts[STAGE, state.opened] += 1
+        grown = {name: by for name, by in (("buffered", made.buffered), ("timers", made.timers)) if by}
+        moved = bool(made.rows) or made.due != due
+        new = state.commit(made.rows, more=grown, due=made.due) if moved else None
+    return BucketResult(new, writer.write(made.emitted), made.failed, *told)
+
+
+class _Tools:
+    """What tasks of one job share in a process."""
+
+    def __init__(self, plan: JobPlan) -> None:
+        said: dict[str, Any] = json.loads(plan.connections)
+        self.kafka = Kafka.model_validate(said["kafka"])
+        self.store = store_of(ObjectStore.model_validate(said["store"]))
+        registry = ConfluentRegistry(Registry.model_validate(said["registry"]))
+        process, sources, ids = pickle.loads(plan.job)  # noqa: S301 - the driver of this application made it
+        declared = [(rank, each) for rank, each in enumerate(sources) if isinstance(each, SourceDefinition)]
+        self.readers = {each.topic: ElementReader(rank, each, process.key, registry) for rank, each in declared}
+        self.bounds: dict[str, int | None] = {each.topic: each.bound_us for _, each in declared}
+        names = [each if isinstance(each, str) else each.topic for each in sources]
+        self.calls: Calls[Any] = Calls(process, names)
+        self.writer = OutputWriter(process, declared[0][1].key, ids)
+
+
+@functools.lru_cache(maxsize=16)
+def _tools(plan: JobPlan) -> _Tools:
+    return _Tools(plan)

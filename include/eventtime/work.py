@@ -1,0 +1,94 @@
+"""What workers are told of a batch of a job, and what a bucket tells of its work."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from include.eventtime.algorithm.calls import Failed
+from include.eventtime.algorithm.watermark import Place, Verdict, least, quiet, resolved
+from include.eventtime.gathering import Late, Refused
+from include.eventtime.outputs import Output
+
+__all__ = ["BatchWork", "BucketResult", "CarryOut", "Closing"]
+
+
+@dataclass(frozen=True)
+class Closing:
+    """What is decided at the end of a batch: driver and buckets come to the same, of the same watermarks.
+
+    Args:
+        ends: the next offset of each partition.
+        active: partitions with records in the batch, or with some that it does not read.
+        after_us: see `watermark.quiet`.
+        complete_to: see `watermark.resolved`.
+        bounds: see there.
+    """
+
+    ends: Mapping[Place, int] = field(default_factory=dict)
+    active: frozenset[Place] = frozenset()
+    after_us: Mapping[Place, int] = field(default_factory=dict)
+    complete_to: Mapping[Place, int] = field(default_factory=dict)
+    bounds: Mapping[Place, int] = field(default_factory=dict)
+
+    def verdicts(self, lows: Mapping[Place, int]) -> list[Verdict]:
+        """Those of partitions whose watermark nothing else moves, by what all watermarks are now."""
+        of_tables = resolved(self.complete_to, lows, self.ends, self.bounds)
+        told = {**lows, **{verdict.place: verdict.time for verdict in of_tables}}
+        return of_tables + quiet(told, self.ends, self.active | self.complete_to.keys(), self.after_us)
+
+
+@dataclass(frozen=True)
+class BatchWork:
+    """What tasks are told of a batch.
+
+    Args:
+        ranges: (topic, partition) → offsets start <= offset < end.
+        lows: the watermark of each partition of the job before them.
+        watermark: the job's before them.
+        closing: see there.
+        pointers: bucket → the version of its state to start from.
+        verdicts: those that a replay has to repeat.
+    """
+
+    ranges: Mapping[Place, tuple[int, int]]
+    lows: Mapping[Place, int]
+    watermark: int
+    closing: Closing
+    pointers: Mapping[int, bytes]
+    verdicts: Mapping[Place, Sequence[Verdict]] = field(default_factory=dict)
+
+    def closed(self, lows: Mapping[Place, int]) -> tuple[dict[Place, int], list[Verdict], int]:
+        """The end of the batch, by the watermarks of the partitions that were read.
+
+        Gives the watermarks of all partitions, the verdicts that are decided, and the job's watermark.
+        """
+        found = {**self.lows, **lows}
+        decided = self.closing.verdicts(found)
+        found |= {verdict.place: max(verdict.time, found[verdict.place]) for verdict in decided}
+        return found, decided, max(self.watermark, least(found.values()))
+
+
+@dataclass(frozen=True)
+class BucketResult:
+    """What a bucket's work made.
+
+    Args:
+        pointer: of its state; None: that has not changed.
+        outputs: those of one key in order.
+        failed: calls that raised.
+        late: as `gathering.Work` has them; so are `refused`, `counts` and `lows`.
+    """
+
+    pointer: bytes | None
+    outputs: list[Output]
+    failed: list[Failed]
+    late: list[Late]
+    refused: list[Refused]
+    counts: Counter[tuple[str, str]]
+    lows: Mapping[Place, int]
+
+
+CarryOut = Callable[[BatchWork], Iterable[tuple[int, BucketResult]]]
+"""Does a batch's work: (bucket, result) of each bucket."""
