@@ -17,8 +17,10 @@ from pyspark.sql import DataFrame, SparkSession
 
 from include.clock import SystemClock
 from include.errors import SettingsError
-from include.eventtime.committed import committed_pointers, state_place
+from include.eventtime.algorithm.watermark import NEVER
+from include.eventtime.committed import Committed, committed_pointers, state_place
 from include.eventtime.config.definition import DeployedJob, declared_jobs
+from include.eventtime.incidents import JobIncidents
 from include.eventtime.opening import Means, NotThereYet, OpenedJob, opened_job
 from include.eventtime.task import STAGE, JobPlan, apply_frames, gather
 from include.eventtime.work import BatchWork, BucketResult
@@ -134,9 +136,14 @@ class _Hosted:
             options=dict(kafka.options),
         )
 
+        incidents = JobIncidents(self.job.name, self.job.entry, self.run_folder, SystemClock())
+
         def on_batch(_: DataFrame, plan: BatchPlan) -> Mapping[str, Any]:
             counts = runner.run(carry_out, plan)
-            return {name: counts[name] for name in ("read", "outputs", "late", "refused", "failed", "verdicts")}
+            self._count(counts, runner.committed)
+            incidents.after_batch(counts, runner.committed.lows)
+            told = {name: counts[name] for name in ("read", "outputs", "late", "refused", "failed", "verdicts")}
+            return {**told, "incidents": incidents.open()}
 
         stream.run(
             rows,
@@ -149,6 +156,25 @@ class _Hosted:
             keep_session=True,
             asked=self.asked,
         )
+
+    def _count(self, counts: Mapping[str, int], committed: Committed) -> None:
+        count, gauge, name = self.metrics.count, self.metrics.set, self.job.name
+        count("lyrebird_outputs_total", counts.get("outputs", 0), name)
+        count("lyrebird_verdicts_total", counts.get("verdicts", 0), name)
+        count("lyrebird_set_aside_total", counts.get("failed", 0), name)
+        for topic in committed.sources:
+            count("lyrebird_late_total", counts.get(f"late {topic}", 0), topic)
+            count("lyrebird_set_aside_total", counts.get(f"refused {topic}", 0), topic)
+        held = committed.counts()
+        gauge("lyrebird_buffered_elements", held["buffered"], name)
+        gauge("lyrebird_timers", held["timers"], name)
+        gauge("lyrebird_state_bytes", held["bytes"], name)
+        known = {place: low for place, low in committed.lows.items() if low != NEVER}
+        for (topic, partition), low in known.items():
+            behind_s = (max(known.values()) - low) / 1_000_000
+            gauge("lyrebird_watermark_behind_seconds", behind_s, f"{name} {topic}/{partition}")
+        if committed.watermark != NEVER:
+            gauge("lyrebird_watermark_seconds", committed.watermark / 1_000_000, name)
 
     def _equipped(self, opened: OpenedJob) -> Any:
         """What does a batch's work on Spark's workers."""

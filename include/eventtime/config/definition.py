@@ -97,6 +97,8 @@ class JobEntry(Strict):
     settings: dict[str, Any] = Field(default_factory=dict, description="what the class's settings say")
     outputs: dict[str, OutputDefinition] = Field(min_length=1, description="a topic for each output of the class")
     buckets: int = Field(default=16, ge=1, le=4096, description="parts of the state; fixed by the first start")
+    held_alarm_s: float = Field(default=600.0, gt=0, description="a partition further behind is told of by mail")
+    late_alarm: float = Field(default=0.01, gt=0, le=1, description="a larger part of late elements is told of by mail")
     epoch: int = Field(default=1, ge=1, le=MAX_EPOCH, description="raised when the outputs begin a new lineage")
     records_per_batch: int = Field(default=500_000, ge=1, description="most records that one batch reads")
 
