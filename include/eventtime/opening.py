@@ -86,7 +86,7 @@ def opened_job(job: DeployedJob, application: str, means: Means) -> OpenedJob:
         admin=means.admin,
         clock=means.clock,
     )
-    first = next(iter(entry.outputs.values()))
+    first = next(output for output in entry.outputs.values() if output.topic == job.topic)
     runner = JobRunner(job, publisher, means.reader, DeadLetterLimit(), means.clock)
     try:
         publisher.ensure(first.partitions, compacted=first.compacted)

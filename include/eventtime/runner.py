@@ -62,7 +62,7 @@ class JobRunner:
     @staticmethod
     def specs(job: DeployedJob, application: str) -> list[TopicSpec]:
         """The topics that a job writes beside its first output's: other outputs, state, late elements, verdicts."""
-        _, *others = job.entry.outputs.values()
+        others = [output for output in job.entry.outputs.values() if output.topic != job.topic]
         names = [
             topics.state(job.topic),
             *(make(source.topic, application) for source in job.entry.sources for make in (topics.late, topics.idle)),

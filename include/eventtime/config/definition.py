@@ -123,8 +123,8 @@ class DeployedJob:
 
     @property
     def topic(self) -> str:
-        """The first output's: its name is that of the job's state, and of the group of its offsets."""
-        return next(iter(self.entry.outputs.values())).topic
+        """That of the process's first output: its name is that of the job's state, and of the group of its offsets."""
+        return self.entry.outputs[next(iter(self.process.outputs))].topic
 
 
 def declared_jobs(deployment: Deployment) -> dict[str, DeployedJob]:
