@@ -2,36 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
-from include.clock import Clock
 from include.errors import LyrebirdError
 from include.eventtime.config.definition import DeployedJob
 from include.eventtime.outputs import Ids, key_schema, value_schema
 from include.eventtime.runner import JobRunner
 from include.log import topics
+from include.log.access import LogAccess
 from include.log.dead_letter import DeadLetterLimit
-from include.log.ports import LogReader, LogWriter, SchemaRegistry, TopicAdmin
-from include.log.publisher import Finish, Publisher
+from include.log.publisher import Publisher
 
-__all__ = ["Means", "NotThereYet", "OpenedJob", "opened_job"]
+__all__ = ["NotThereYet", "OpenedJob", "opened_job"]
 
 
 class NotThereYet(LyrebirdError):
     """Something that a job reads is missing still: look again later."""
-
-
-@dataclass(frozen=True)
-class Means:
-    """What a job's driver works with; `open_writer` and `finish` as those of `Publisher`."""
-
-    registry: SchemaRegistry
-    reader: LogReader
-    admin: TopicAdmin
-    open_writer: Callable[[str], LogWriter]
-    finish: Finish
-    clock: Clock
 
 
 @dataclass(frozen=True)
@@ -53,7 +39,7 @@ class OpenedJob:
     start: dict[str, dict[int, int]]
 
 
-def opened_job(job: DeployedJob, application: str, means: Means) -> OpenedJob:
+def opened_job(job: DeployedJob, application: str, access: LogAccess) -> OpenedJob:
     """Look everything up, register the outputs' schemas and open the publisher.
 
     Raises:
@@ -63,14 +49,14 @@ def opened_job(job: DeployedJob, application: str, means: Means) -> OpenedJob:
     """
     entry = job.entry
     for source in entry.sources:
-        if means.admin.describe(source.topic) is None:
+        if access.admin.describe(source.topic) is None:
             # Its partitions are part of the watermark from the beginning.
             raise NotThereYet("a topic that the job reads is not there yet", job=job.name, topic=source.topic)
     key = key_schema(entry.sources[0].key, job.process.key)
     ids = {
         name: (
-            means.registry.register(f"{output.topic}-key", key),
-            means.registry.register(f"{output.topic}-value", value_schema(job.process.outputs[name])),
+            access.registry.register(f"{output.topic}-key", key),
+            access.registry.register(f"{output.topic}-value", value_schema(job.process.outputs[name])),
         )
         for name, output in entry.outputs.items()
     }
@@ -80,14 +66,14 @@ def opened_job(job: DeployedJob, application: str, means: Means) -> OpenedJob:
         (),
         [source.topic for source in entry.sources],
         own=JobRunner.specs(job, application),
-        open_writer=means.open_writer,
-        finish=means.finish,
-        reader=means.reader,
-        admin=means.admin,
-        clock=means.clock,
+        open_writer=access.open_writer,
+        finish=access.finish,
+        reader=access.reader,
+        admin=access.admin,
+        clock=access.clock,
     )
     first = next(output for output in entry.outputs.values() if output.topic == job.topic)
-    runner = JobRunner(job, publisher, means.reader, DeadLetterLimit(), means.clock)
+    runner = JobRunner(job, publisher, access.reader, DeadLetterLimit(), access.clock)
     try:
         publisher.ensure(first.partitions, compacted=first.compacted)
         runner.open()

@@ -7,13 +7,12 @@ follows from what a publisher has committed; checkpoints are disposable.
 from __future__ import annotations
 
 import functools
-import threading
 from collections.abc import Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from typing import Any, Final
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 
 from include.clock import SystemClock
 from include.errors import SettingsError
@@ -21,18 +20,15 @@ from include.eventtime.algorithm.watermark import NEVER
 from include.eventtime.committed import Committed, committed_pointers, state_place
 from include.eventtime.config.definition import DeployedJob, declared_jobs
 from include.eventtime.incidents import JobIncidents
-from include.eventtime.opening import Means, NotThereYet, OpenedJob, opened_job
+from include.eventtime.opening import NotThereYet, OpenedJob, opened_job
 from include.eventtime.task import STAGE, JobPlan, apply_frames, gather
 from include.eventtime.work import BatchWork, BucketResult
 from include.log import stream
-from include.log.kafka import KafkaAdmin, KafkaReader, KafkaWriter
+from include.log.access import log_access
+from include.log.hosting import Host, host
+from include.log.kafka import KafkaReader
 from include.log.plan import BatchPlan
-from include.log.registry import ConfluentRegistry
 from include.log.slices import Slice, spread, tasks_for
-from include.log.supervised import once_there, run_beside
-from include.log.transaction_end import end_transaction
-from include.metrics.exporter import Metrics
-from include.metrics.progress import RunFolder
 from include.settings.connections import Kafka, ObjectStore, Registry
 from include.settings.deployment import Deployment
 from include.settings.environment import state_folder
@@ -41,7 +37,6 @@ from include.store.s3 import store_of
 
 __all__ = ["run"]
 
-_TRANSACTION_S: Final = 300.0
 _LARGE: Final = 50_000
 
 
@@ -56,77 +51,44 @@ def run(application: str, deployment: Deployment, *, keep_session: bool = False)
         raise SettingsError(
             "the application hosts no job", application=application, fix="Name it in an entry of `eventtime`."
         )
-    metrics = Metrics(application).serve(state_folder())
-    run_folder = RunFolder.from_environment(application, state_folder())
-    spark = stream.session(application)
-    asked = threading.Event()
-    told: dict[str, dict[str, Any]] = {}
-    try:
-        parts = [("", run_folder)] if len(jobs) == 1 else [(j.name, run_folder.of_part(j.name, told)) for j in jobs]
-        hosted = [
-            _Hosted(spark, application, deployment, job, folder, metrics, asked, stream.trigger_s(len(jobs)), part)
-            for job, (part, folder) in zip(jobs, parts, strict=True)
-        ]
-        run_beside([each.run for each in hosted], asked)
-    finally:
-        if not keep_session:
-            spark.stop()
+    works = {job.name: functools.partial(_run, deployment, job) for job in jobs}
+    host(application, works, keep_session=keep_session)
+
+
+def _run(deployment: Deployment, job: DeployedJob, hosted: Host) -> None:
+    _Hosted(deployment, job, hosted).run()
 
 
 @dataclass
 class _Hosted:
     """One job of an application."""
 
-    spark: SparkSession
-    application: str
     deployment: Deployment
     job: DeployedJob
-    run_folder: RunFolder
-    metrics: Metrics
-    asked: threading.Event
-    trigger_s: float
-    part: str = ""
+    host: Host
 
     def run(self) -> None:
         """Until a stop is asked for."""
         kafka = self.deployment.one("kafka", Kafka)
-        options, clock = dict(kafka.options), SystemClock()
-        with closing(KafkaReader(kafka.bootstrap, options)) as reader:
-            means = Means(
-                ConfluentRegistry(self.deployment.one("registry", Registry)),
-                reader,
-                KafkaAdmin(kafka.bootstrap, options),
-                lambda name: KafkaWriter(kafka.bootstrap, name, options, transaction_timeout_s=_TRANSACTION_S),
-                lambda id_, places, commit: end_transaction(
-                    kafka.bootstrap, id_, places, commit=commit, group=id_, options=options
-                ),
-                clock,
-            )
-            opened = once_there(
-                lambda: opened_job(self.job, self.application, means),
-                NotThereYet,
-                application=self.application,
-                run_folder=self.run_folder,
-                asked=self.asked,
-                clock=clock,
-            )
+        with log_access(kafka, self.deployment.one("registry", Registry)) as access:
+            opened = self.host.once_there(lambda: opened_job(self.job, self.host.application, access), NotThereYet)
             if opened is None:
                 return
             store = store_of(self.deployment.one("store", ObjectStore))
 
             def pointers() -> Mapping[tuple[str, int], bytes]:
                 # Asked by a thread of its own.
-                with closing(KafkaReader(kafka.bootstrap, options)) as own:
+                with closing(KafkaReader(kafka.bootstrap, dict(kafka.options))) as own:
                     return committed_pointers(own, self.job.topic, STAGE)
 
             place = state_place(self.job.topic, state_folder())
-            with closing(opened.publisher), closing(store), housekeeping(store, place, pointers, clock):
+            with closing(opened.publisher), closing(store), housekeeping(store, place, pointers, access.clock):
                 self._stream(opened, kafka)
 
     def _stream(self, opened: OpenedJob, kafka: Kafka) -> None:
         runner, carry_out = opened.runner, self._equipped(opened)
         rows = stream.read_stream(
-            self.spark,
+            self.host.spark,
             bootstrap=kafka.bootstrap,
             topics=runner.topics,
             start=opened.start,
@@ -136,7 +98,7 @@ class _Hosted:
             options=dict(kafka.options),
         )
 
-        incidents = JobIncidents(self.job.name, self.job.entry, self.run_folder, SystemClock())
+        incidents = JobIncidents(self.job.name, self.job.entry, self.host.run_folder, SystemClock())
 
         def on_batch(_: DataFrame, plan: BatchPlan) -> Mapping[str, Any]:
             counts = runner.run(carry_out, plan)
@@ -145,20 +107,10 @@ class _Hosted:
             told = {name: counts[name] for name in ("read", "outputs", "late", "refused", "failed", "verdicts")}
             return {**told, "incidents": incidents.open()}
 
-        stream.run(
-            rows,
-            on_batch,
-            application=self.application,
-            run_folder=self.run_folder,
-            metrics=self.metrics,
-            part=self.part,
-            trigger_s=self.trigger_s,
-            keep_session=True,
-            asked=self.asked,
-        )
+        self.host.run(rows, on_batch)
 
     def _count(self, counts: Mapping[str, int], committed: Committed) -> None:
-        count, gauge, name = self.metrics.count, self.metrics.set, self.job.name
+        count, gauge, name = self.host.metrics.count, self.host.metrics.set, self.job.name
         count("lyrebird_outputs_total", counts.get("outputs", 0), name)
         count("lyrebird_verdicts_total", counts.get("verdicts", 0), name)
         count("lyrebird_set_aside_total", counts.get("failed", 0), name)
@@ -190,11 +142,11 @@ class _Hosted:
 
         def carry_out(work: BatchWork) -> Iterator[tuple[int, BucketResult]]:
             slices = [Slice(*place, start, end) for place, (start, end) in sorted(work.ranges.items())]
-            cores = self.spark.sparkContext.defaultParallelism
+            cores = self.host.spark.sparkContext.defaultParallelism
             # A partition is read by one task: whether an element is late rests on all that came before it there.
             shares = spread(slices, tasks_for(slices, cores)) or [[]]
             return stream.exchange(
-                self.spark,
+                self.host.spark,
                 functools.partial(gather, plan, work),
                 shares,
                 functools.partial(apply_frames, plan, work),

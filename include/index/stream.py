@@ -10,7 +10,6 @@ from __future__ import annotations
 import functools
 import math
 import os
-import threading
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -37,16 +36,15 @@ from include.index.target import Fed, fed_indexes, leader_of, together
 from include.index.worker import WorkerPlan, work_off
 from include.log import stream, topics
 from include.log.dead_letter import DeadLetterLimit
+from include.log.hosting import Host, host
 from include.log.kafka import KafkaAdmin, KafkaReader
 from include.log.kafka_writer import KafkaWriter
 from include.log.ports import TopicSpec
 from include.log.slices import Slice, cut_evenly, tasks_for
-from include.log.supervised import run_beside
 from include.metrics.exporter import Metrics
 from include.metrics.progress import RunFolder
 from include.settings.connections import Cluster, Elasticsearch, Kafka, Registry
 from include.settings.deployment import Deployment
-from include.settings.environment import state_folder
 
 __all__ = ["Prepared", "build", "run_application"]
 
@@ -169,42 +167,22 @@ def run_application(application: str, deployment: Deployment, *, keep_session: b
     Raises what `build` and `include.log.stream.run` raise; what one of several indexes raises ends the others.
     """
     aliases = list(indexes_of_application(deployment, application))
-    state = state_folder()
-    run_folder = RunFolder.from_environment(application, state)
-    metrics = Metrics(application).serve(state)
-    spark = stream.session(application)
-    asked, told = threading.Event(), dict[str, dict[str, Any]]()
+    works = {alias: functools.partial(_run, deployment, alias) for alias in aliases}
+    host(application, works, keep_session=keep_session)
 
-    def host(alias: str) -> None:
-        several = len(aliases) > 1
-        folder = run_folder.of_part(alias, told) if several else run_folder
-        prepared = build(
-            spark,
-            deployment,
-            application,
-            alias,
-            run_folder=folder,
-            metrics=metrics,
-            stopped=lambda: asked.is_set() or folder.stop_requested(),
-        )
-        with prepared.indexing.beside():
-            stream.run(
-                prepared.rows,
-                lambda _, batch: prepared.indexing.on_batch(batch),
-                application=application,
-                run_folder=folder,
-                metrics=metrics,
-                part=alias if several else "",
-                trigger_s=stream.trigger_s(len(aliases)),
-                keep_session=True,
-                asked=asked,
-            )
 
-    try:
-        run_beside([functools.partial(host, alias) for alias in aliases], asked)
-    finally:
-        if not keep_session:
-            spark.stop()
+def _run(deployment: Deployment, alias: str, hosted: Host) -> None:
+    prepared = build(
+        hosted.spark,
+        deployment,
+        hosted.application,
+        alias,
+        run_folder=hosted.run_folder,
+        metrics=hosted.metrics,
+        stopped=lambda: hosted.asked.is_set() or hosted.run_folder.stop_requested(),
+    )
+    with prepared.indexing.beside():
+        hosted.run(prepared.rows, lambda _, batch: prepared.indexing.on_batch(batch))
 
 
 def _tasks(spark: SparkSession, plan: WorkerPlan, slices: Sequence[Slice]) -> TaskOutcome:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 
-from include.clock import Clock
 from include.errors import SettingsError, Terminal
 from include.join.committed import read_committed
 from include.join.config.check import CheckedJoin, checked_join
@@ -16,25 +15,13 @@ from include.join.runner import JoinRunner
 from include.join.takeover import Edition, definition_of, joined_by
 from include.join.work import Equip
 from include.log import topics
+from include.log.access import LogAccess
 from include.log.dead_letter import DeadLetterLimit
-from include.log.ports import Compatibility, LogReader, LogWriter, SchemaRegistry, TopicAdmin
-from include.log.publisher import Finish, Publisher
+from include.log.ports import Compatibility
+from include.log.publisher import Publisher
 from include.log.spoken import newest_of
 
-__all__ = ["Means", "OpenedJoin", "opened_join"]
-
-
-@dataclass(frozen=True)
-class Means:
-    """What a join's driver works with; `open_writer` and `finish` as those of `Publisher`."""
-
-    registry: SchemaRegistry
-    reader: LogReader
-    admin: TopicAdmin
-    open_writer: Callable[[str], LogWriter]
-    finish: Finish
-    clock: Clock
-    spread: frozenset[str]
+__all__ = ["OpenedJoin", "opened_join"]
 
 
 @dataclass(frozen=True)
@@ -63,7 +50,9 @@ class OpenedJoin:
         return {topic: each for topic, each in known.items() if topic in self.runner.topics}
 
 
-def opened_join(join: DeployedJoin, application: str, means: Means, equip: Equip) -> OpenedJoin:
+def opened_join(
+    join: DeployedJoin, application: str, access: LogAccess, spread: frozenset[str], equip: Equip
+) -> OpenedJoin:
     """Look everything up, register the output's schemas and open the publisher.
 
     Where the file is not the one that made the state, the new join begins to take the old one's place.
@@ -71,7 +60,8 @@ def opened_join(join: DeployedJoin, application: str, means: Means, equip: Equip
     Args:
         join: what is declared.
         application: that hosts it.
-        means: see there.
+        access: to log and registry.
+        spread: change topics whose partitions are chosen by other columns than the key.
         equip: makes what does the work of a batch.
 
     Raises:
@@ -81,23 +71,23 @@ def opened_join(join: DeployedJoin, application: str, means: Means, equip: Equip
         Terminal: the state has other buckets, or the last change of the file is not through yet.
         Transient: a server does not answer.
     """
-    checked = _checked(join, join.file, means)
+    checked = _checked(join, join.file, access, spread)
     definition = definition_of(join.file, [each.topic for each in checked.inputs])
-    known = [_edition(join, each, means) for each in _earlier(join, definition, means)]
-    wanted = _registered(join, definition, checked, means, changed=bool(known))
+    known = [_edition(join, each, access, spread) for each in _earlier(join, definition, access)]
+    wanted = _registered(join, definition, checked, access, changed=bool(known))
     inputs = list(dict.fromkeys(topic for each in (wanted, *known) for topic in each.topics))
-    cut_at, sources = _resolved(inputs, means)
+    cut_at, sources = _resolved(inputs, access)
     publisher = Publisher(
         join.topic,
         application,
         sources,
         JoinRunner.topics_of(join.topic, inputs),
         own=(JoinRunner.spec(join.topic),),
-        open_writer=means.open_writer,
-        finish=means.finish,
-        reader=means.reader,
-        admin=means.admin,
-        clock=means.clock,
+        open_writer=access.open_writer,
+        finish=access.finish,
+        reader=access.reader,
+        admin=access.admin,
+        clock=access.clock,
     )
     runner = JoinRunner(
         wanted,
@@ -105,10 +95,10 @@ def opened_join(join: DeployedJoin, application: str, means: Means, equip: Equip
         publisher,
         epoch=join.entry.epoch,
         buckets=join.file.buckets,
-        reader=means.reader,
+        reader=access.reader,
         equip=equip,
         limit=DeadLetterLimit(),
-        clock=means.clock,
+        clock=access.clock,
     )
     try:
         publisher.ensure(join.entry.partitions)
@@ -125,15 +115,15 @@ def opened_join(join: DeployedJoin, application: str, means: Means, equip: Equip
     return OpenedJoin(checked, publisher, runner, cut_at, start)
 
 
-def _checked(join: DeployedJoin, file: JoinFile, means: Means) -> CheckedJoin:
+def _checked(join: DeployedJoin, file: JoinFile, access: LogAccess, spread: frozenset[str]) -> CheckedJoin:
     return checked_join(
-        join.places, file, means.registry, means.admin, forgetting=join.entry.forgetting, spread=means.spread
+        join.places, file, access.registry, access.admin, forgetting=join.entry.forgetting, spread=spread
     )
 
 
-def _earlier(join: DeployedJoin, definition: str, means: Means) -> list[str]:
+def _earlier(join: DeployedJoin, definition: str, access: LogAccess) -> list[str]:
     """The definition that made the state, where it is another."""
-    committed = read_committed(means.reader, join.topic) if topics.state(join.topic) in means.admin.names() else None
+    committed = read_committed(access.reader, join.topic) if topics.state(join.topic) in access.admin.names() else None
     if committed is None:
         return []
     if committed.unverified:
@@ -152,11 +142,11 @@ def _earlier(join: DeployedJoin, definition: str, means: Means) -> list[str]:
     return [committed.definition] if committed.definition != definition else []
 
 
-def _edition(join: DeployedJoin, definition: str, means: Means) -> Edition:
+def _edition(join: DeployedJoin, definition: str, access: LogAccess, spread: frozenset[str]) -> Edition:
     """An earlier one."""
     file = joined_by(definition, join.file)
     try:
-        return _registered(join, definition, _checked(join, file, means), means, changed=True)
+        return _registered(join, definition, _checked(join, file, access, spread), access, changed=True)
     except NotThereYet:
         raise
     except SettingsError as error:
@@ -169,20 +159,22 @@ def _edition(join: DeployedJoin, definition: str, means: Means) -> Edition:
         ) from error
 
 
-def _registered(join: DeployedJoin, definition: str, checked: CheckedJoin, means: Means, *, changed: bool) -> Edition:
+def _registered(
+    join: DeployedJoin, definition: str, checked: CheckedJoin, access: LogAccess, *, changed: bool
+) -> Edition:
     subjects = {"key": checked.output.key, "value": checked.output.value}
     # Another `pkey` makes keys that have nothing to do with the old ones, which go.
     levels: dict[str, Compatibility] = {"key": "NONE" if changed else "BACKWARD", "value": "BACKWARD"}
     key, value = (
-        means.registry.register(f"{join.topic}-{what}", schema, compatibility=levels[what])
+        access.registry.register(f"{join.topic}-{what}", schema, compatibility=levels[what])
         for what, schema in subjects.items()
     )
     return Edition(definition, checked, tuple(range(len(checked.inputs))), (key, value))
 
 
-def _resolved(inputs: Iterable[str], means: Means) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _resolved(inputs: Iterable[str], access: LogAccess) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The resolved topics of the inputs that have some, and the sources that these speak of."""
-    names = means.admin.names()
+    names = access.admin.names()
     cut_at: dict[str, None] = {}
     sources: dict[str, None] = {}
     for topic in inputs:
@@ -190,7 +182,7 @@ def _resolved(inputs: Iterable[str], means: Means) -> tuple[tuple[str, ...], tup
         if resolved not in names:
             continue
         cut_at[resolved] = None
-        told = newest_of(means.reader, resolved)[0].sources()
+        told = newest_of(access.reader, resolved)[0].sources()
         if not told:
             raise NotThereYet("nothing is resolved yet of what a join reads", topic=resolved)
         sources |= dict.fromkeys(told)

@@ -7,14 +7,13 @@ and a state of its own. Where reading starts follows from what a publisher has c
 from __future__ import annotations
 
 import functools
-import threading
 from collections.abc import Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Any, Final, get_args
 
 from pyspark import RDD
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 
 from include.clock import SystemClock
 from include.join.bucket import BucketResult
@@ -22,19 +21,16 @@ from include.join.committed import Committed, committed_pointers, state_place
 from include.join.config.deployed import DeployedJoin, joins_of_application, spread_topics
 from include.join.config.inputs import NotThereYet
 from include.join.incidents import JoinIncidents
-from include.join.opening import Means, OpenedJoin, opened_join
+from include.join.opening import OpenedJoin, opened_join
 from include.join.takeover import Edition
 from include.join.task import JoinPlan, apply_frames, gather, locate_frames
 from include.join.work import BatchWork, CarryOut
 from include.log import stream
-from include.log.kafka import KafkaAdmin, KafkaReader, KafkaWriter
+from include.log.access import log_access
+from include.log.hosting import Host, host
+from include.log.kafka import KafkaReader
 from include.log.plan import BatchPlan
-from include.log.registry import ConfluentRegistry
 from include.log.slices import Slice, cut_evenly, tasks_for
-from include.log.supervised import once_there, run_beside
-from include.log.transaction_end import end_transaction
-from include.metrics.exporter import Metrics
-from include.metrics.progress import RunFolder
 from include.settings.connections import Kafka, ObjectStore, Registry
 from include.settings.deployment import Deployment
 from include.settings.environment import state_folder
@@ -45,7 +41,6 @@ from include.store.s3 import store_of
 
 __all__ = ["run"]
 
-_TRANSACTION_S: Final = 300.0
 _LARGE: Final = 50_000
 """Offsets of a batch whose results may not come to the driver at once."""
 
@@ -57,63 +52,31 @@ def run(application: str, deployment: Deployment, *, keep_session: bool = False)
     took over, and any other `LyrebirdError` that ended one of the joins: the others are stopped then.
     """
     joins = joins_of_application(deployment, application)
-    metrics = Metrics(application).serve(state_folder())
-    run_folder = RunFolder.from_environment(application, state_folder())
-    spark = stream.session(application)
-    asked = threading.Event()
-    told: dict[str, dict[str, Any]] = {}
-    try:
-        parts = [("", run_folder)] if len(joins) == 1 else [(j.name, run_folder.of_part(j.name, told)) for j in joins]
-        hosted = [
-            _Hosted(spark, application, deployment, join, folder, metrics, asked, stream.trigger_s(len(joins)), part)
-            for join, (part, folder) in zip(joins, parts, strict=True)
-        ]
-        run_beside([each.run for each in hosted], asked)
-    finally:
-        if not keep_session:
-            spark.stop()
+    works = {join.name: functools.partial(_run, deployment, join) for join in joins}
+    host(application, works, keep_session=keep_session)
+
+
+def _run(deployment: Deployment, join: DeployedJoin, hosted: Host) -> None:
+    _Hosted(deployment, join, hosted).run()
 
 
 @dataclass
 class _Hosted:
     """One join of an application."""
 
-    spark: SparkSession
-    application: str
     deployment: Deployment
     join: DeployedJoin
-    run_folder: RunFolder
-    metrics: Metrics
-    asked: threading.Event
-    trigger_s: float
-    part: str = ""
+    host: Host
     homes: dict[int, RDD[int]] = field(default_factory=dict)
     _incomplete: int = 0
 
     def run(self) -> None:
         """Until a stop is asked for."""
         kafka = self.deployment.one("kafka", Kafka)
-        registry = self.deployment.one("registry", Registry)
-        options, clock = dict(kafka.options), SystemClock()
-        with closing(KafkaReader(kafka.bootstrap, options)) as reader:
-            means = Means(
-                ConfluentRegistry(registry),
-                reader,
-                KafkaAdmin(kafka.bootstrap, options),
-                lambda name: KafkaWriter(kafka.bootstrap, name, options, transaction_timeout_s=_TRANSACTION_S),
-                lambda id_, places, commit: end_transaction(
-                    kafka.bootstrap, id_, places, commit=commit, group=id_, options=options
-                ),
-                clock,
-                spread_topics(self.deployment),
-            )
-            opened = once_there(
-                lambda: opened_join(self.join, self.application, means, self._equip),
-                NotThereYet,
-                application=self.application,
-                run_folder=self.run_folder,
-                asked=self.asked,
-                clock=clock,
+        with log_access(kafka, self.deployment.one("registry", Registry)) as access:
+            spread = spread_topics(self.deployment)
+            opened = self.host.once_there(
+                lambda: opened_join(self.join, self.host.application, access, spread, self._equip), NotThereYet
             )
             if opened is None:
                 return
@@ -121,10 +84,10 @@ class _Hosted:
 
             def pointers() -> Mapping[tuple[str, int], bytes]:
                 # Asked by a thread of its own.
-                with closing(KafkaReader(kafka.bootstrap, options)) as own:
+                with closing(KafkaReader(kafka.bootstrap, dict(kafka.options))) as own:
                     return committed_pointers(own, self.join.topic)
 
-            with closing(opened.publisher), closing(store), housekeeping(store, self._place, pointers, clock):
+            with closing(opened.publisher), closing(store), housekeeping(store, self._place, pointers, access.clock):
                 self._stream(opened, kafka)
 
     def _stream(self, opened: OpenedJoin, kafka: Kafka) -> None:
@@ -133,13 +96,13 @@ class _Hosted:
         incidents = JoinIncidents(
             self.join.name,
             self.join.topic,
-            self.application,
+            self.host.application,
             self.join.entry.lag_alarm_s,
-            self.run_folder,
+            self.host.run_folder,
             SystemClock(),
         )
         rows = stream.read_stream(
-            self.spark,
+            self.host.spark,
             bootstrap=kafka.bootstrap,
             topics=runner.topics,
             start=opened.start,
@@ -160,20 +123,10 @@ class _Hosted:
             told = {name: counts[name] for name in ("read", "held", "stale")}
             return {**told, "incidents": incidents.open()}
 
-        stream.run(
-            rows,
-            on_batch,
-            application=self.application,
-            run_folder=self.run_folder,
-            metrics=self.metrics,
-            part=self.part,
-            trigger_s=self.trigger_s,
-            keep_session=True,
-            asked=self.asked,
-        )
+        self.host.run(rows, on_batch)
 
     def _count(self, counts: Mapping[str, int], committed: Committed) -> None:
-        count, gauge, name = self.metrics.count, self.metrics.set, self.join.name
+        count, gauge, name = self.host.metrics.count, self.host.metrics.set, self.join.name
         count("lyrebird_documents_total", counts.get("puts", 0), "put")
         count("lyrebird_documents_total", counts.get("tombstones", 0), "tombstone")
         count("lyrebird_superseded_total", counts.get("stale", 0))
@@ -208,13 +161,13 @@ class _Hosted:
 
         def carry_out(work: BatchWork) -> Iterator[tuple[int, BucketResult]]:
             slices = [Slice(*at, start, end) for at, (start, end) in sorted(work.ranges.items())]
-            cores = self.spark.sparkContext.defaultParallelism
+            cores = self.host.spark.sparkContext.defaultParallelism
             shares = cut_evenly(slices, tasks_for(slices, cores))
             if work.wakes_all:
                 shares.append([])
             tasks = 1 if len(shares) == 1 else min(cores, buckets)
             return stream.exchange(
-                self.spark,
+                self.host.spark,
                 functools.partial(gather, plan, work),
                 shares,
                 functools.partial(apply_frames, plan, work),
@@ -229,8 +182,8 @@ class _Hosted:
 
     def _homes(self, tasks: int) -> RDD[int] | None:
         """Where buckets live, of a cluster with several executors."""
-        if tasks == 1 or (self.spark.sparkContext.master or "local").startswith("local"):
+        if tasks == 1 or (self.host.spark.sparkContext.master or "local").startswith("local"):
             return None
         if tasks not in self.homes:
-            self.homes[tasks] = stream.homes_of(self.spark, tasks)
+            self.homes[tasks] = stream.homes_of(self.host.spark, tasks)
         return self.homes[tasks]

@@ -27,6 +27,7 @@ from include.lake.tables.task import first_buckets
 from include.lake.tables.versions import chosen, kept_table
 from include.lake.tables.work import BucketResult, TableWork, arrow_bytes
 from include.log import stream, topics
+from include.log.hosting import Host, host
 from include.log.kafka import KafkaAdmin, KafkaReader, KafkaWriter
 from include.log.letters import LettersOnce
 from include.log.plan import BatchPlan
@@ -34,13 +35,9 @@ from include.log.ports import TopicSpec
 from include.log.registry import ConfluentRegistry
 from include.log.slices import cut_evenly, tasks_for
 from include.log.spoken import newest_of
-from include.log.supervised import once_there, run_beside
-from include.metrics.exporter import Metrics
-from include.metrics.progress import RunFolder
 from include.metrics.stream_incidents import StreamIncidents
 from include.settings.connections import Kafka, ObjectStore, Registry
 from include.settings.deployment import Deployment
-from include.settings.environment import state_folder
 from include.store.s3 import store_of
 
 __all__ = ["read_table", "run"]
@@ -55,32 +52,12 @@ def run(application: str, deployment: Deployment, *, keep_session: bool = False)
     tables, and any other `LyrebirdError` that ended one of the streams: the others are stopped then.
     """
     entries = tables_of_application(deployment, application)
-    metrics = Metrics(application).serve(state_folder())
-    run_folder = RunFolder.from_environment(application, state_folder())
-    spark = stream.session(application)
-    asked = threading.Event()
-    told: dict[str, dict[str, Any]] = {}
-    several = len(entries) > 1
-    try:
-        hosted = [
-            _Hosted(
-                spark,
-                application,
-                deployment,
-                name,
-                entry,
-                run_folder.of_part(name, told) if several else run_folder,
-                metrics,
-                asked,
-                max(entry.every_s, stream.trigger_s(len(entries))),
-                name if several else "",
-            )
-            for name, entry in entries.items()
-        ]
-        run_beside([each.run for each in hosted], asked)
-    finally:
-        if not keep_session:
-            spark.stop()
+    works = {name: functools.partial(_run, deployment, name, entry) for name, entry in entries.items()}
+    host(application, works, keep_session=keep_session)
+
+
+def _run(deployment: Deployment, name: str, entry: TableEntry, hosted: Host) -> None:
+    _Hosted(deployment, name, entry, hosted).run()
 
 
 def read_table(
@@ -153,16 +130,10 @@ class _Again(threading.Event):
 class _Hosted:
     """One entry of an application."""
 
-    spark: SparkSession
-    application: str
     deployment: Deployment
     name: str
     entry: TableEntry
-    run_folder: RunFolder
-    metrics: Metrics
-    asked: threading.Event
-    trigger_s: float
-    part: str = ""
+    host: Host
     _anew: bool = False
 
     def run(self) -> None:
@@ -171,7 +142,7 @@ class _Hosted:
         options, clock = dict(kafka.options), SystemClock()
         connection = self.deployment.one("store", ObjectStore)
         admin = KafkaAdmin(kafka.bootstrap, options)
-        dead = f"{self.application}.{self.name}.dead"
+        dead = f"{self.host.application}.{self.name}.dead"
         with (
             closing(KafkaReader(kafka.bootstrap, options)) as reader,
             closing(store_of(connection)) as store,
@@ -195,14 +166,7 @@ class _Hosted:
                 )
 
             while True:
-                opened = once_there(
-                    lambda: self._open(runner(), admin, reader),
-                    _NotThereError,
-                    application=self.application,
-                    run_folder=self.run_folder,
-                    asked=self.asked,
-                    clock=clock,
-                )
+                opened = self.host.once_there(lambda: self._open(runner(), admin, reader), _NotThereError)
                 if opened is None:
                     return
                 tables, cut_at, ids = opened
@@ -228,7 +192,7 @@ class _Hosted:
         if not opened:
             raise _NotThereError(f"no topic with a schema is there yet that matches {', '.join(self.entry.topics)}")
         for topic in opened:
-            name = topics.dead(topic, self.application)
+            name = topics.dead(topic, self.host.application)
             admin.ensure(TopicSpec(name, 1, topics.policy(name)))
         return runner, tuple(cut_at), {info.name: info.topic_id for info in infos if info.name in opened}
 
@@ -240,19 +204,19 @@ class _Hosted:
         admin: KafkaAdmin,
         kafka: Kafka,
     ) -> None:
-        clock, again = SystemClock(), _Again(self.asked)
+        clock, again = SystemClock(), _Again(self.host.asked)
         incidents = StreamIncidents(
             self.name,
             f"the tables of {self.name}",
             self.entry.lag_alarm_s,
             "lyrebird table status",
-            self.run_folder,
+            self.host.run_folder,
             clock,
         )
         looked_s = clock.monotonic_s()
         self._anew = False
         rows = stream.read_stream(
-            self.spark,
+            self.host.spark,
             bootstrap=kafka.bootstrap,
             topics=[*runner.controls(), *sorted(ids)],
             start=runner.start(),
@@ -267,7 +231,7 @@ class _Hosted:
             counts = runner.run(plan)
             self._count(counts, runner)
             for topic in ids:
-                dead, fix = topics.dead(topic, self.application), f"lyrebird table status {topic}"
+                dead, fix = topics.dead(topic, self.host.application), f"lyrebird table status {topic}"
                 incidents.refused(topic, counts[f"refused {topic}"], dead, fix)
             incidents.lag(min((cut.position.commit_us for cut in plan.cuts.values()), default=None))
             incidents.save()
@@ -280,22 +244,12 @@ class _Hosted:
             versions = {topic: each.version for topic, each in sorted(runner.states.items())}
             return {**told, "tables": versions, "incidents": incidents.open()}
 
-        stream.run(
-            rows,
-            on_batch,
-            application=self.application,
-            run_folder=self.run_folder,
-            metrics=self.metrics,
-            part=self.part,
-            trigger_s=self.trigger_s,
-            keep_session=True,
-            asked=again,
-        )
-        if self.asked.is_set() or self.run_folder.stop_requested():
+        self.host.run(rows, on_batch, asked=again, every_s=self.entry.every_s)
+        if self.host.asked.is_set() or self.host.run_folder.stop_requested():
             self._anew = False
 
     def _count(self, counts: Mapping[str, int], runner: TablesRunner) -> None:
-        count = self.metrics.count
+        count = self.host.metrics.count
         count("lyrebird_documents_total", counts.get("written", 0), "put")
         count("lyrebird_documents_total", counts.get("deleted", 0), "tombstone")
         count("lyrebird_superseded_total", counts.get("stale", 0) + counts.get("superseded", 0))
@@ -303,7 +257,7 @@ class _Hosted:
         count("lyrebird_set_aside_total", counts.get("refused", 0), self.name)
         for topic, state in runner.states.items():
             rows = sum(each.rows for files in state.files.values() for each in files)
-            self.metrics.set("lyrebird_state_rows", rows, f"{self.name} {topic}")
+            self.host.metrics.set("lyrebird_state_rows", rows, f"{self.name} {topic}")
 
     def _carry_out(self, works: Sequence[TableWork]) -> Mapping[str, Sequence[BucketResult]]:
         """A batch's work on Spark's workers."""
@@ -313,7 +267,7 @@ class _Hosted:
             self.deployment.one("store", ObjectStore),
         )
         slices = sorted(each for work in works for each in work.slices)
-        cores = self.spark.sparkContext.defaultParallelism
+        cores = self.host.spark.sparkContext.defaultParallelism
         shares = cut_evenly(slices, tasks_for(slices, cores)) if slices else []
         if any(work.whole or work.floor for work in works):
             shares.append([])
@@ -321,7 +275,7 @@ class _Hosted:
         found: dict[str, list[BucketResult]] = {work.topic: [] for work in works}
         by_first = sorted(((at, topic) for topic, at in first.items()), reverse=True)
         for number, result in stream.exchange(
-            self.spark,
+            self.host.spark,
             functools.partial(gather, plan, works),
             shares,
             functools.partial(apply, plan, works),

@@ -15,12 +15,13 @@ from include.eventtime.algorithm.calls import Calls
 from include.eventtime.algorithm.watermark import Place
 from include.eventtime.config.definition import DeployedJob, JobEntry
 from include.eventtime.gathering import Gathering, Work
-from include.eventtime.opening import Means, opened_job
+from include.eventtime.opening import opened_job
 from include.eventtime.outputs import EVENT_TIME, OutputWriter
 from include.eventtime.reading import ElementReader
 from include.eventtime.task import advanced
 from include.eventtime.work import BatchWork, BucketResult
 from include.log import topics
+from include.log.access import LogAccess
 from include.log.memory import MemoryLog
 from include.log.memory_registry import MemoryRegistry
 from include.log.plan import StreamSpec
@@ -182,7 +183,7 @@ class Process:
     ) -> None:
         self.world = world
         reader, admin = world.log.reader(), world.log.admin()
-        means = Means(
+        access = LogAccess(
             world.registry,
             reader,
             admin,
@@ -190,7 +191,7 @@ class Process:
             lambda name, places, commit: world.log.finish(name, places, commit=commit),
             world.clock,
         )
-        opened = opened_job(world.job, APPLICATION, means)
+        opened = opened_job(world.job, APPLICATION, access)
         self.runner = opened.runner
         sources = world.job.entry.sources
         self.calls = Calls[Any](world.job.process, [source.topic for source in sources])
