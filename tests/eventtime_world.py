@@ -27,6 +27,7 @@ __all__ = ["PATIENCE_S", "EventWorld"]
 
 PATIENCE_S = 60
 SECOND = 1_000_000
+DAY_US = 86_400 * SECOND
 PARTITIONS = 4
 DISORDER_S = 5
 TIMEOUT_S = 60
@@ -43,7 +44,9 @@ class EventWorld:
         self.admin.ensure(TopicSpec(self.tracks, PARTITIONS))
         self.bucket = S3Store(s3.endpoint, name, s3.access_key, s3.secret_key)
         self.bucket.ensure_bucket()
-        self.now = (SystemClock().now_us() // SECOND - 3_000) * SECOND
+        self.midnight = (SystemClock().now_us() // DAY_US - 1) * DAY_US
+        # Ten minutes before a midnight that is past.
+        self.now = self.midnight - 600 * SECOND
         self.planted_late = 0
         source = {
             "topic": self.tracks,

@@ -13,6 +13,7 @@ __all__ = ["COMMANDS", "command"]
 COMMANDS: Final[dict[str, Entry]] = {
     "replay": Entry("eventtime_replay", "Run a job over the elements of a file: for tests of your jobs."),
     "status": Entry("eventtime_status", "How far jobs are, and which partition holds them back."),
+    "verify": Entry("eventtime_verify", "Replay a day and compare it with what was live."),
 }
 
 

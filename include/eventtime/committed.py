@@ -14,6 +14,7 @@ from typing import Any, Final, Self
 
 import orjson
 
+from include.clock import iso
 from include.errors import Terminal
 from include.eventtime.algorithm.watermark import NEVER, Place
 from include.log import topics
@@ -21,10 +22,11 @@ from include.log.ports import LogReader, Record
 from include.state.opening import StatePlace
 from include.state.pointer import Pointer
 
-__all__ = ["Committed", "committed_pointers", "read_committed", "state_place"]
+__all__ = ["Committed", "Savepoint", "committed_pointers", "day_of", "read_committed", "state_place"]
 
 _JOB: Final = b"job"
 _BUCKET: Final = b"bucket/"
+_SAVEPOINT: Final = b"savepoint/"
 
 
 @dataclass
@@ -38,6 +40,7 @@ class Committed:
         watermark: the job's, µs; it never goes back.
         topic_ids: those that offsets belong to.
         pointers: bucket → the version that it stands at; buckets that have never been written are missing.
+        savepoints: day → what stood when the watermark had passed its midnight.
     """
 
     buckets: int
@@ -46,6 +49,7 @@ class Committed:
     watermark: int = NEVER
     topic_ids: dict[str, str] = field(default_factory=dict)
     pointers: dict[int, bytes] = field(default_factory=dict)
+    savepoints: dict[str, Savepoint] = field(default_factory=dict)
 
     @classmethod
     def read(cls, records: Iterable[Record], buckets: int | None) -> Self:
@@ -59,6 +63,8 @@ class Committed:
         for key, value in newest.items():
             if key is not None and value is not None and key.startswith(_BUCKET):
                 found.pointers[int(key.removeprefix(_BUCKET))] = value
+            elif key is not None and value is not None and key.startswith(_SAVEPOINT):
+                found.savepoints[key.removeprefix(_SAVEPOINT).decode()] = Savepoint.from_bytes(value)
         job = newest.get(_JOB)
         if job is None:
             return found
@@ -71,7 +77,7 @@ class Committed:
                 fix="Declare the number that it has.",
             )
         found.buckets, found.sources = said["buckets"], tuple(said["sources"])
-        found.lows = {(topic, int(p)): low for topic, of in said["lows"].items() for p, low in of.items()}
+        found.lows = _flat(said["lows"])
         found.watermark, found.topic_ids = said["watermark"], said["topic_ids"]
         return found
 
@@ -91,13 +97,10 @@ class Committed:
 
     def of_job(self) -> tuple[bytes, bytes]:
         """The record of the job itself, as (key, value)."""
-        lows: dict[str, dict[str, int]] = {}
-        for (topic, partition), low in sorted(self.lows.items()):
-            lows.setdefault(topic, {})[str(partition)] = low
         said = {
             "buckets": self.buckets,
             "sources": self.sources,
-            "lows": lows,
+            "lows": _nested(self.lows),
             "watermark": self.watermark,
             "topic_ids": dict(sorted(self.topic_ids.items())),
         }
@@ -110,6 +113,59 @@ class Committed:
             yield _BUCKET + b"%d" % bucket, pointer
 
 
+@dataclass(frozen=True)
+class Savepoint:
+    """What a replay of a day begins with: the job as it stood behind the first batch past midnight by its watermark.
+
+    Args:
+        sources: as `Committed` has them; so are `lows`, `watermark` and `pointers`.
+        ends: the sources' next offsets.
+        outputs: next offsets of the outputs' topics before that batch.
+    """
+
+    sources: tuple[str, ...]
+    lows: Mapping[Place, int]
+    watermark: int
+    pointers: Mapping[int, bytes]
+    ends: Mapping[Place, int]
+    outputs: Mapping[Place, int]
+
+    def to_bytes(self) -> bytes:
+        """JSON."""
+        said = {
+            "sources": self.sources,
+            "lows": _nested(self.lows),
+            "watermark": self.watermark,
+            "pointers": {str(bucket): pointer.decode() for bucket, pointer in sorted(self.pointers.items())},
+            "ends": _nested(self.ends),
+            "outputs": _nested(self.outputs),
+        }
+        return orjson.dumps(said)
+
+    @classmethod
+    def from_bytes(cls, kept: bytes) -> Self:
+        """Inverse of `to_bytes`."""
+        said: dict[str, Any] = orjson.loads(kept)
+        return cls(
+            tuple(said["sources"]),
+            _flat(said["lows"]),
+            said["watermark"],
+            {int(bucket): pointer.encode() for bucket, pointer in said["pointers"].items()},
+            _flat(said["ends"]),
+            _flat(said["outputs"]),
+        )
+
+    @staticmethod
+    def key(day: str) -> bytes:
+        """Of its record."""
+        return _SAVEPOINT + day.encode()
+
+
+def day_of(us: int) -> str:
+    """The day of a time, `2026-11-02`, UTC."""
+    return iso(us)[:10]
+
+
 def read_committed(reader: LogReader, topic: str) -> Committed | None:
     """What the job whose first output is `topic` has committed; None when it never has."""
     name = topics.state(topic)
@@ -120,12 +176,24 @@ def read_committed(reader: LogReader, topic: str) -> Committed | None:
     return found if found.sources else None
 
 
-def committed_pointers(reader: LogReader, topic: str, stage: str) -> Mapping[tuple[str, int], bytes]:
-    """The pointers that are committed now, as what keeps house asks for them."""
+def committed_pointers(reader: LogReader, topic: str, stage: str) -> list[tuple[tuple[str, int], bytes]]:
+    """The pointers that are committed now, and those of savepoints, as what keeps house asks for them."""
     found = read_committed(reader, topic)
-    return {} if found is None else {(stage, bucket): each for bucket, each in found.pointers.items()}
+    kept = [] if found is None else [found.pointers, *(each.pointers for each in found.savepoints.values())]
+    return [((stage, bucket), pointer) for pointers in kept for bucket, pointer in pointers.items()]
 
 
 def state_place(topic: str, folder: Path) -> StatePlace:
     """Where the state of the job is; `folder`: where this host keeps its state."""
     return StatePlace(str(folder / "state" / topic), f"state/{topic}/")
+
+
+def _nested(of: Mapping[Place, int]) -> dict[str, dict[str, int]]:
+    out: dict[str, dict[str, int]] = {}
+    for (topic, partition), value in sorted(of.items()):
+        out.setdefault(topic, {})[str(partition)] = value
+    return out
+
+
+def _flat(said: Mapping[str, Mapping[str, int]]) -> dict[Place, int]:
+    return {(topic, int(p)): value for topic, of in said.items() for p, value in of.items()}

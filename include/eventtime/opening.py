@@ -8,6 +8,7 @@ from include.errors import LyrebirdError
 from include.eventtime.config.definition import DeployedJob
 from include.eventtime.outputs import Ids, key_schema, value_schema
 from include.eventtime.runner import JobRunner
+from include.eventtime.verdicts import Verdicts
 from include.log import topics
 from include.log.access import LogAccess
 from include.log.dead_letter import DeadLetterLimit
@@ -39,8 +40,22 @@ class OpenedJob:
     start: dict[str, dict[int, int]]
 
 
-def opened_job(job: DeployedJob, application: str, access: LogAccess) -> OpenedJob:
+def opened_job(
+    job: DeployedJob,
+    application: str,
+    access: LogAccess,
+    *,
+    ids: dict[str, Ids] | None = None,
+    verdicts: Verdicts | None = None,
+) -> OpenedJob:
     """Look everything up, register the outputs' schemas and open the publisher.
+
+    Args:
+        job: what is declared.
+        application: that hosts it.
+        access: to log and registry.
+        ids: of the outputs' schemas, where a replay writes as the live run did; else they are registered.
+        verdicts: see `JobRunner`.
 
     Raises:
         NotThereYet: a source is missing: ask again later.
@@ -52,14 +67,7 @@ def opened_job(job: DeployedJob, application: str, access: LogAccess) -> OpenedJ
         if access.admin.describe(source.topic) is None:
             # Its partitions are part of the watermark from the beginning.
             raise NotThereYet("a topic that the job reads is not there yet", job=job.name, topic=source.topic)
-    key = key_schema(entry.sources[0].key, job.process.key)
-    ids = {
-        name: (
-            access.registry.register(f"{output.topic}-key", key),
-            access.registry.register(f"{output.topic}-value", value_schema(job.process.outputs[name])),
-        )
-        for name, output in entry.outputs.items()
-    }
+    ids = ids or _registered(job, access)
     publisher = Publisher(
         job.topic,
         application,
@@ -73,7 +81,7 @@ def opened_job(job: DeployedJob, application: str, access: LogAccess) -> OpenedJ
         clock=access.clock,
     )
     first = next(output for output in entry.outputs.values() if output.topic == job.topic)
-    runner = JobRunner(job, publisher, access.reader, DeadLetterLimit(), access.clock)
+    runner = JobRunner(job, publisher, access.reader, DeadLetterLimit(), access.clock, verdicts)
     try:
         publisher.ensure(first.partitions, compacted=first.compacted)
         runner.open()
@@ -85,3 +93,14 @@ def opened_job(job: DeployedJob, application: str, access: LogAccess) -> OpenedJ
         start.setdefault(topic, {})[partition] = offset
     cut_at = [topics.resolved_of(source.topic) for source in entry.sources if source.idle == "resolved"]
     return OpenedJob(publisher, runner, ids, tuple(dict.fromkeys(cut_at)), start)
+
+
+def _registered(job: DeployedJob, access: LogAccess) -> dict[str, Ids]:
+    key = key_schema(job.entry.sources[0].key, job.process.key)
+    return {
+        name: (
+            access.registry.register(f"{output.topic}-key", key),
+            access.registry.register(f"{output.topic}-value", value_schema(job.process.outputs[name])),
+        )
+        for name, output in job.entry.outputs.items()
+    }

@@ -10,17 +10,18 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
 from include.clock import Clock
 from include.eventtime.algorithm.calls import Failed
 from include.eventtime.algorithm.watermark import NEVER, Place, Verdict, joining
-from include.eventtime.committed import Committed
+from include.eventtime.committed import Committed, Savepoint, day_of
 from include.eventtime.config.definition import DeployedJob, SourceDefinition
 from include.eventtime.gathering import Late
 from include.eventtime.outputs import EVENT_TIME, Output
+from include.eventtime.verdicts import Verdicts, verdict_record
 from include.eventtime.work import BatchWork, BucketResult, CarryOut, Closing
 from include.log import topics
 from include.log.dead_letter import DeadLetter, DeadLetterLimit
@@ -29,7 +30,7 @@ from include.log.ports import LogReader, Record, TopicSpec
 from include.log.publisher import Publisher
 from include.record import version as versions
 
-__all__ = ["JobRunner", "late_headers", "verdict_record"]
+__all__ = ["JobRunner", "late_headers"]
 
 LOGGER: Final = logging.getLogger("lyrebird.eventtime")
 
@@ -43,13 +44,20 @@ class JobRunner:
         reader: of what is committed, and of how far sources are.
         limit: how many records may be set aside.
         clock: when they were.
+        verdicts: those that a replay repeats, which decides none itself; None: the job runs live.
     """
 
     def __init__(
-        self, job: DeployedJob, publisher: Publisher, reader: LogReader, limit: DeadLetterLimit, clock: Clock
+        self,
+        job: DeployedJob,
+        publisher: Publisher,
+        reader: LogReader,
+        limit: DeadLetterLimit,
+        clock: Clock,
+        verdicts: Verdicts | None = None,
     ) -> None:
         self._job, self._publisher, self._reader = job, publisher, reader
-        self._limit, self._clock = limit, clock
+        self._limit, self._clock, self._verdicts = limit, clock, verdicts
         self._sources: Mapping[str, SourceDefinition] = {each.topic: each for each in job.entry.sources}
         self._outputs = {name: each.topic for name, each in job.entry.outputs.items()}
         self.committed = Committed(job.entry.buckets)
@@ -84,6 +92,16 @@ class JobRunner:
         lows = {place: low for place, low in committed.lows.items() if place[0] in self._sources}
         self.committed = replace(committed, sources=tuple(known), lows=lows)
 
+    def begin_with(self, savepoint: Savepoint) -> None:
+        """Go on from a savepoint; for a replay, which has committed nothing itself."""
+        self.committed = replace(
+            self.committed,
+            sources=savepoint.sources,
+            lows=dict(savepoint.lows),
+            watermark=savepoint.watermark,
+            pointers=dict(savepoint.pointers),
+        )
+
     def run(self, carry_out: CarryOut, plan: BatchPlan) -> Counter[str]:
         """Carry a batch out, exactly once, also when it is run again; what it did, nothing when it had been done."""
         counts: Counter[str] = Counter()
@@ -108,8 +126,7 @@ class JobRunner:
                 lows, decided, watermark = work.closed(result.lows)
         for verdict in (*joined, *decided):
             topic = topics.idle(verdict.place[0], self._publisher.application)
-            key, value = verdict_record(verdict)
-            self._publisher.append(topic, key, value, partition=0)
+            self._publisher.append(topic, *verdict_record(verdict), partition=0)
         counts["verdicts"] += len(joined) + len(decided)
         after = replace(
             self.committed,
@@ -118,11 +135,33 @@ class JobRunner:
             topic_ids={**self.committed.topic_ids, **plan.topic_ids},
             pointers={**self.committed.pointers, **pointers},
         )
-        for key, value in (*Committed.of_buckets(pointers), after.of_job()):
+        after.savepoints = {**self.committed.savepoints, **self._saved(after, ends)}
+        gone = sorted(after.savepoints)[: -self._job.entry.savepoints_days or None]
+        records: list[tuple[bytes, bytes | None]] = [*Committed.of_buckets(pointers), after.of_job()]
+        for key, value in (*records, *self._savepoints(after, gone)):
             self._publisher.append(topics.state(self._publisher.topic), key, value, partition=0)
+        for day in gone:
+            del after.savepoints[day]
         self._publisher.commit(plan.ends, part=True)
         self.committed = after
         return counts
+
+    def _saved(self, after: Committed, ends: Mapping[Place, int]) -> dict[str, Savepoint]:
+        """The savepoint of a day whose midnight the watermark has passed in this batch."""
+        if after.watermark == NEVER or self._verdicts is not None:
+            return {}
+        day, before = day_of(after.watermark), self.committed.watermark
+        if before == NEVER or day == day_of(before):
+            return {}
+        outputs = {place: end for place, end in self._publisher.ends.items() if place[0] in self._outputs.values()}
+        return {day: Savepoint(after.sources, after.lows, after.watermark, after.pointers, ends, outputs)}
+
+    def _savepoints(self, after: Committed, gone: Sequence[str]) -> Iterator[tuple[bytes, bytes | None]]:
+        """The records of those that came and went, as (key, value)."""
+        for day in after.savepoints.keys() - self.committed.savepoints.keys() - {*gone}:
+            yield Savepoint.key(day), after.savepoints[day].to_bytes()
+        for day in gone:
+            yield Savepoint.key(day), None
 
     def _work(self, plan: BatchPlan, ends: Mapping[Place, int]) -> tuple[BatchWork, list[Verdict]]:
         """What a batch's tasks are told, and what is decided of partitions that join."""
@@ -130,9 +169,10 @@ class JobRunner:
         joined = joining(new.items(), self.committed.watermark)
         lows = {**dict.fromkeys(new, NEVER), **self.committed.lows}
         lows |= {verdict.place: verdict.time for verdict in joined}
-        ranges = {
-            place: (plan.start.get(place, 0), end) for place, end in ends.items() if end > plan.start.get(place, 0)
-        }
+        starts = {place: plan.start.get(place, 0) for place in ends}
+        ranges = {place: (starts[place], end) for place, end in ends.items() if end > starts[place]}
+        if self._verdicts is not None:
+            return self._repeated(ranges, lows, starts), []
         closing = Closing(
             {**dict.fromkeys(lows, 0), **ends},
             frozenset(ranges) | self._unread({place: ends.get(place, 0) for place in lows if place not in ranges}),
@@ -150,6 +190,21 @@ class JobRunner:
             {place: self._sources[place[0]].bound_us for place in lows},
         )
         return BatchWork(ranges, lows, self.committed.watermark, closing, self.committed.pointers), joined
+
+    def _repeated(
+        self, ranges: Mapping[Place, tuple[int, int]], lows: Mapping[Place, int], starts: Mapping[Place, int]
+    ) -> BatchWork:
+        """A replay's: what was decided of partitions comes from the verdicts that were written down."""
+        verdicts: dict[Place, list[Verdict]] = {}
+        reached = dict(lows)
+        for place in lows:
+            start, end = ranges.get(place, (starts.get(place, 0),) * 2)
+            for verdict in (self._verdicts or {}).get(place, ()):
+                if verdict.next_offset <= start:
+                    reached[place] = max(reached[place], verdict.time)
+                elif verdict.next_offset <= end:
+                    verdicts.setdefault(place, []).append(verdict)
+        return BatchWork(ranges, reached, self.committed.watermark, Closing(), self.committed.pointers, verdicts)
 
     def _unread(self, places: Mapping[Place, int]) -> frozenset[Place]:
         """Those of these partitions that have records which the batch does not read."""
@@ -210,8 +265,3 @@ def late_headers(late: Late) -> tuple[tuple[str, bytes | None], ...]:
         "watermark_us": late.watermark,
     }
     return (*late.record.headers, *((f"late.{name}", str(value).encode()) for name, value in said.items()))
-
-
-def verdict_record(verdict: Verdict) -> tuple[bytes, bytes]:
-    """(key, value) of a verdict in its topic: partition and next offset; the time, µs."""
-    return b"%d/%d" % (verdict.place[1], verdict.next_offset), b"%d" % verdict.time

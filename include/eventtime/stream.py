@@ -12,7 +12,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from typing import Any, Final
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 
 from include.clock import SystemClock
 from include.errors import SettingsError
@@ -22,7 +22,7 @@ from include.eventtime.config.definition import DeployedJob, declared_jobs
 from include.eventtime.incidents import JobIncidents
 from include.eventtime.opening import NotThereYet, OpenedJob, opened_job
 from include.eventtime.task import STAGE, JobPlan, apply_frames, gather
-from include.eventtime.work import BatchWork, BucketResult
+from include.eventtime.work import BatchWork, BucketResult, CarryOut
 from include.log import stream
 from include.log.access import log_access
 from include.log.hosting import Host, host
@@ -35,7 +35,7 @@ from include.settings.environment import state_folder
 from include.state.housekeeping import housekeeping
 from include.store.s3 import store_of
 
-__all__ = ["run"]
+__all__ = ["carry_out_on", "run"]
 
 _LARGE: Final = 50_000
 
@@ -76,7 +76,7 @@ class _Hosted:
                 return
             store = store_of(self.deployment.one("store", ObjectStore))
 
-            def pointers() -> Mapping[tuple[str, int], bytes]:
+            def pointers() -> list[tuple[tuple[str, int], bytes]]:
                 # Asked by a thread of its own.
                 with closing(KafkaReader(kafka.bootstrap, dict(kafka.options))) as own:
                     return committed_pointers(own, self.job.topic, STAGE)
@@ -86,7 +86,7 @@ class _Hosted:
                 self._stream(opened, kafka)
 
     def _stream(self, opened: OpenedJob, kafka: Kafka) -> None:
-        runner, carry_out = opened.runner, self._equipped(opened)
+        runner, carry_out = opened.runner, carry_out_on(self.host.spark, self.deployment, self.job, opened)
         rows = stream.read_stream(
             self.host.spark,
             bootstrap=kafka.bootstrap,
@@ -94,6 +94,7 @@ class _Hosted:
             start=opened.start,
             cut_at=opened.cut_at,
             total_limit=self.job.entry.records_per_batch,
+            slice_s=self.job.entry.slice_s,
             topic_ids=runner.committed.topic_ids,
             options=dict(kafka.options),
         )
@@ -128,31 +129,31 @@ class _Hosted:
         if committed.watermark != NEVER:
             gauge("lyrebird_watermark_seconds", committed.watermark / 1_000_000, name)
 
-    def _equipped(self, opened: OpenedJob) -> Any:
-        """What does a batch's work on Spark's workers."""
-        declared = {source.topic: source for source in self.job.entry.sources}
-        connections = {
-            "kafka": self.deployment.one("kafka", Kafka),
-            "registry": self.deployment.one("registry", Registry),
-            "store": self.deployment.one("store", ObjectStore),
-        }
-        sources = [declared.get(topic, topic) for topic in opened.runner.committed.sources]
-        place = state_place(self.job.topic, state_folder())
-        plan = JobPlan.of(self.job, sources, opened.ids, connections, place)
 
-        def carry_out(work: BatchWork) -> Iterator[tuple[int, BucketResult]]:
-            slices = [Slice(*place, start, end) for place, (start, end) in sorted(work.ranges.items())]
-            cores = self.host.spark.sparkContext.defaultParallelism
-            # A partition is read by one task: whether an element is late rests on all that came before it there.
-            shares = spread(slices, tasks_for(slices, cores)) or [[]]
-            return stream.exchange(
-                self.host.spark,
-                functools.partial(gather, plan, work),
-                shares,
-                functools.partial(apply_frames, plan, work),
-                buckets=plan.buckets,
-                tasks=1 if len(shares) == 1 else min(cores, plan.buckets),
-                keep=sum(each.size for each in slices) > _LARGE,
-            )
+def carry_out_on(spark: SparkSession, deployment: Deployment, job: DeployedJob, opened: OpenedJob) -> CarryOut:
+    """What does the work of a job's batches on Spark's workers."""
+    declared = {source.topic: source for source in job.entry.sources}
+    connections = {
+        "kafka": deployment.one("kafka", Kafka),
+        "registry": deployment.one("registry", Registry),
+        "store": deployment.one("store", ObjectStore),
+    }
+    sources = [declared.get(topic, topic) for topic in opened.runner.committed.sources]
+    plan = JobPlan.of(job, sources, opened.ids, connections, state_place(job.topic, state_folder()))
 
-        return carry_out
+    def carry_out(work: BatchWork) -> Iterator[tuple[int, BucketResult]]:
+        slices = [Slice(*place, start, end) for place, (start, end) in sorted(work.ranges.items())]
+        cores = spark.sparkContext.defaultParallelism
+        # A partition is read by one task: whether an element is late rests on all that came before it there.
+        shares = spread(slices, tasks_for(slices, cores)) or [[]]
+        return stream.exchange(
+            spark,
+            functools.partial(gather, plan, work),
+            shares,
+            functools.partial(apply_frames, plan, work),
+            buckets=plan.buckets,
+            tasks=1 if len(shares) == 1 else min(cores, plan.buckets),
+            keep=sum(each.size for each in slices) > _LARGE,
+        )
+
+    return carry_out

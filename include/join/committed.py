@@ -126,10 +126,10 @@ def read_committed(reader: LogReader, topic: str) -> Committed | None:
     return found if found.definition else None
 
 
-def committed_pointers(reader: LogReader, topic: str) -> Mapping[tuple[str, int], bytes]:
+def committed_pointers(reader: LogReader, topic: str) -> list[tuple[tuple[str, int], bytes]]:
     """The pointers that are committed now, of the join that writes `topic`."""
     found = read_committed(reader, topic)
-    return {} if found is None else {(stage, bucket): each for (stage, bucket), each in found.pointers.items()}
+    return [] if found is None else [((stage, bucket), each) for (stage, bucket), each in found.pointers.items()]
 
 
 def state_place(topic: str, folder: Path) -> StatePlace:

@@ -82,7 +82,7 @@ class _Hosted:
                 return
             store = store_of(self.deployment.one("store", ObjectStore))
 
-            def pointers() -> Mapping[tuple[str, int], bytes]:
+            def pointers() -> list[tuple[tuple[str, int], bytes]]:
                 # Asked by a thread of its own.
                 with closing(KafkaReader(kafka.bootstrap, dict(kafka.options))) as own:
                     return committed_pointers(own, self.join.topic)

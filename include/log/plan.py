@@ -233,6 +233,7 @@ class StreamSpec:
     slices: bool = False
     cut_limit: int | None = None
     total_limit: int | None = None
+    slice_s: float | None = None
 
     def __post_init__(self) -> None:
         """Refuse what contradicts itself."""

@@ -20,6 +20,7 @@ from include.log.ports import TopicInfo
 from include.log.steps import Steps, size_of
 from include.log.survey import Survey
 from include.log.tail import ResolvedTail
+from include.log.time_slices import TimeSlices
 
 __all__ = ["Planner", "bounded"]
 
@@ -55,6 +56,7 @@ class Planner:
         self._newest: dict[Partition, int] = {}
         self._away_s: float | None = None
         self._said_s = 0.0
+        self._slices = None if spec.slice_s is None else TimeSlices(survey, round(spec.slice_s * 1_000), clock)
 
     def latest(self, start: StreamOffset, wait_s: float = 0.0) -> StreamOffset:
         """The end of the batch after `start`; `start` itself when nothing came within `wait_s`.
@@ -116,6 +118,10 @@ class Planner:
         if offer is None:
             return None
         available, goals = offer
+        if self._slices is not None:
+            self._ask_begins(available, start)
+            starts = {at: start.ends.get(at, self._begins.get(at, 0)) for at in available}
+            available = self._slices.ends(starts, available)
         goal = start.goal or _together(self._nearer(start, goals).values())
         self._ask_begins({**available, **(goal.ends if goal else {})}, start)
         limits = self._limits

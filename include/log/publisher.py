@@ -146,6 +146,11 @@ class Publisher:
         if self._seen_since(spoken or _NOTHING):
             self._again()
 
+    @property
+    def ends(self) -> dict[Partition, int]:
+        """The next offsets of all that batches write to, but for what is set aside."""
+        return dict(self._ends)
+
     def _written(self) -> tuple[str, ...]:
         """The topics that batches write to, but for what is set aside."""
         return self.topic, topics.answers(self.topic), *self._own

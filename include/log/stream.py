@@ -128,6 +128,7 @@ def read_stream(
     limit: int | None = None,
     limits: Mapping[str, int] | None = None,
     total_limit: int | None = None,
+    slice_s: float | None = None,
     tasks: int = 2,
     topic_ids: Mapping[str, str] | None = None,
     options: Mapping[str, Any] | None = None,
@@ -148,6 +149,8 @@ def read_stream(
             parts, and so is one that exceeds the next two: batches on the way have no cuts.
         limits: the same, per topic.
         total_limit: most offsets of all partitions together; with `cut_at`, of those that the records speak for.
+        slice_s: while much is unread, a batch ends in each partition at the first record whose timestamp is past a
+            slice of time of that length, the same for all; of topics that no resolved record speaks for.
         tasks: most Spark tasks that a batch is spread over; a partition is read by one.
         topic_ids: ids that `start` belongs to.
         options: librdkafka's own.
@@ -168,6 +171,7 @@ def read_stream(
         dict(options or {}),
         cut_limit=cut_limit,
         total_limit=total_limit,
+        slice_s=slice_s,
     )
     with _STARTING:
         return spark.readStream.format(FORMAT).option("spec", spec.to_text()).load()

@@ -6,7 +6,7 @@ topic, so that planning can be tried on the in-memory log.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from typing import Any, Final, Literal, NamedTuple, Protocol
 
 from confluent_kafka import IsolationLevel, KafkaException, TopicCollection, TopicPartition, admin
@@ -19,14 +19,11 @@ from include.log.ports import LogReader, TopicAdmin, TopicInfo
 
 __all__ = ["Edge", "Hidden", "KafkaSurvey", "PortSurvey", "Survey"]
 
-Edge = Literal["begin", "end"]
-"""begin: first offset still held; end: last stable offset."""
+Edge = Literal["begin", "end"] | int
+"""begin: first offset still held; end: last stable offset; a number: the first offset whose record has that timestamp
+(ms) or a later one, the end where there is none."""
 
 _REQUEST_S: Final = 5.0
-_SPECS: Final[Mapping[Edge, Any]] = {
-    "begin": admin.OffsetSpec.earliest(),  # type: ignore[attr-defined, no-untyped-call]
-    "end": admin.OffsetSpec.latest(),  # type: ignore[attr-defined, no-untyped-call]
-}
 
 
 class Hidden(NamedTuple):
@@ -94,20 +91,25 @@ class KafkaSurvey:
         return self._offsets(partitions, edge, isolation)
 
     def _offsets(self, partitions: Collection[Partition], edge: Edge, isolation: Any) -> dict[Partition, int]:
-        asked = {TopicPartition(topic, p): _SPECS[edge] for topic, p in partitions}
+        asked = {TopicPartition(topic, p): _spec(edge) for topic, p in partitions}
         with self._connection.asking("list offsets"):
             # "latest" is the last stable offset with READ_COMMITTED, else the high watermark.
             futures = self._client.list_offsets(asked, isolation_level=isolation, request_timeout=_REQUEST_S)
         found: dict[Partition, int] = {}
+        later: list[Partition] = []
         for at, future in futures.items():
             answer = self._answer(future, "list offsets", topic=at.topic, partition=at.partition)
             if answer is None:
+                continue
+            if answer.offset < 0 and isinstance(edge, int):
+                # No record is as late as that.
+                later.append((at.topic, at.partition))
                 continue
             if answer.offset < 0:
                 # While a broker comes back the client may answer so, without an error.
                 raise self._connection.unreachable("list offsets", topic=at.topic, partition=at.partition)
             found[at.topic, at.partition] = answer.offset
-        return found
+        return found | self._offsets(later, "end", isolation) if later else found
 
     def _answer(self, future: Any, what: str, **place: Any) -> Any:
         """What a future holds; None for a topic that does not exist."""
@@ -119,6 +121,17 @@ class KafkaSurvey:
             if error.args[0].code() in UNKNOWN_TOPIC:
                 return None
             raise self._connection.error(error.args[0], what, **place) from error
+
+
+def _spec(edge: Edge) -> Any:
+    offsets: Any = admin.OffsetSpec  # type: ignore[attr-defined]
+    return (
+        offsets.for_timestamp(edge)
+        if isinstance(edge, int)
+        else offsets.earliest()
+        if edge == "begin"
+        else offsets.latest()
+    )
 
 
 class PortSurvey:
@@ -138,8 +151,16 @@ class PortSurvey:
         out: dict[Partition, int] = {}
         for topic in {topic for topic, _ in partitions} & self.topics({topic for topic, _ in partitions}).keys():
             ask = self._reader.begin_offsets if edge == "begin" else self._reader.end_offsets
-            out.update({(topic, p): offset for p, offset in ask(topic).items() if (topic, p) in partitions})
+            found = {(topic, p): offset for p, offset in ask(topic).items() if (topic, p) in partitions}
+            if isinstance(edge, int):
+                begins = self._reader.begin_offsets(topic)
+                found = {at: self._first(at, begins[at[1]], end, edge) for at, end in found.items()}
+            out.update(found)
         return out
+
+    def _first(self, at: Partition, begin: int, end: int, timestamp_ms: int) -> int:
+        records = self._reader.read(*at, begin, end)
+        return next((record.offset for record in records if record.timestamp_ms >= timestamp_ms), end)
 
     def hidden(self, partitions: Collection[Partition]) -> dict[Partition, Hidden]:
         """See `Survey`. The port does not tell how much there is: at least one offset."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Final
 
@@ -26,7 +26,7 @@ _EVERY_S: Final = 600.0
 def housekeeping(
     store: ObjectStore,
     place: StatePlace,
-    pointers: Callable[[], Mapping[tuple[str, int], bytes]],
+    pointers: Callable[[], Iterable[tuple[tuple[str, int], bytes]]],
     clock: Clock,
     *,
     every_s: float = _EVERY_S,

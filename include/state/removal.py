@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from include.state.opening import StatePlace
@@ -22,7 +22,7 @@ class Removed(NamedTuple):
 def remove_unnamed(
     store: ObjectStore,
     place: StatePlace,
-    pointers: Callable[[], Mapping[tuple[str, int], bytes]],
+    pointers: Callable[[], Iterable[tuple[tuple[str, int], bytes]]],
     *,
     before_us: int,
     dry_run: bool = False,
@@ -32,7 +32,7 @@ def remove_unnamed(
     Args:
         store: has them.
         place: whose objects.
-        pointers: reads the committed pointers, by stage and bucket, from where they are committed. Asked after the
+        pointers: reads ((stage, bucket), pointer) of all that is committed, from where it is. Asked after the
             objects are listed: so a process that was overtaken long ago removes nothing that its follower made.
         before_us: what was written later stays, as a batch may be about to commit it; longer ago than the longest
             batch takes.
@@ -42,7 +42,7 @@ def remove_unnamed(
     if not old:
         return Removed(0, 0)
     named: set[str] = set()
-    for (stage, bucket), pointer in pointers().items():
+    for (stage, bucket), pointer in pointers():
         named |= place.objects(store, stage, bucket).named(Pointer.from_bytes(pointer))
     gone = [info for info in old if info.key not in named]
     if not dry_run:

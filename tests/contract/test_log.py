@@ -153,6 +153,20 @@ def test_records_come_back_as_they_were_written(log: Log) -> None:
     assert record.next_offset == 1
 
 
+def test_an_edge_in_time_is_the_first_record_of_that_time_or_the_end(log: Log) -> None:
+    topic, writer, survey = log.topic(2), log.writer(), log.survey()
+    begin = SystemClock().now_us() // 1_000
+    writer.begin()
+    for step in (0, 10, 5, 20):
+        writer.append(topic, b"k", b"v", partition=0, timestamp_ms=begin + step)
+    writer.commit()
+    places = [(topic, 0), (topic, 1)]
+    assert survey.offsets(places, begin) == {(topic, 0): 0, (topic, 1): 0}
+    assert survey.offsets(places, begin + 6) == {(topic, 0): 1, (topic, 1): 0}
+    assert survey.offsets(places, begin + 11)[topic, 0] == 3
+    assert survey.offsets(places, begin + 21) == survey.offsets(places, "end")
+
+
 def test_a_row_of_many_megabytes_passes_where_the_topic_has_our_policy(log: Log) -> None:
     topic, value = log.topic(config=policy("cdc.s.d.pictures")), random.Random(1).randbytes(12 << 20)
     write(log.writer(), topic, value)

@@ -7,8 +7,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.sql import SparkSession
 
+from include.eventtime.committed import day_of
+from include.eventtime.rerun.day import Report
+from include.eventtime.rerun.stream import shown_by, verify
 from include.log import topics
+from include.record.version import from_headers, to_header
+from include.settings.connections import Registry
+from include.settings.deployment import Deployment
 from tests.eventtime_world import EventWorld
 from tests.join_process import JoinProcess
 
@@ -21,7 +28,9 @@ def world(unique: str, kafka: str, registry_url: str, s3: Any, tmp_path: Path) -
 
 
 @pytest.mark.timeout(300)
-def test_live_over_kills_and_idle_partitions_it_writes_what_a_replay_gives_byte_for_byte(world: EventWorld) -> None:
+def test_live_over_kills_and_idle_partitions_it_writes_what_a_replay_gives_byte_for_byte(
+    world: EventWorld, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
     world.send(300)
     process = JoinProcess(world.application, world.folder, script="spark_apps/process_events.py")
     try:
@@ -47,3 +56,33 @@ def test_live_over_kills_and_idle_partitions_it_writes_what_a_replay_gives_byte_
     assert len(late) == len(made.late) >= world.planted_late > 0
     assert any(True for _ in world.records(topics.idle(world.tracks, world.application)))
     assert made.failed == []
+    monkeypatch.setenv("LYREBIRD_STATE", str(world.folder / "another-host"))
+    assert_a_day_is_replayed(world, spark)
+
+
+def assert_a_day_is_replayed(world: EventWorld, spark: SparkSession) -> None:
+    """From its savepoint, on a host that has nothing; then with an output that no live run wrote."""
+    deployment, day, told = Deployment.load(world.folder, {}), day_of(world.midnight), list[int]()
+
+    def verified(which: str = day) -> Report:
+        return verify(spark, deployment, "status", which, lambda _begin, watermark, _end: told.append(watermark))
+
+    before = set(world.admin.names())
+    report, whole = verified(), verified(day_of(world.midnight - 1))
+    assert (report.clean, whole.clean) == (True, True), [*report.lines(None), *whole.lines(None)]
+    assert report.comparison.live > 30
+    assert whole.until == report.after > world.midnight
+    assert report.comparison.live + whole.comparison.live == len(world.written())
+    assert told[-1] == whole.until
+    assert set(world.admin.names()) == before
+    forged = [*world.records(f"{world.name}.events")][-1]
+    world.writer.begin()
+    headers = (to_header(from_headers(forged.headers) + 1), *forged.headers[1:])
+    world.writer.append(f"{world.name}.events", forged.key, forged.value, headers=headers)
+    world.writer.commit()
+    report = verified()
+    assert report.comparison.found == {"missing": 1}
+    said = report.to_json(shown_by(deployment.one("registry", Registry)))
+    assert said["first"]["live"]["status"] in ("offline", "online")
+    assert said["first"]["key"]["device"].startswith("s")
+    assert any(".replay-" in name for name in world.admin.names())

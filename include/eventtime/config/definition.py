@@ -97,6 +97,8 @@ class JobEntry(Strict):
     settings: dict[str, Any] = Field(default_factory=dict, description="what the class's settings say")
     outputs: dict[str, OutputDefinition] = Field(min_length=1, description="a topic for each output of the class")
     buckets: int = Field(default=16, ge=1, le=4096, description="parts of the state; fixed by the first start")
+    slice_s: float = Field(default=300.0, gt=0, description="while much is unread, partitions are read so far at once")
+    savepoints_days: int = Field(default=8, ge=0, description="for so many days a replay may begin at midnight")
     held_alarm_s: float = Field(default=600.0, gt=0, description="a partition further behind is told of by mail")
     late_alarm: float = Field(default=0.01, gt=0, le=1, description="a larger part of late elements is told of by mail")
     epoch: int = Field(default=1, ge=1, le=MAX_EPOCH, description="raised when the outputs begin a new lineage")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import nullcontext
 from typing import Any
@@ -61,7 +61,8 @@ class States:
         self.versions: dict[bytes, dict[bytes, bytes]] = {}
 
     def open(self, pointer: bytes | None) -> Bucket:
-        return Bucket(self.versions[pointer] if pointer else {}, self)
+        counts = Pointer.from_bytes(pointer).counts if pointer else {}
+        return Bucket(self.versions[pointer] if pointer else {}, counts, self)
 
 
 class Bucket(MemoryRows):
@@ -69,14 +70,16 @@ class Bucket(MemoryRows):
 
     opened = "ready"
 
-    def __init__(self, rows: Mapping[bytes, bytes], states: States) -> None:
+    def __init__(self, rows: Mapping[bytes, bytes], counts: Mapping[str, int], states: States) -> None:
         super().__init__()
         self.take(rows)
-        self._rows, self._states = rows, states
+        self._rows, self._counts, self._states = rows, Counter(counts), states
 
     def commit(self, rows: Mapping[bytes, bytes | None], *, more: Mapping[str, int], due: int | None) -> bytes:
         made = {key: value for key, value in {**self._rows, **rows}.items() if value is not None}
-        pointer = Pointer(str(len(self._states.versions)), counts=more, due=due).to_bytes()
+        counts = Counter(self._counts)
+        counts.update(more)
+        pointer = Pointer(str(len(self._states.versions)), counts=counts, due=due).to_bytes()
         self._states.versions[pointer] = made
         return pointer
 

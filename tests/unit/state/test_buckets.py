@@ -137,7 +137,7 @@ class World:
     def remove(self, host: int = 0) -> int:
         pointers = {("rows", 3): self.pointer} if self.pointer else {}
         before_us = self.clock.now_us() - 1_000_000
-        return remove_unnamed(self.store, self.place(host), lambda: pointers, before_us=before_us).objects
+        return remove_unnamed(self.store, self.place(host), lambda: pointers.items(), before_us=before_us).objects
 
 
 @pytest.fixture(params=[MemoryEngine.open, RocksEngine.open], ids=["memory", "rocks"])

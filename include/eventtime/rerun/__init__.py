@@ -1,0 +1,1 @@
+"""A day of a job once more, from its savepoint: the same outputs have to come of it."""

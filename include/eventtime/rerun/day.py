@@ -1,0 +1,291 @@
+"""A day of a job once more: from the savepoint of its midnight, over the same sources and verdicts, to the next one's.
+
+Outputs go to topics of their own, `<topic>.replay-<name>`, and are compared with the live ones. A replay that is ended
+halfway leaves these topics behind; the next one takes another name.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from include.clock import iso
+from include.errors import SettingsError, Terminal
+from include.eventtime.algorithm.watermark import NEVER
+from include.eventtime.committed import Savepoint, day_of, read_committed
+from include.eventtime.config.definition import DeployedJob
+from include.eventtime.opening import OpenedJob, opened_job
+from include.eventtime.rerun.comparison import Comparison, compared, outputs_in
+from include.eventtime.runner import JobRunner
+from include.eventtime.verdicts import recorded
+from include.eventtime.work import CarryOut
+from include.log import topics
+from include.log.access import LogAccess
+from include.log.plan import StreamSpec
+from include.log.planner import Planner
+from include.log.ports import LogReader
+from include.log.survey import Survey
+from include.state.opening import StatePlace
+from include.state.pointer import Pointer
+from include.store.object_store import ObjectStore
+
+__all__ = ["Day", "Report", "day_to_replay", "remove_replay", "replayed_day", "take_savepoint"]
+
+_THREADS: Final = 8
+
+
+@dataclass(frozen=True)
+class Day:
+    """What is replayed: outputs with an event time in (after, until], µs.
+
+    Args:
+        day: the day, `2026-11-02`.
+        savepoint: what it begins with; None: with nothing, at the sources' beginnings.
+        until: where the live run's next savepoint stands, or how far it has come.
+    """
+
+    day: str
+    savepoint: Savepoint | None
+    until: int
+
+    @property
+    def after(self) -> int:
+        """The watermark that it begins with."""
+        return NEVER if self.savepoint is None else self.savepoint.watermark
+
+
+@dataclass(frozen=True)
+class Report:
+    """What a replay of a day has found; `late`: elements that came too late, live and in the replay alike."""
+
+    job: str
+    day: str
+    after: int
+    until: int
+    watermark: int
+    read: int
+    late: int
+    comparison: Comparison
+
+    @property
+    def clean(self) -> bool:
+        """Whether it came as far as the live run, with the same outputs."""
+        return self.comparison.equal and self.watermark >= self.until
+
+    def lines(self, first: Mapping[str, Any] | None) -> list[str]:
+        """For a person; `first` as in `to_json`."""
+        begin = "its beginning" if self.after == NEVER else iso(self.after)
+        out = [
+            f"{self.job} on {self.day}, from {begin} to {iso(self.until)}: {self.read:,} records, {self.late:,} late"
+        ]
+        if self.watermark < self.until:
+            reached = "nothing" if self.watermark == NEVER else iso(self.watermark)
+            out.append(f"  the replay came to {reached} only: records or verdicts of the live run are gone")
+        both = f"{self.comparison.live:,} outputs live, {self.comparison.replayed:,} in the replay"
+        if first is None:
+            return [*out, f"  {both}: all the same"]
+        found = ", ".join(f"{count:,} {kind}" for kind, count in sorted(self.comparison.found.items()))
+        out.append(
+            f"  {both}: {found}; the first, {first['kind']}, is {first['output']} {first['version']} of {first['key']}"
+        )
+        out.append(f"  at {first['time']}: live {first['live']}, in the replay {first['replayed']}")
+        return out
+
+    def to_json(self, shown: Callable[[bytes | None], Any]) -> dict[str, Any]:
+        """Plain values; `shown` decodes keys and values."""
+        first = self.comparison.first
+        return {
+            "job": self.job,
+            "day": self.day,
+            "after": "" if self.after == NEVER else iso(self.after),
+            "until": iso(self.until),
+            "watermark": "" if self.watermark == NEVER else iso(self.watermark),
+            "read": self.read,
+            "late": self.late,
+            "live": self.comparison.live,
+            "replayed": self.comparison.replayed,
+            "found": dict(sorted(self.comparison.found.items())),
+            "clean": self.clean,
+            "first": None
+            if first is None
+            else {
+                "kind": first.kind,
+                "output": first.output,
+                "key": shown(first.key),
+                "version": first.version,
+                "time": iso(first.time),
+                "live": shown(first.live),
+                "replayed": shown(first.replayed),
+            },
+        }
+
+
+def day_to_replay(job: DeployedJob, reader: LogReader, day: str) -> Day:
+    """From where to where a day is replayed.
+
+    Raises:
+        SettingsError: it is no day, or the live run has not come to its begin.
+        Terminal: there is no savepoint of it, and the sources' beginnings are gone.
+    """
+    try:
+        following = (dt.date.fromisoformat(day) + dt.timedelta(days=1)).isoformat()
+    except ValueError as error:
+        raise SettingsError("not a day", got=day, allowed="such as 2026-11-02") from error
+    committed = read_committed(reader, job.topic)
+    if committed is None or committed.watermark == NEVER or day_of(committed.watermark) < day:
+        reached = "nothing" if committed is None or committed.watermark == NEVER else iso(committed.watermark)
+        raise SettingsError("the live run has not come to this day", job=job.name, day=day, reached=reached)
+    savepoint = committed.savepoints.get(day)
+    later = [each.watermark for each in committed.savepoints.values() if day_of(each.watermark) >= following]
+    until = min([*later, committed.watermark])
+    if savepoint is None:
+        for source in job.entry.sources:
+            for partition, begin in reader.begin_offsets(source.topic).items():
+                if begin:
+                    raise Terminal(
+                        "there is no savepoint of this day, and a source's beginning is gone",
+                        job=job.name,
+                        day=day,
+                        topic=source.topic,
+                        partition=partition,
+                        savepoints=sorted(committed.savepoints),
+                        fix="Choose one of these days, or restore the topic with `lyrebird lake restore`.",
+                    )
+    return Day(day, savepoint, until)
+
+
+def replay_job(job: DeployedJob, name: str) -> DeployedJob:
+    """The same job with outputs of its own."""
+    outputs = {
+        output: each.model_copy(update={"topic": f"{each.topic}.replay-{name}", "compacted": False, "partitions": 1})
+        for output, each in job.entry.outputs.items()
+    }
+    return replace(job, entry=job.entry.model_copy(update={"outputs": outputs}))
+
+
+def replayed_day(
+    job: DeployedJob,
+    day: Day,
+    name: str,
+    access: LogAccess,
+    survey: Survey,
+    equip: Callable[[DeployedJob, OpenedJob], CarryOut],
+    tell: Callable[[int], None],
+) -> Report:
+    """Run a day again and compare it with what was live.
+
+    Args:
+        job: as it runs live.
+        day: of `day_to_replay`; its savepoint's state is where `equip` looks for it (`take_savepoint`).
+        name: of this replay; nobody had it before.
+        access: to log and registry.
+        survey: of the log.
+        equip: makes what does the work of a batch.
+        tell: hears of the watermark after each batch.
+    """
+    again, application = replay_job(job, name), _application(job, name)
+    ids = {
+        output: (_newest(access, f"{each.topic}-key"), _newest(access, f"{each.topic}-value"))
+        for output, each in job.entry.outputs.items()
+    }
+    sources = [source.topic for source in job.entry.sources]
+    verdicts = recorded(access.reader, sources, job.entry.application)
+    opened = opened_job(again, application, access, ids=ids, verdicts=verdicts)
+    with closing(opened.publisher):
+        runner, starts = opened.runner, _begin(opened.runner, day.savepoint)
+        carry_out = equip(again, opened)
+        spec = StreamSpec(
+            "-", tuple(runner.topics), starts, total_limit=job.entry.records_per_batch, slice_s=job.entry.slice_s
+        )
+        planner, at = Planner(spec, survey, [], access.clock), spec.initial()
+        planner.freeze(at)
+        read = late = 0
+        while runner.committed.watermark < day.until and (found := planner.latest(at)) != at:
+            at = found
+            counts = runner.run(carry_out, found.plan())
+            read, late = read + counts["read"], late + counts["late"]
+            tell(runner.committed.watermark)
+    return Report(
+        job.name,
+        day.day,
+        day.after,
+        day.until,
+        runner.committed.watermark,
+        read,
+        late,
+        compared(
+            outputs_in(
+                access.reader,
+                _outputs(job),
+                day.after,
+                day.until,
+                {} if day.savepoint is None else day.savepoint.outputs,
+            ),
+            outputs_in(access.reader, _outputs(again), day.after, day.until, {}),
+        ),
+    )
+
+
+def take_savepoint(savepoint: Savepoint, store: ObjectStore, stage: str, live: StatePlace, own: StatePlace) -> None:
+    """Copy what a savepoint's state is made of to where a replay has its own, which the live run does not clear up."""
+    moved = [
+        (key, own.objects(store, stage, bucket).prefix + key.removeprefix(objects.prefix))
+        for bucket, pointer in savepoint.pointers.items()
+        for objects in (live.objects(store, stage, bucket),)
+        for key in sorted(objects.named(Pointer.from_bytes(pointer)))
+    ]
+
+    def copy(keys: tuple[str, str]) -> None:
+        found = store.get(keys[0])
+        if found is None:
+            raise Terminal("an object that a savepoint is made of is gone", key=keys[0])
+        store.put(keys[1], found.body)
+
+    with ThreadPoolExecutor(_THREADS) as threads:
+        list(threads.map(copy, moved))
+
+
+def remove_replay(job: DeployedJob, name: str, access: LogAccess, store: ObjectStore, own: StatePlace) -> None:
+    """Remove the topics of a replay and its state."""
+    again, application = replay_job(job, name), _application(job, name)
+    first = again.topic
+    names = {
+        first,
+        *(spec.name for spec in JobRunner.specs(again, application)),
+        *(make(first) for make in (topics.resolved, topics.requests, topics.answers)),
+        *(topics.dead(topic, application) for topic in (first, *(source.topic for source in job.entry.sources))),
+    }
+    for topic in names.intersection(access.admin.names()):
+        access.admin.delete(topic)
+    for info in list(store.list(own.prefix)):
+        store.delete(info.key)
+
+
+def _application(job: DeployedJob, name: str) -> str:
+    return f"{job.entry.application}-replay-{name}"
+
+
+def _begin(runner: JobRunner, savepoint: Savepoint | None) -> dict[str, dict[int, int]]:
+    """Let a runner begin with a savepoint; the sources' next offsets."""
+    if savepoint is None:
+        return {}
+    runner.begin_with(savepoint)
+    starts: dict[str, dict[int, int]] = {}
+    for (topic, partition), end in savepoint.ends.items():
+        starts.setdefault(topic, {})[partition] = end
+    return starts
+
+
+def _outputs(job: DeployedJob) -> list[tuple[str, str]]:
+    return [(output, each.topic) for output, each in job.entry.outputs.items()]
+
+
+def _newest(access: LogAccess, subject: str) -> int:
+    found = access.registry.newest(subject)
+    if found is None:
+        raise Terminal("the live run has registered no schema", subject=subject)
+    return found

@@ -1,0 +1,103 @@
+"""A day's replay in Spark: the live job's tasks over the day's slices, and what came of it beside what was live."""
+
+from __future__ import annotations
+
+import functools
+import shutil
+import uuid
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from include.errors import InvalidRecord
+from include.eventtime.committed import state_place
+from include.eventtime.config.definition import declared_jobs
+from include.eventtime.rerun.day import (
+    Report,
+    day_to_replay,
+    remove_replay,
+    replay_job,
+    replayed_day,
+    take_savepoint,
+)
+from include.eventtime.stream import carry_out_on
+from include.eventtime.task import STAGE
+from include.log.access import log_access
+from include.log.registry import ConfluentRegistry
+from include.log.survey import KafkaSurvey
+from include.record.codec import Decoder
+from include.settings.connections import Kafka, ObjectStore, Registry
+from include.settings.deployment import Deployment
+from include.settings.environment import state_folder
+from include.settings.names import require_known
+from include.store.s3 import store_of
+
+__all__ = ["shown_by", "verify"]
+
+
+def verify(
+    spark: SparkSession, deployment: Deployment, name: str, day: str, tell: Callable[[int, int, int], None]
+) -> Report:
+    """Replay a day of a job and compare it with what was live; what the replay wrote stays where they differ.
+
+    Args:
+        spark: made by `log.stream.session`.
+        deployment: with the job.
+        name: of the job.
+        day: such as 2026-11-02.
+        tell: hears of (begin, watermark, end), µs, after each batch.
+
+    Raises:
+        SettingsError: there is no such job or day.
+        Terminal: the day cannot be replayed any more.
+    """
+    jobs = declared_jobs(deployment)
+    require_known(name, jobs, "no job of this name is declared")
+    job, kafka = jobs[name], deployment.one("kafka", Kafka)
+    attempt = f"{day}-{uuid.uuid4().hex[:6]}"
+    place = state_place(replay_job(job, attempt).topic, state_folder())
+    with (
+        log_access(kafka, deployment.one("registry", Registry)) as access,
+        closing(store_of(deployment.one("store", ObjectStore))) as store,
+    ):
+        found = day_to_replay(job, access.reader, day)
+        remove = functools.partial(remove_replay, job, attempt, access, store, place)
+        try:
+            if found.savepoint is not None:
+                live = state_place(job.topic, state_folder())
+                take_savepoint(found.savepoint, store, STAGE, live, place)
+            report = replayed_day(
+                job,
+                found,
+                attempt,
+                access,
+                KafkaSurvey(kafka.bootstrap, dict(kafka.options)),
+                lambda again, opened: carry_out_on(spark, deployment, again, opened),
+                lambda watermark: tell(found.after, watermark, found.until),
+            )
+        except BaseException:
+            remove()
+            raise
+        finally:
+            shutil.rmtree(Path(place.folder), ignore_errors=True)
+        if report.clean:
+            remove()
+        return report
+
+
+def shown_by(registry: Registry) -> Callable[[bytes | None], Any]:
+    """Keys and values of outputs as JSON has them; bytes that nobody can read as hex."""
+    from include.record.json.body import plain
+
+    decode = Decoder(ConfluentRegistry(registry).schema)
+
+    def shown(data: bytes | None) -> Any:
+        try:
+            return None if data is None else plain(decode(data))
+        except InvalidRecord:
+            return (data or b"").hex()
+
+    return shown

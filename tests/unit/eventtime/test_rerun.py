@@ -1,0 +1,159 @@
+"""A day is replayed from its savepoint: the same outputs come of it, and what is not the same is found."""
+
+from __future__ import annotations
+
+import datetime as dt
+import itertools
+
+import pytest
+
+from include.errors import SettingsError, Terminal
+from include.eventtime.outputs import EVENT_TIME, Output
+from include.eventtime.rerun.comparison import compared
+from include.eventtime.rerun.day import Report, day_to_replay, remove_replay, replayed_day
+from include.log.access import LogAccess
+from include.log.survey import PortSurvey
+from include.record import version as versions
+from tests.unit.eventtime.runner_world import APPLICATION, ODD, TOLD, Process, World
+
+pytestmark = pytest.mark.unit
+
+DAY_US = 15
+
+
+def day(number: int) -> str:
+    return (dt.date(2026, 1, 1) + dt.timedelta(days=number)).isoformat()
+
+
+@pytest.fixture(autouse=True)
+def short_days(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A day has fifteen microseconds."""
+    for module in ("runner", "rerun.day"):
+        monkeypatch.setattr(f"include.eventtime.{module}.day_of", lambda us: day(max(0, us) // DAY_US))
+
+
+def lived(seed: int, elements: int = 120) -> tuple[World, Process]:
+    world = World(seed, elements=elements)
+    process = Process(world, total_limit=10)
+    while any(world.waiting.values()):
+        world.write(world.draw.choice((1, 5, 20)))
+        process.to_the_end()
+    return world, process
+
+
+def again(world: World, process: Process, which: str, name: str = "x") -> Report:
+    reader, admin = world.log.reader(), world.log.admin()
+    access = LogAccess(
+        world.registry,
+        reader,
+        admin,
+        world.log.writer,
+        lambda id_, places, commit: world.log.finish(id_, places, commit=commit),
+        world.clock,
+    )
+    found = day_to_replay(world.job, reader, which)
+    return replayed_day(
+        world.job,
+        found,
+        name,
+        access,
+        PortSurvey(reader, admin),
+        lambda _job, _opened: process.carry_out,
+        lambda _watermark: None,
+    )
+
+
+def test_each_day_comes_out_as_it_was_and_all_days_together_are_all_outputs() -> None:
+    days = outputs = 0
+    for seed in range(12):
+        world, process = lived(seed)
+        savepoints = process.runner.committed.savepoints
+        reports = [again(world, process, each, f"{number}") for number, each in enumerate(sorted(savepoints))]
+        assert all(report.clean for report in reports), seed
+        assert all(before.until == report.after for before, report in itertools.pairwise(reports))
+        days, outputs = days + len(reports), outputs + sum(report.comparison.live for report in reports)
+    assert days > 30
+    assert outputs > 500
+
+
+def test_a_day_without_a_savepoint_is_replayed_from_the_beginning() -> None:
+    world, process = lived(1)
+    report = again(world, process, day(0))
+    assert report.clean
+    assert report.comparison.live > 10
+    world.log.truncate(world.history.topics[0], 0, 3)
+    with pytest.raises(Terminal, match="a source's beginning is gone"):
+        day_to_replay(world.job, world.log.reader(), day(0))
+
+
+def plant(world: World, topic: str, number: int) -> int:
+    """One output once more under another number; the event time that it says."""
+    record = list(world.records(topic))[-5]
+    headers = ((versions.HEADER, b"%d" % versions.pack(1, number)), *record.headers[1:])
+    writer = world.log.writer("somebody else")
+    writer.begin()
+    writer.append(topic, record.key, record.value, headers=headers)
+    writer.commit()
+    return int(dict(record.headers)[EVENT_TIME] or b"")
+
+
+def test_what_is_not_the_same_is_found_with_its_place() -> None:
+    world, process = lived(2)
+    time = plant(world, TOLD, 1 << 30)
+    savepoints = process.runner.committed.savepoints
+    which = max(each for each, savepoint in savepoints.items() if savepoint.watermark < time)
+    report = again(world, process, which, "y")
+    assert (report.comparison.found, report.clean) == ({"missing": 1}, False)
+    first = report.to_json(lambda value: None if value is None else value.hex())["first"]
+    assert (first["kind"], first["output"], first["version"]) == ("missing", "told", 1 << 30)
+    assert first["replayed"] is None
+
+
+def test_an_output_that_is_missing_or_another_in_one_of_both_is_told_apart() -> None:
+    one, two = Output("told", b"k", b"a", 1, 5), Output("told", b"k", b"b", 2, 4)
+    assert compared([one, two], [one, two]).equal
+    found = compared([one, two], [one._replace(value=b"z")])
+    assert (found.found, found.live, found.replayed) == ({"missing": 1, "altered": 1}, 2, 1)
+    assert found.first is not None
+    assert (found.first.kind, found.first.version) == ("missing", 2)
+    assert compared([], [one]).found == {"extra": 1}
+
+
+def test_days_that_nobody_has_come_to_are_refused() -> None:
+    world, process = lived(4)
+    with pytest.raises(SettingsError, match="has not come to this day"):
+        again(world, process, "2027-01-01")
+    with pytest.raises(SettingsError, match="not a day"):
+        again(world, process, "yesterday")
+
+
+def test_savepoints_are_kept_for_as_long_as_is_declared() -> None:
+    world = World(5, elements=200)
+    object.__setattr__(world.job, "entry", world.job.entry.model_copy(update={"savepoints_days": 2}))
+    process = Process(world, total_limit=10)
+    while any(world.waiting.values()):
+        world.write(10)
+        process.to_the_end()
+    days = sorted(process.runner.committed.savepoints)
+    assert len(days) == 2
+    assert sorted(Process(world).runner.committed.savepoints) == days
+
+
+def test_nothing_is_left_of_a_replay_that_is_removed() -> None:
+    world, process = lived(6)
+    before = set(world.admin.names())
+    again(world, process, sorted(process.runner.committed.savepoints)[0], "gone")
+    made = set(world.admin.names()) - before
+    assert {f"{TOLD}.replay-gone", f"{ODD}.replay-gone"} < made
+
+    class NoStore:
+        def list(self, prefix: str) -> list[str]:
+            return []
+
+    class Place:
+        prefix = "state/x/"
+
+    access = LogAccess(world.registry, world.log.reader(), world.admin, None, None, world.clock)  # type: ignore[arg-type]
+    remove_replay(world.job, "gone", access, NoStore(), Place())  # type: ignore[arg-type]
+    assert set(world.admin.names()) == before
+    assert any(APPLICATION in name for name in before)
