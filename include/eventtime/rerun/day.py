@@ -33,7 +33,7 @@ from include.state.opening import StatePlace
 from include.state.pointer import Pointer
 from include.store.object_store import ObjectStore
 
-__all__ = ["Day", "Report", "day_to_replay", "remove_replay", "replayed_day", "take_savepoint"]
+__all__ = ["Day", "Report", "day_to_replay", "remove_replay", "replay_job", "replayed_day", "take_savepoint"]
 
 _THREADS: Final = 8
 
