@@ -15,7 +15,7 @@ SEED ?= 1
 BYTES := $(addprefix tests/prove/,test_fuzz.py test_plain.py test_cat.py test_capture_crashes.py)
 SERVERS := $(filter-out $(BYTES) tests/prove/test_join% tests/prove/test_lake% tests/prove/test_search% tests/prove/test_tables% tests/prove/test_eventtime%,$(wildcard tests/prove/test_*.py))
 
-.PHONY: help setup fetched demo up down status test test-unit test-dags test-services test-e2e prove-capture prove-bytes prove-servers prove-join prove-lake prove-search prove-tables prove-eventtime check format lock bench bench-capture bench-lake bench-search bench-join bench-merkle bench-tables clean
+.PHONY: help setup fetched demo up down status test test-unit test-dags test-services test-e2e prove-capture prove-bytes prove-servers prove-join prove-lake prove-search prove-tables prove-eventtime check format lock bench bench-capture bench-lake bench-search bench-join bench-merkle bench-tables bench-eventtime clean
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -115,6 +115,9 @@ bench-search: setup ## documents, indexing, rebuilds, audits and readers beside 
 
 bench-join: setup ## changes and rows that joins take in for each CPU second, beside Flink; delay, idle, outputs again after kill -9 (fails below the bounds)
 	$(BIN)/python -m tests.bench.join
+
+bench-eventtime: setup ## elements a CPU second through the offline detector, beside Spark's own transformWithState in Python
+	$(BIN)/python -m tests.bench.eventtime
 
 bench-tables: setup ## tables on the lake: changed rows into a million keys beside delta-rs' merge, 5,000 changes a second into ten million on one core (fails below the bounds; a quarter of an hour)
 	$(BIN)/python -m tests.bench.tables
