@@ -160,6 +160,7 @@ def test_an_edge_in_time_is_the_first_record_of_that_time_or_the_end(log: Log) -
     for step in (0, 10, 5, 20):
         writer.append(topic, b"k", b"v", partition=0, timestamp_ms=begin + step)
     writer.commit()
+    log.settle(topic)
     places = [(topic, 0), (topic, 1)]
     assert survey.offsets(places, begin) == {(topic, 0): 0, (topic, 1): 0}
     assert survey.offsets(places, begin + 6) == {(topic, 0): 1, (topic, 1): 0}
