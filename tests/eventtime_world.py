@@ -25,7 +25,7 @@ from include.store.s3 import S3Store
 
 __all__ = ["PATIENCE_S", "EventWorld"]
 
-PATIENCE_S = 60
+PATIENCE_S = 120
 SECOND = 1_000_000
 DAY_US = 86_400 * SECOND
 PARTITIONS = 4

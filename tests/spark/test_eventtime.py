@@ -27,7 +27,7 @@ def world(unique: str, kafka: str, registry_url: str, s3: Any, tmp_path: Path) -
     made.close()
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 def test_live_over_kills_and_idle_partitions_it_writes_what_a_replay_gives_byte_for_byte(
     world: EventWorld, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
