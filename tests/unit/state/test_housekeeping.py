@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
 
 import pytest
 
@@ -29,10 +28,10 @@ def test_what_no_pointer_names_goes_once_it_is_old_and_a_log_that_is_away_only_d
     pointer = Pointer("named", None, (Log("named", 1),)).to_bytes()
     heard, looks, removed = threading.Event(), iter([True, False]), list[Removed]()
 
-    def pointers() -> Mapping[tuple[str, int], bytes]:
+    def pointers() -> list[tuple[tuple[str, int], bytes]]:
         if next(looks, False):
             raise Transient("the log is away", system="kafka", attempt=1)
-        return {("rows", 1): pointer}
+        return [(("rows", 1), pointer)]
 
     def done(each: Removed) -> None:
         removed.append(each)
