@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import time
@@ -24,7 +25,8 @@ def peer_cpu_s(folder: Path, devices: int) -> float:
     folder.mkdir()
     command = [sys.executable, "-m", "tests.bench.eventtime_peer", str(folder), str(devices)]
     with (folder / "log").open("wb") as log:
-        process = subprocess.Popen(command, stdout=log, stderr=log)
+        python = {"PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable}
+        process = subprocess.Popen(command, stdout=log, stderr=log, env={**os.environ, **python})
         watched, marks = psutil.Process(process.pid), list[float]()
         while process.poll() is None:
             done = len([*folder.glob("done-*")])
