@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from include.audit.history import Kind
 from include.clock import Clock
 from include.errors import SettingsError
-from include.local.demo import advertisers, joins, lake, tables
+from include.local.demo import advertisers, joins, lake, scooters, tables
 from include.local.demo.told import Closing
 from include.local.services import select
 
@@ -76,6 +76,13 @@ EXTRAS: dict[str, Part] = {
         verdicts=("audit_join",),
         applications=("capture-ads", "join_shop", "index_joined"),
         closings=(*joins.CLOSINGS, advertisers.indexed),
+    ),
+    "eventtime": Part(
+        name="event time",
+        writings=(scooters.written,),
+        streams=("stream_process_scooters",),
+        applications=("process_scooters",),
+        closings=scooters.CLOSINGS,
     ),
 }
 """Name as given in WITH= -> part."""

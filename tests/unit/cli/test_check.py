@@ -47,7 +47,9 @@ def test_the_projects_own_deployment_is_right(folder: Path) -> None:
         "lake_backup",
         "lake_partition",
         "lake_tables",
+        "process_scooters",
     ]
+    assert found["eventtime"] == ["scooter_status"]
     assert found["joins"] == [
         "advertisers",
         "business_reviews",
