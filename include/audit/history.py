@@ -22,13 +22,18 @@ from include.settings.environment import state_folder
 
 __all__ = ["KEPT_RUNS", "KINDS", "History", "Kept", "Kind", "dag_of", "kind_of"]
 
-Kind = Literal["chain", "document", "join", "search", "table"]
-KINDS: Final[tuple[Kind, ...]] = ("search", "document", "table", "join", "chain")
+Kind = Literal["chain", "document", "join", "replay", "search", "table"]
+KINDS: Final[tuple[Kind, ...]] = ("search", "document", "table", "join", "replay", "chain")
 KEPT_RUNS: Final = 100
 """So many runs of a kind are kept."""
 _EXPECTATIONS: Final = ".expectations."
 _DAGS: Final[dict[Kind, str]] = {
-    kind: f"audit_{kind}s" if kind in ("table", "document") else f"audit_{kind}" for kind in KINDS
+    "search": "audit_search",
+    "document": "audit_documents",
+    "table": "audit_tables",
+    "join": "audit_join",
+    "replay": "eventtime_replay",
+    "chain": "audit_chain",
 }
 
 

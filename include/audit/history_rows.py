@@ -52,6 +52,8 @@ def rows_of(kind: Kind, kept: Kept) -> list[HistoryRow]:
         return [_chain(kept.run_id, topic, each) for topic, each in sorted(kept.report.get("topics", {}).items())]
     if kind == "join":
         return [_join(kept.run_id, name, each) for name, each in sorted(kept.report.get("audits", {}).items())]
+    if kind == "replay":
+        return [_replay(kept.run_id, each) for each in kept.report.get("replays", ())]
     if kind == "document":
         return [_documents(kept.run_id, each) for _, each in sorted(kept.report.get("documents", {}).items())]
     if kind == "table":
@@ -143,6 +145,27 @@ def _join(run_id: str, name: str, report: Mapping[str, Any]) -> HistoryRow:
         "; ".join(f"{source} {position}" for source, position in (report.get("positions") or {}).items()),
         str(report.get("next_command", "")),
         tuple(f"{fault}: {', '.join(keys.get(fault, ())[:_NAMED])}" for fault, count in found.items() if count),
+    )
+
+
+def _replay(run_id: str, report: Mapping[str, Any]) -> HistoryRow:
+    clean, error = bool(report["clean"]), report.get("error")
+    said = ", ".join(f"{count:,} {fault}" for fault, count in report.get("found", {}).items())
+    if error:
+        said = "not replayed"
+    elif clean:
+        said = f"the same: {counted(report['live'], 'output')}"
+    return HistoryRow(
+        run_id,
+        str(report["at"]),
+        f"{report['job']} on {report['day']}",
+        clean,
+        said or "the replay ended too early",
+        f"{report['took_s']:.0f} s, {counted(report.get('read', 0), 'record')}",
+        str(report.get("until", "")),
+        "" if clean else f"lyrebird eventtime verify {shlex.quote(report['job'])} --day {report['day']}",
+        (error,) if error else () if clean else tuple(report["said"]),
+        incomplete=bool(error),
     )
 
 

@@ -12,7 +12,7 @@ _SHOWN = 20
 
 
 @click.command(name="history")
-@click.argument("kind", type=click.Choice(["search", "document", "table", "join", "chain"]), default="search")
+@click.argument("kind", type=click.Choice(["search", "document", "table", "join", "replay", "chain"]), default="search")
 @click.option("--audit", help="Only this one: an audit's name, a table, or a topic of the chains' audit.")
 @click.option("--run", "run_id", help="Only this run of the kind's DAG, with all that it has found.")
 @click.option("--runs", type=click.IntRange(1, 100), default=_SHOWN, show_default=True, help="How many runs.")

@@ -23,6 +23,7 @@ _TITLES: Final[dict[Kind, str]] = {
     "document": "Documents against their database",
     "table": "Copies of tables against their databases",
     "join": "Joined topics against their inputs",
+    "replay": "Event time against its replay",
     "chain": "Lake against topics",
 }
 _HEAD: Final = "<tr><th>at<th>audit<th>verdict<th>took<th>holds up to<th>run</tr>"

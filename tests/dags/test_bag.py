@@ -22,6 +22,7 @@ EXPECTED = {
     "audit_join.py": {"audit_join"},
     "audit_search.py": {"audit_search"},
     "audit_tables.py": {"audit_tables"},
+    "eventtime_replay.py": {"eventtime_replay"},
     "index_promote.py": {"index_promote"},
     "index_rebuild.py": {"index_rebuild"},
     "lake_backfill.py": {"lake_backfill"},
@@ -33,7 +34,7 @@ EXPECTED = {
     "source_snapshot.py": {"source_snapshot"},
     "streams.py": {"stream_assemble_orders", "stream_index_orders"},
 }
-TAGS = {"source", "stream", "audit", "search", "join", "lake"}
+TAGS = {"source", "stream", "audit", "search", "join", "lake", "eventtime"}
 
 
 @pytest.fixture(scope="module")
@@ -162,6 +163,7 @@ def test_the_projects_own_deployment_makes_dags(monkeypatch: pytest.MonkeyPatch)
     assert {"source_snapshot", "source_replicate", "audit_search"} < set(bag.dags)
     assert {"lake_upload", "stream_lake_backup", "stream_lake_partition"} < set(bag.dags)
     assert {"stream_join_shop", "stream_index_joined", "audit_join"} < set(bag.dags)
+    assert {"stream_process_scooters", "eventtime_replay"} < set(bag.dags)
 
 
 @pytest.mark.parametrize("after", [timedelta(seconds=1), timedelta(minutes=4), timedelta(minutes=50)])

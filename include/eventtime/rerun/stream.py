@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import shutil
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 from pyspark.sql import SparkSession
 
-from include.errors import InvalidRecord
+from include.clock import Clock, iso
+from include.errors import InvalidRecord, SettingsError, Terminal
 from include.eventtime.committed import state_place
 from include.eventtime.config.definition import declared_jobs
 from include.eventtime.rerun.day import (
@@ -35,7 +37,7 @@ from include.settings.environment import state_folder
 from include.settings.names import require_known
 from include.store.s3 import store_of
 
-__all__ = ["shown_by", "verify"]
+__all__ = ["shown_by", "verify", "verify_days"]
 
 
 def verify(
@@ -86,6 +88,33 @@ def verify(
         if report.clean:
             remove()
         return report
+
+
+def verify_days(
+    spark: SparkSession, deployment: Deployment, names: Sequence[str], days: Sequence[str], clock: Clock
+) -> Iterator[dict[str, Any]]:
+    """Replay these days of these jobs, one after the other.
+
+    Gives each report as `Report.to_json` has it, with `at`, `took_s` (seconds) and `said` (lines for a person); with
+    `error` instead, where a day cannot be replayed.
+
+    Raises:
+        SettingsError: there is no such job.
+        Transient: a server does not answer.
+    """
+    shown = shown_by(deployment.one("registry", Registry))
+    for name in names:
+        require_known(name, declared_jobs(deployment), "no job of this name is declared")
+    for name, day in itertools.product(names, days):
+        begun_s, told = clock.monotonic_s(), {"job": name, "day": day, "at": iso(clock.now_us())}
+        try:
+            report = verify(spark, deployment, name, day, lambda *_: None)
+        except (SettingsError, Terminal) as error:
+            found: dict[str, Any] = {"clean": False, "error": str(error)}
+        else:
+            found = report.to_json(shown)
+            found["said"] = report.lines(found["first"])
+        yield {**told, **found, "took_s": round(clock.monotonic_s() - begun_s, 1)}
 
 
 def shown_by(registry: Registry) -> Callable[[bytes | None], Any]:

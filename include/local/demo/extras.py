@@ -81,8 +81,10 @@ EXTRAS: dict[str, Part] = {
         name="event time",
         writings=(scooters.written,),
         streams=("stream_process_scooters",),
+        verdicts=("eventtime_replay",),
         applications=("process_scooters",),
         closings=scooters.CLOSINGS,
+        audits=("replay",),
     ),
 }
 """Name as given in WITH= -> part."""
