@@ -5,9 +5,9 @@ from __future__ import annotations
 import marshal
 import pickle
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final, Self
+from typing import Any, Final, Self
 
 from include.errors import InvalidRecord
 from include.eventtime.algorithm.order import Arrived
@@ -93,6 +93,7 @@ class Gathering:
         bounds: topic → how much earlier (µs) than one before it an element may be; None: nothing is late.
         verdicts: those that a replay has to repeat, by partition and offset.
         buckets: how many the state has.
+        whole: makes a record of what `take` is given as its message; only few are kept.
     """
 
     def __init__(
@@ -102,32 +103,34 @@ class Gathering:
         bounds: Mapping[str, int | None],
         verdicts: Mapping[Place, Sequence[Verdict]],
         buckets: int,
+        whole: Callable[[Any], Record],
     ) -> None:
-        self._readers = readers
+        self._readers, self._whole = readers, whole
         self._watermarks = {
             place: PartitionWatermark(low, bounds[place[0]], verdicts.get(place, ())) for place, low in lows.items()
         }
         self._work = [Work() for _ in range(buckets)]
+        self._counts: dict[str, Counter[str]] = {topic: Counter() for topic in readers}
 
-    def take(self, record: Record) -> None:
+    def take(
+        self, topic: str, partition: int, offset: int, timestamp_ms: int, value: bytes | None, message: Any
+    ) -> None:
         """One record; what is late or no element is kept to be written to where such records go."""
-        topic = record.topic
-        place, first = (topic, record.partition), self._work[0]
-
-        first.counts[topic, "read"] += 1
+        counts = self._counts[topic]
+        counts["read"] += 1
         try:
-            element = self._readers[topic].read(record)
+            element = self._readers[topic].read(partition, offset, timestamp_ms, value)
         except InvalidRecord as error:
-            first.counts[topic, "refused"] += 1
-            first.refused.append(Refused(record, f"{type(error).__name__}: {error}"))
+            counts["refused"] += 1
+            self._work[0].refused.append(Refused(self._whole(message), f"{type(error).__name__}: {error}"))
             return
         if element is None:
-            first.counts[topic, "none"] += 1
+            counts["none"] += 1
             return
-        watermark = self._watermarks[place]
-        if watermark.late(record.offset, element.time):
-            first.counts[topic, "late"] += 1
-            first.late.append(Late(record, element.time, watermark.low))
+        watermark = self._watermarks[topic, partition]
+        if watermark.late(offset, element[0]):
+            counts["late"] += 1
+            self._work[0].late.append(Late(self._whole(message), element.time, watermark.low))
         else:
             self._work[bucket_of(element.key, len(self._work))].elements.append(element)
 
@@ -139,6 +142,8 @@ class Gathering:
         for place, end in ends.items():
             self._watermarks[place].reach(end)
         lows = {place: self._watermarks[place].low for place in ends}
+        told = {(topic, what): count for topic, counts in self._counts.items() for what, count in counts.items()}
+        self._work[0].counts = Counter(told)
         return {bucket: work.pack() for bucket, work in self._with(lows)}
 
     def _with(self, lows: dict[Place, int]) -> Iterator[tuple[int, Work]]:

@@ -17,7 +17,6 @@ from include.eventtime.algorithm.order import Arrived, key_text
 from include.eventtime.config.definition import SourceDefinition, TimeUnit
 from include.eventtime.model.process import Key
 from include.log import topics
-from include.log.ports import Record
 from include.record.json.formats import Schemas, Values, parsed
 
 __all__ = ["ElementReader"]
@@ -48,14 +47,13 @@ class ElementReader:
         self._us = _iso if source.time.unit == "iso" else _number(source.time.unit)
         self._ahead_us = round(source.ahead_s * 1_000_000)
 
-    def read(self, record: Record) -> Arrived | None:
-        """The element of a record; None: it is none, as a tombstone or a delete.
+    def read(self, partition: int, offset: int, timestamp_ms: int, value: bytes | None) -> Arrived | None:
+        """The element of a record (`timestamp_ms`: Kafka's own); None: it is none, as a tombstone or a delete.
 
         Raises:
             InvalidRecord: the value cannot be read, key or time are missing or of another type, or the time is later
                 than Kafka's by more than the source allows.
         """
-        value = record.value
         if value is None:
             return None
         if value[:1] == _WIRE:
@@ -72,7 +70,7 @@ class ElementReader:
             raise InvalidRecord(
                 "key is not of the job's type", reason="key", field=self._source.key, got=type(key).__name__
             )
-        kafka_us = record.timestamp_ms * 1_000
+        kafka_us = timestamp_ms * 1_000
         time = kafka_us if self._time is None else self._us(self._time(fields), self._source.time.field)
         if time - kafka_us > self._ahead_us:
             raise InvalidRecord(
@@ -81,7 +79,7 @@ class ElementReader:
                 ahead_s=(time - kafka_us) // 1_000_000,
                 allowed=self._source.ahead_s,
             )
-        return Arrived(time, self._rank, record.partition, record.offset, key_text(cast("Key", key)), body)
+        return Arrived(time, self._rank, partition, offset, key_text(cast("Key", key)), body)
 
 
 def _at(path: str) -> Callable[[Mapping[str, Any]], Any]:

@@ -73,12 +73,14 @@ def gather(plan: JobPlan, work: BatchWork, slices: Sequence[Slice]) -> Mapping[i
     tools = _tools(plan)
     ends = {(each.topic, each.partition): each.end for each in slices}
     lows = {place: work.lows[place] for place in ends}
-    gathering = Gathering(tools.readers, lows, tools.bounds, work.verdicts, plan.buckets)
+    gathering = Gathering(tools.readers, lows, tools.bounds, work.verdicts, plan.buckets, record_of)
     if slices:
         with cached_consumer(tools.kafka.bootstrap, tools.kafka.options) as consumer:
             for messages in consumer.read(slices):
-                for message in messages:
-                    gathering.take(record_of(message))
+                for each in messages:
+                    gathering.take(
+                        each.topic(), each.partition(), each.offset(), each.timestamp()[1], each.value(), each
+                    )
     keep_imports()
     return gathering.work(ends)
 

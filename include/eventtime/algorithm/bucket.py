@@ -11,15 +11,13 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from include.eventtime.algorithm.buffer import Waiting, unpacked
 from include.eventtime.algorithm.calls import Calls, Emitted, Failed
 from include.eventtime.algorithm.kept import Kept
 from include.eventtime.algorithm.order import (
     ELEMENTS,
     TIMERS,
     Arrived,
-    arrived_of,
-    element_key,
-    element_value,
     kept_key,
     time_of,
     timer_key,
@@ -56,27 +54,31 @@ def drain(calls: Calls[Any], state: Rows, arrived: Iterable[Arrived], until: int
 
     Again with the same arguments, on the state as it was, it gives the same.
     """
-    out = Drained()
+    out, waiting = Drained(), Waiting()
     elements: dict[bytes, list[Arrived]] = {}
-    early: list[int] = []
     for element in arrived:
         if element.time <= until:
             elements.setdefault(element.key, []).append(element)
         else:
-            out.rows[element_key(element)] = element_value(element)
-            early.append(element.time)
-    out.buffered += len(early)
+            waiting.add(element)
+            out.buffered += 1
     buffered = _Due(state, ELEMENTS, until)
-    for key, value in buffered:
-        element = arrived_of(key, value)
-        elements.setdefault(element.key, []).append(element)
-        out.rows[key] = None
-        out.buffered -= 1
+    for row, packed in buffered:
+        out.rows[row] = None
+        for element in unpacked(packed):
+            if element.time <= until:
+                elements.setdefault(element.key, []).append(element)
+                out.buffered -= 1
+            else:
+                waiting.add(element)
+    out.rows |= waiting.rows()
     timers = _Due(state, TIMERS, until)
     for key, _ in timers:
         elements.setdefault(timer_of(key), [])
     found = _advance(calls, state, elements, until, out)
-    out.due = min((time for time in (*early, buffered.next, timers.next, *found) if time is not None), default=None)
+    out.due = min(
+        (time for time in (waiting.first(), buffered.next, timers.next, *found) if time is not None), default=None
+    )
     return out
 
 
@@ -85,8 +87,9 @@ def _advance(
 ) -> list[int]:
     """Bring these keys to `until`; gives the times at which the index has them then."""
     keys = sorted(elements)
+    rows = [kept_key(key) for key in keys]
     times = []
-    for key, stored in zip(keys, state.get([kept_key(key) for key in keys]), strict=True):
+    for key, row, stored in zip(keys, rows, state.get(rows), strict=True):
         kept = Kept.from_bytes(stored)
         index, timers = kept.index, len(kept.timers)
         emitted, failed = calls.advance(kept, key, sorted(elements[key]), until)
@@ -103,7 +106,7 @@ def _advance(
             times.append(kept.index)
         packed = kept.to_bytes()
         if packed != stored:
-            out.rows[kept_key(key)] = packed
+            out.rows[row] = packed
     return times
 
 

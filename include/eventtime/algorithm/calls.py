@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final, Generic, NamedTuple, TypeVar
 
-import orjson
-
 from include.eventtime.algorithm.kept import Kept, StateCodec
 from include.eventtime.algorithm.order import Arrived, key_of
 from include.eventtime.model.process import Context, Element, Key, Process
@@ -80,11 +78,10 @@ class Calls(Generic[S]):
         name_of_key = key_of(key)
         done, count = 0, len(elements)
         while True:
-            first = min(kept.timers.items(), key=_by_time) if kept.timers else None
+            first = _first(kept.timers)
             if done < count and (first is None or elements[done].time <= first[1]):
-                element = elements[done]
+                self._on_element(kept, name_of_key, elements[done], emitted, failed)
                 done += 1
-                self._on_element(kept, name_of_key, element, emitted, failed)
             elif first is not None and first[1] <= until:
                 del kept.timers[first[0]]
                 self._on_timer(kept, name_of_key, *first, emitted, failed)
@@ -92,38 +89,46 @@ class Calls(Generic[S]):
                 return emitted, failed
 
     def _on_element(self, kept: Kept, key: Key, element: Arrived, emitted: list[Emitted], failed: list[Failed]) -> None:
-        moment = Moment(element.time, False, element[1:4])
-        topic = self._topics[element.source]
-        given = Element(element.time, topic, element.partition, element.offset, key, orjson.loads(element.value))
-        timers = dict(kept.timers)
-        self._context.begin(key, element.time, self._states.unpack(kept.state), timers, by_timer=False)
+        time, source, partition, offset, _, value = element
+        timers, context = dict(kept.timers), self._context
+        given = Element(time, self._topics[source], partition, offset, key, value)
+        context.begin(key, time, self._states.load(kept.state), timers, by_timer=False)
         try:
-            self._process.on_element(given, self._context)
-            self._take(kept, moment, key, timers, emitted)
+            self._process.on_element(given, context)
+            state = self._states.store(context.state)
         except Exception as error:  # noqa: BLE001 - the author's code may raise anything
-            failed.append(Failed(moment, key, element, _told(error)))
+            failed.append(Failed(Moment(time, False, (source, partition, offset)), key, element, _told(error)))
+            return
+        kept.state, kept.timers = state, timers
+        if context.emitted:
+            self._emit(kept, Moment(time, False, (source, partition, offset)), key, emitted)
 
     def _on_timer(
         self, kept: Kept, key: Key, name: str, time: int, emitted: list[Emitted], failed: list[Failed]
     ) -> None:
-        moment = Moment(time, True, (key, name))
-        timers = dict(kept.timers)
-        self._context.begin(key, time, self._states.unpack(kept.state), timers, by_timer=True)
+        timers, context = dict(kept.timers), self._context
+        context.begin(key, time, self._states.load(kept.state), timers, by_timer=True)
         try:
-            self._process.on_timer(name, time, self._context)
-            self._take(kept, moment, key, timers, emitted)
+            self._process.on_timer(name, time, context)
+            state = self._states.store(context.state)
         except Exception as error:  # noqa: BLE001 - the author's code may raise anything
-            failed.append(Failed(moment, key, None, _told(error)))
+            failed.append(Failed(Moment(time, True, (key, name)), key, None, _told(error)))
+            return
+        kept.state, kept.timers = state, timers
+        if context.emitted:
+            self._emit(kept, Moment(time, True, (key, name)), key, emitted)
 
-    def _take(self, kept: Kept, moment: Moment, key: Key, timers: dict[str, int], emitted: list[Emitted]) -> None:
-        """What a call left; nothing of it when something of it is wrong."""
-        state = self._states.pack(self._context.state)
-        outputs = [
-            Emitted(moment, key, kept.ordinal + number, output, value)
-            for number, (output, value) in enumerate(self._context.emitted, 1)
-        ]
-        kept.state, kept.timers, kept.ordinal = state, timers, kept.ordinal + len(outputs)
-        emitted += outputs
+    def _emit(self, kept: Kept, moment: Moment, key: Key, emitted: list[Emitted]) -> None:
+        for output, value in self._context.emitted:
+            kept.ordinal += 1
+            emitted.append(Emitted(moment, key, kept.ordinal, output, value))
+
+
+def _first(timers: dict[str, int]) -> tuple[str, int] | None:
+    """The timer that comes next."""
+    if len(timers) > 1:
+        return min(timers.items(), key=_by_time)
+    return next(iter(timers.items()), None)
 
 
 def _by_time(timer: tuple[str, int]) -> tuple[int, str]:

@@ -1,7 +1,7 @@
 """What a bucket has arrived at, and its keys: the embedded store sorts them by event time.
 
 ```
-e time source partition offset   an element that is buffered: its key and its value
+e time source partition offset   elements that are buffered, under the earliest one of them (`buffer`)
 t time key                       at this time a timer of the key may be due
 k key                            what is kept of a key (`kept`)
 ```
@@ -21,9 +21,7 @@ __all__ = [
     "ELEMENTS",
     "TIMERS",
     "Arrived",
-    "arrived_of",
     "element_key",
-    "element_value",
     "kept_key",
     "key_of",
     "key_text",
@@ -37,7 +35,6 @@ TIMERS: Final = b"t"
 _KEPT: Final = b"k"
 _ELEMENT: Final = struct.Struct(">cQHIQ")
 _TIME: Final = struct.Struct(">cQ")
-_LENGTH: Final = struct.Struct(">I")
 _ZERO: Final = 1 << 63
 
 
@@ -73,25 +70,12 @@ def key_of(text: bytes) -> Key:
 
 
 def element_key(element: Arrived) -> bytes:
-    """Where an element is buffered."""
+    """The key of a row of elements whose earliest this is."""
     return _ELEMENT.pack(ELEMENTS, element.time + _ZERO, element.source, element.partition, element.offset)
 
 
-def element_value(element: Arrived) -> bytes:
-    """What is buffered of it."""
-    return _LENGTH.pack(len(element.key)) + element.key + element.value
-
-
-def arrived_of(key: bytes, value: bytes) -> Arrived:
-    """Inverse of `element_key` and `element_value`."""
-    _, time, source, partition, offset = _ELEMENT.unpack(key)
-    begin = _LENGTH.size
-    end = begin + _LENGTH.unpack_from(value)[0]
-    return Arrived(time - _ZERO, source, partition, offset, value[begin:end], value[end:])
-
-
 def time_of(key: bytes) -> int:
-    """The time in the key of an element or a timer."""
+    """The time in the key of elements or a timer."""
     found: int = _TIME.unpack_from(key)[1]
     return found - _ZERO
 

@@ -33,7 +33,9 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from typing import Any, ClassVar, Final, Generic, NamedTuple, TypeVar
+from typing import Any, ClassVar, Final, Generic, TypeVar
+
+import orjson
 
 from include.eventtime.model.typed import EventTime, Typed
 from include.settings.deployment import Strict
@@ -44,24 +46,31 @@ S = TypeVar("S")
 Key = str | int
 
 
-class Element(NamedTuple):
+class Element:
     """One record.
 
-    Args:
+    Attributes:
         time: its event time, µs since 1970-01-01 UTC.
         topic: where it was read.
         partition: in that topic.
         offset: in that partition.
         key: of the process; in general not the record's own key.
-        value: its fields, as JSON has them: times as ISO 8601, decimals as text.
     """
 
-    time: int
-    topic: str
-    partition: int
-    offset: int
-    key: Key
-    value: dict[str, Any]
+    __slots__ = ("_json", "_value", "key", "offset", "partition", "time", "topic")
+
+    def __init__(self, time: int, topic: str, partition: int, offset: int, key: Key, json: bytes) -> None:
+        self.time, self.topic, self.partition, self.offset = time, topic, partition, offset
+        self.key, self._json = key, json
+        self._value: dict[str, Any] | None = None
+
+    @property
+    def value(self) -> dict[str, Any]:
+        """Its fields, as JSON has them: times as ISO 8601, decimals as text."""
+        value = self._value
+        if value is None:
+            value = self._value = orjson.loads(self._json)
+        return value
 
 
 class Context(Generic[S]):
@@ -90,10 +99,13 @@ class Context(Generic[S]):
         A time that has passed counts as this call's own: such a timer comes next, after the elements of its time.
 
         Raises:
-            ValueError: in `on_timer` a timer was set that is not later, so that time would not go on.
+            ValueError: in `on_timer` a timer was set that is not later, so that time would not go on; or the name is
+                in no encoding.
         """
         if type(time) is not int or type(name) is not str:
             raise TypeError(f"a timer has a text and whole microseconds, not {name!r} and {time!r}")
+        if not name.isascii():
+            name.encode()
         if time <= self.time:
             if self._by_timer:
                 raise ValueError(f"timer {name!r} is set by a timer and lies not after it")

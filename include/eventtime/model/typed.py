@@ -18,6 +18,7 @@ from __future__ import annotations
 import copy
 import dataclasses
 import math
+import re
 import types
 from collections.abc import Callable, Mapping
 from operator import attrgetter
@@ -31,10 +32,11 @@ EventTime = Annotated[int, _TIME]
 
 _Check = Callable[[Any], bool]
 _WIDTH: Final = 1 << 63
+_SURROGATE: Final = re.compile("[\ud800-\udfff]")
 
 
 class Typed:
-    """The fields of a dataclass.
+    """The fields of a dataclass; `nested`: some are lists or dicts.
 
     Raises:
         TypeError: it is no dataclass, or a field has a type that the table does not have.
@@ -48,7 +50,7 @@ class Typed:
         self.hints: Mapping[str, Any] = {each.name: hints[each.name] for each in dataclasses.fields(kind)}
         self.names = tuple(self.hints)
         self._checks = tuple(_check(hint, f"{kind.__name__}.{name}") for name, hint in self.hints.items())
-        self._nested = any(get_origin(_but_none(hint)[0]) in (list, dict) for hint in self.hints.values())
+        self.nested = any(get_origin(_but_none(hint)[0]) in (list, dict) for hint in self.hints.values())
         read = attrgetter(*self.names) if self.names else None
         self._read: Callable[[Any], tuple[Any, ...]] = (
             (lambda _: ()) if read is None else read if len(self.names) > 1 else lambda value: (read(value),)
@@ -70,7 +72,7 @@ class Typed:
     def copied(self, value: object) -> dict[str, Any]:
         """The same, with lists and dicts of its own."""
         plain = self.plain(value)
-        return copy.deepcopy(plain) if self._nested else plain
+        return copy.deepcopy(plain) if self.nested else plain
 
     def times(self) -> frozenset[str]:
         """The fields that are event times."""
@@ -87,8 +89,10 @@ def _check_of(hint: Any, where: str) -> _Check:
     origin = get_origin(hint)
     if _is_time(hint) or hint is int:
         return _is_int
-    if hint is bool or hint is str:
-        return lambda value: type(value) is hint
+    if hint is bool:
+        return lambda value: type(value) is bool
+    if hint is str:
+        return _is_text
     if hint is float:
         return _is_float
     if origin is Literal and all(type(each) is str for each in get_args(hint)):
@@ -99,7 +103,7 @@ def _check_of(hint: Any, where: str) -> _Check:
         return lambda value: type(value) is list and all(map(item, value))
     if origin is dict and get_args(hint)[0] is str:
         each = _check(get_args(hint)[1], where)
-        return lambda value: type(value) is dict and all(type(name) is str and each(its) for name, its in value.items())
+        return lambda value: type(value) is dict and all(_is_text(name) and each(its) for name, its in value.items())
     raise TypeError(
         f"{where} is {_named(hint)}: bool, int, float, str, EventTime, Literal of texts, list, dict[str, …], or None"
     )
@@ -107,6 +111,11 @@ def _check_of(hint: Any, where: str) -> _Check:
 
 def _is_int(value: Any) -> bool:
     return type(value) is int and -_WIDTH <= value < _WIDTH
+
+
+def _is_text(value: Any) -> bool:
+    """Half of a surrogate pair is in no encoding."""
+    return type(value) is str and (value.isascii() or _SURROGATE.search(value) is None)
 
 
 def _is_float(value: Any) -> bool:

@@ -31,6 +31,7 @@ ValueForm = Literal["plain", "change"]
 
 _HEAD: Final = 5
 _SAFE_DIGITS: Final = 15
+_WHOLE_DIGITS: Final = 18
 
 _Reader = Callable[[bytes], Any]
 
@@ -142,17 +143,21 @@ def parsed(text: bytes) -> Any:
     except orjson.JSONDecodeError as error:
         raise InvalidRecord("value is not JSON", reason=str(error)) from error
     if _may_lose_digits(text):
-        # Slower, and asked for by few: integers beyond 64 bits and long fractions are doubles by now.
+        # Slower, and asked for by few: integers beyond 64 bits and long decimal numbers are doubles by now.
         json.loads(text, parse_float=_exact, parse_int=_exact)
     return found
 
 
 def _may_lose_digits(text: bytes) -> bool:
-    digits = text.translate(_DIGITS)
-    return b"0" * (_SAFE_DIGITS + 1) in digits
+    if b"0" * (_SAFE_DIGITS + 1) not in text.translate(_DIGITS):
+        return False
+    # Whole numbers are exact up to 64 bits: times in microseconds are that.
+    numbers = [each for each in text.translate(_NUMBERS).split() if len(each) > _SAFE_DIGITS]
+    return any(len(each) > _WHOLE_DIGITS or not each.isdigit() for each in numbers)
 
 
 _DIGITS: Final = bytes(0x30 if 0x30 <= b <= 0x39 or b == 0x2E else 0x20 for b in range(256))
+_NUMBERS: Final = bytes(b if 0x30 <= b <= 0x39 or b in b".eE" else 0x20 for b in range(256))
 
 
 def _exact(text: str) -> None:

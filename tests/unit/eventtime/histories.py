@@ -167,7 +167,7 @@ def _simulated(key: str, queue: list[tuple[Any, ...]], history: History) -> list
                 process.on_timer(rest[0], time, ctx)
             else:
                 item = rest[-1]
-                element = Element(time, item.place[0], item.place[1], item.offset, key, dict(item.value))
+                element = Element(time, item.place[0], item.place[1], item.offset, key, orjson.dumps(item.value))
                 process.on_element(element, ctx)
         except ValueError:
             state, timers = kept, before

@@ -212,10 +212,11 @@ class Process:
             ends = {(each.topic, each.partition): each.end for each in share}
             bounds = {source.topic: source.bound_us for source in world.job.entry.sources}
             lows = {place: work.lows[place] for place in ends}
-            gathering = Gathering(self.readers, lows, bounds, work.verdicts, BUCKETS)
+            gathering = Gathering(self.readers, lows, bounds, work.verdicts, BUCKETS, lambda record: record)
             for each in share:
                 for record in world.log.reader().read(each.topic, each.partition, each.start, each.end):
-                    gathering.take(record)
+                    place = record.topic, record.partition, record.offset
+                    gathering.take(*place, record.timestamp_ms, record.value, record)
             for bucket, frame in gathering.work(ends).items():
                 frames[bucket].append(frame)
         for bucket in range(BUCKETS):

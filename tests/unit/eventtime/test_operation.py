@@ -9,6 +9,7 @@ import pytest
 
 from include.clock import ManualClock
 from include.errors import InvalidRecord
+from include.eventtime.algorithm.order import Arrived
 from include.eventtime.algorithm.watermark import NEVER
 from include.eventtime.config.definition import SourceDefinition
 from include.eventtime.incidents import JobIncidents
@@ -17,7 +18,6 @@ from include.eventtime.outputs import value_schema
 from include.eventtime.reading import ElementReader
 from include.eventtime.status import job_status
 from include.log.memory_registry import MemoryRegistry
-from include.log.ports import Record
 from include.record.codec import Encoder
 from tests.unit.eventtime.runner_world import Process, World
 
@@ -138,8 +138,8 @@ AVRO = {
 }
 
 
-def record(value: bytes | None, timestamp_ms: int = 2_000) -> Record:
-    return Record("t", 1, 5, None, value, (), timestamp_ms)
+def read(reader: ElementReader, value: bytes | None) -> Arrived | None:
+    return reader.read(1, 5, 2_000, value)
 
 
 @pytest.mark.parametrize(
@@ -156,23 +156,23 @@ def record(value: bytes | None, timestamp_ms: int = 2_000) -> Record:
     ],
 )
 def test_event_times_are_read_in_each_unit(unit: str, at: str, us: int) -> None:
-    found = reader_of(unit).read(record(b'{"of": {"device": "x"}, "at": %s}' % at.encode()))
+    found = read(reader_of(unit), b'{"of": {"device": "x"}, "at": %s}' % at.encode())
     assert found is not None
     assert (found.time, found.key, found.partition, found.offset) == (us, b'"x"', 1, 5)
 
 
 def test_avro_and_json_are_told_apart_by_their_first_byte() -> None:
     encode = Encoder(REGISTRY.register("t-value", AVRO), AVRO)
-    found = reader_of().read(record(encode({"of": {"device": "x"}, "at": 1_500})))
+    found = read(reader_of(), encode({"of": {"device": "x"}, "at": 1_500}))
     assert found is not None
     assert (found.time, found.key) == (1_500_000, b'"x"')
 
 
 def test_kafkas_own_time_is_taken_where_no_field_is_named() -> None:
-    found = reader_of(time={}).read(record(b'{"of": {"device": "x"}}'))
+    found = read(reader_of(time={}), b'{"of": {"device": "x"}}')
     assert found is not None
     assert found.time == 2_000_000
-    assert reader_of().read(record(None)) is None
+    assert read(reader_of(), None) is None
 
 
 @pytest.mark.parametrize(
@@ -192,4 +192,4 @@ def test_kafkas_own_time_is_taken_where_no_field_is_named() -> None:
 )
 def test_what_is_no_element_is_set_aside_with_the_reason(value: bytes, unit: str, reason: str) -> None:
     with pytest.raises(InvalidRecord, match=reason):
-        reader_of(unit).read(record(value))
+        read(reader_of(unit), value)

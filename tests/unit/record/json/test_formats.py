@@ -1,14 +1,18 @@
 from __future__ import annotations
 
 import json
+from decimal import Decimal
 from typing import Any
 
+import orjson
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from include.errors import InvalidRecord
 from include.log.memory import MemoryRegistry
 from include.record.codec import Encoder, frame
-from include.record.json.formats import Keys, Values
+from include.record.json.formats import Keys, Values, parsed
 
 ORDER = {
     "type": "record",
@@ -95,6 +99,24 @@ def test_numbers_of_json_keep_all_their_digits_or_are_refused(registry: MemoryRe
     for lost in ("18446744073709551617", "0.12345678901234567891", "1e999"):
         with pytest.raises(InvalidRecord):
             values(in_json(registry, f'{{"a": {lost}}}'))
+
+
+NUMBERS = st.from_regex(r"-?(0|[1-9][0-9]{0,24})(\.[0-9]{1,24})?([eE][+-]?[0-9]{1,2})?", fullmatch=True)
+
+
+@settings(max_examples=1_000)
+@given(NUMBERS)
+def test_a_number_passes_just_where_what_is_read_has_all_its_digits(number: str) -> None:
+    exact = Decimal(number) == Decimal(repr(orjson.loads(number)))
+    try:
+        found = parsed(b'{"a": %s}' % number.encode())
+    except InvalidRecord:
+        assert not exact
+    else:
+        # A double whose digits were cut to 15 is the same double again.
+        digits = number.lower().partition("e")[0].replace(".", "").strip("-0")
+        assert exact or len(digits) <= 15
+        assert found == {"a": orjson.loads(number)}
 
 
 @pytest.mark.parametrize("language", ["avro", "json"])
