@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import sys
+from typing import TYPE_CHECKING
 
 import click
 import orjson
+
+if TYPE_CHECKING:
+    from include.eventtime.restored import Restored
+    from include.settings.deployment import Deployment
 
 __all__ = ["command"]
 
@@ -15,12 +20,25 @@ CANNOT_VERIFY = 2
 @click.command(name="verify")
 @click.argument("name")
 @click.option("--day", help="The day, such as 2026-11-02, UTC; by itself yesterday.")
+@click.option(
+    "--restored",
+    "moved",
+    multiple=True,
+    metavar="SOURCE=TOPIC",
+    help="Read a source from the topic that `lyrebird lake restore SOURCE --to TOPIC` has made; again for another.",
+)
+@click.option(
+    "--patience",
+    default="",
+    metavar="DURATION",
+    help="Wait so much longer for what comes late than the live run did, such as 2h: what lateness has changed.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object, nothing else.")
-def command(name: str, day: str | None, as_json: bool) -> None:
+def command(name: str, day: str | None, moved: tuple[str, ...], patience: str, as_json: bool) -> None:
     """Replay a day of job NAME from its savepoint, over the same records and verdicts, and compare all outputs.
 
     Changes nothing of the live run, and may run beside it. What the replay wrote stays where it differs. Exit code:
-    0 the same, 1 something differs, 2 it cannot be said.
+    0 the same, 1 something differs, 2 it cannot be said. With --patience differences are what was asked for: 0.
     """
     from include.clock import SystemClock
     from include.errors import LyrebirdError
@@ -40,9 +58,11 @@ def command(name: str, day: str | None, as_json: bool) -> None:
 
     try:
         deployment = Deployment.load()
+        waits_us = _duration(patience)
+        restored = dict(_restored(deployment, each) for each in moved)
         spark = session("eventtime_verify")
         try:
-            report = verify(spark, deployment, name, day, tell)
+            report = verify(spark, deployment, name, day, tell, restored, waits_us)
         finally:
             spark.stop()
         said = report.to_json(shown_by(deployment.one("registry", Registry)))
@@ -50,4 +70,27 @@ def command(name: str, day: str | None, as_json: bool) -> None:
         click.echo(f"error: {error}", err=True)
         sys.exit(CANNOT_VERIFY)
     click.echo(orjson.dumps(said).decode() if as_json else "\n".join(report.lines(said["first"])))
-    sys.exit(0 if report.clean else 1)
+    sys.exit(0 if report.clean or waits_us else 1)
+
+
+def _duration(text: str) -> int:
+    from include.errors import SettingsError
+    from include.eventtime.model.duration import duration_us
+
+    try:
+        return duration_us(text) if text else 0
+    except ValueError as error:
+        raise SettingsError(str(error), option="--patience") from error
+
+
+def _restored(deployment: Deployment, text: str) -> tuple[str, Restored]:
+    from include.clock import SystemClock
+    from include.errors import SettingsError
+    from include.eventtime.restored import Restored
+    from include.lake.restore.deployed import Deployed, RestoreRequest
+
+    source, equals, target = text.partition("=")
+    if not equals:
+        raise SettingsError("a restored source is SOURCE=TOPIC", got=text, option="--restored")
+    found = Deployed.of(deployment, SystemClock()).spans(RestoreRequest(source, target))
+    return source, Restored(target, found)

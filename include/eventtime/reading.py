@@ -16,6 +16,7 @@ from include.errors import InvalidRecord
 from include.eventtime.algorithm.order import Arrived, key_text
 from include.eventtime.config.definition import SourceDefinition, TimeUnit
 from include.eventtime.model.process import Key
+from include.eventtime.restored import Restored
 from include.log import topics
 from include.record.json.formats import Schemas, Values, parsed
 
@@ -36,10 +37,13 @@ class ElementReader:
         source: what is declared of it.
         key: the type of the process's keys.
         schemas: of the registry.
+        restored: where the records are read; elements have the offsets that they had.
     """
 
-    def __init__(self, rank: int, source: SourceDefinition, key: type, schemas: Schemas) -> None:
-        self._rank, self._source, self._key_type = rank, source, key
+    def __init__(
+        self, rank: int, source: SourceDefinition, key: type, schemas: Schemas, restored: Restored | None = None
+    ) -> None:
+        self._rank, self._source, self._key_type, self._restored = rank, source, key, restored
         change = topics.TopicName.parse(source.topic).kind == "change"
         self._values = Values(schemas, "change" if change else "plain")
         self._key = _at(source.key)
@@ -79,6 +83,8 @@ class ElementReader:
                 ahead_s=(time - kafka_us) // 1_000_000,
                 allowed=self._source.ahead_s,
             )
+        if self._restored is not None:
+            offset = self._restored.was(partition, offset)
         return Arrived(time, self._rank, partition, offset, key_text(cast("Key", key)), body)
 
 

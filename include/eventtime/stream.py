@@ -21,7 +21,7 @@ from include.eventtime.committed import Committed, committed_pointers, state_pla
 from include.eventtime.config.definition import DeployedJob, declared_jobs
 from include.eventtime.incidents import JobIncidents
 from include.eventtime.opening import NotThereYet, OpenedJob, opened_job
-from include.eventtime.task import STAGE, JobPlan, apply_frames, gather
+from include.eventtime.task import STAGE, JobPlan, ReadAs, apply_frames, gather
 from include.eventtime.work import BatchWork, BucketResult, CarryOut
 from include.log import stream
 from include.log.access import log_access
@@ -130,15 +130,24 @@ class _Hosted:
             gauge("lyrebird_watermark_seconds", committed.watermark / 1_000_000, name)
 
 
-def carry_out_on(spark: SparkSession, deployment: Deployment, job: DeployedJob, opened: OpenedJob) -> CarryOut:
-    """What does the work of a job's batches on Spark's workers."""
-    declared = {source.topic: source for source in job.entry.sources}
+def carry_out_on(
+    spark: SparkSession,
+    deployment: Deployment,
+    job: DeployedJob,
+    opened: OpenedJob,
+    elsewhere: Mapping[str, ReadAs] | None = None,
+) -> CarryOut:
+    """What does the work of a job's batches on Spark's workers.
+
+    `elsewhere`: topic → what it is read as, where the job reads topics that others were restored to.
+    """
+    read_as = elsewhere or {source.topic: (source, None) for source in job.entry.sources}
     connections = {
         "kafka": deployment.one("kafka", Kafka),
         "registry": deployment.one("registry", Registry),
         "store": deployment.one("store", ObjectStore),
     }
-    sources = [declared.get(topic, topic) for topic in opened.runner.committed.sources]
+    sources = [(topic, read_as.get(topic)) for topic in opened.runner.committed.sources]
     plan = JobPlan.of(job, sources, opened.ids, connections, state_place(job.topic, state_folder()))
 
     def carry_out(work: BatchWork) -> Iterator[tuple[int, BucketResult]]:

@@ -19,6 +19,7 @@ from include.eventtime.config.definition import DeployedJob, SourceDefinition
 from include.eventtime.gathering import Gathering, Work
 from include.eventtime.outputs import Ids, OutputWriter
 from include.eventtime.reading import ElementReader
+from include.eventtime.restored import Restored
 from include.eventtime.work import BatchWork, BucketResult
 from include.log.kafka import record_of
 from include.log.registry import ConfluentRegistry
@@ -31,10 +32,13 @@ from include.state.opening import StatePlace, open_bucket
 from include.state.pointer import Pointer
 from include.store.s3 import store_of
 
-__all__ = ["STAGE", "JobPlan", "advanced", "apply_frames", "gather"]
+__all__ = ["STAGE", "JobPlan", "ReadAs", "advanced", "apply_frames", "gather"]
 
 STAGE: Final = "keys"
 """The one stage of buckets that a job has."""
+
+ReadAs = tuple[SourceDefinition, Restored | None]
+"""A source that is declared, and the topic that it was restored to where its records are read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,12 +61,12 @@ class JobPlan:
     def of(
         cls,
         job: DeployedJob,
-        sources: Sequence[SourceDefinition | str],
+        sources: Sequence[tuple[str, ReadAs | None]],
         ids: Mapping[str, Ids],
         connections: Mapping[str, Strict],
         state: StatePlace,
     ) -> Self:
-        """The plan of a job that can run; `sources` by rank, of those that it reads no more the topic alone."""
+        """The plan of a job that can run; `sources` by rank: the topic, and as what it is read, if it still is."""
         said = {name: each.model_dump(exclude_unset=True, mode="json") for name, each in connections.items()}
         packed = pickle.dumps((job.process, tuple(sources), dict(ids)))
         return cls(packed, job.entry.buckets, json.dumps(said, sort_keys=True), state)
@@ -135,12 +139,14 @@ class _Tools:
         self.store = store_of(ObjectStore.model_validate(said["store"]))
         registry = ConfluentRegistry(Registry.model_validate(said["registry"]))
         process, sources, ids = pickle.loads(plan.job)  # noqa: S301 - the driver of this application made it
-        declared = [(rank, each) for rank, each in enumerate(sources) if isinstance(each, SourceDefinition)]
-        self.readers = {each.topic: ElementReader(rank, each, process.key, registry) for rank, each in declared}
-        self.bounds: dict[str, int | None] = {each.topic: each.bound_us for _, each in declared}
-        names = [each if isinstance(each, str) else each.topic for each in sources]
-        self.calls: Calls[Any] = Calls(process, names)
-        self.writer = OutputWriter(process, declared[0][1].key, ids)
+        read = [(rank, topic, *each) for rank, (topic, each) in enumerate(sources) if each is not None]
+        self.readers = {
+            topic: ElementReader(rank, source, process.key, registry, restored)
+            for rank, topic, source, restored in read
+        }
+        self.bounds: dict[str, int | None] = {topic: source.bound_us for _, topic, source, _ in read}
+        self.calls: Calls[Any] = Calls(process, [topic if each is None else each[0].topic for topic, each in sources])
+        self.writer = OutputWriter(process, read[0][2].key, ids)
 
 
 @functools.lru_cache(maxsize=16)

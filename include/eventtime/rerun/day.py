@@ -20,6 +20,7 @@ from include.eventtime.committed import Savepoint, day_of, read_committed
 from include.eventtime.config.definition import DeployedJob
 from include.eventtime.opening import OpenedJob, opened_job
 from include.eventtime.rerun.comparison import Comparison, compared, outputs_in
+from include.eventtime.restored import Elsewhere
 from include.eventtime.runner import JobRunner
 from include.eventtime.verdicts import recorded
 from include.eventtime.work import CarryOut
@@ -33,9 +34,10 @@ from include.state.opening import StatePlace
 from include.state.pointer import Pointer
 from include.store.object_store import ObjectStore
 
-__all__ = ["Day", "Report", "day_to_replay", "remove_replay", "replay_job", "replayed_day", "take_savepoint"]
+__all__ = ["Day", "Report", "day_to_replay", "patient", "remove_replay", "replay_job", "replayed_day", "take_savepoint"]
 
 _THREADS: Final = 8
+_NOWHERE: Final = Elsewhere({})
 
 
 @dataclass(frozen=True)
@@ -60,7 +62,18 @@ class Day:
 
 @dataclass(frozen=True)
 class Report:
-    """What a replay of a day has found; `late`: elements that came too late, live and in the replay alike."""
+    """What a replay of a day has found.
+
+    Args:
+        job: its name.
+        day: as in `Day`; so are `after` and `until`.
+        watermark: to which it came.
+        read: records.
+        late: elements that came too late for it.
+        comparison: of its outputs with the live ones.
+        patience_us: by how much longer than the live run it waited for what comes late; then differences are no
+            fault, but what lateness has changed.
+    """
 
     job: str
     day: str
@@ -70,6 +83,7 @@ class Report:
     read: int
     late: int
     comparison: Comparison
+    patience_us: int = 0
 
     @property
     def clean(self) -> bool:
@@ -84,7 +98,11 @@ class Report:
         ]
         if self.watermark < self.until:
             reached = "nothing" if self.watermark == NEVER else iso(self.watermark)
-            out.append(f"  the replay came to {reached} only: records or verdicts of the live run are gone")
+            why = "the topics end there" if self.patience_us else "records or verdicts of the live run are gone"
+            out.append(f"  the replay came to {reached} only: {why}")
+        if self.patience_us:
+            waited = f"{self.patience_us / 1_000_000:,.0f} s longer than the live run"
+            out.append(f"  it waited {waited}: what differs up to where it came is due to that")
         both = f"{self.comparison.live:,} outputs live, {self.comparison.replayed:,} in the replay"
         if first is None:
             return [*out, f"  {both}: all the same"]
@@ -106,6 +124,7 @@ class Report:
             "watermark": "" if self.watermark == NEVER else iso(self.watermark),
             "read": self.read,
             "late": self.late,
+            "patience_s": self.patience_us / 1_000_000,
             "live": self.comparison.live,
             "replayed": self.comparison.replayed,
             "found": dict(sorted(self.comparison.found.items())),
@@ -124,8 +143,8 @@ class Report:
         }
 
 
-def day_to_replay(job: DeployedJob, reader: LogReader, day: str) -> Day:
-    """From where to where a day is replayed.
+def day_to_replay(job: DeployedJob, reader: LogReader, day: str, elsewhere: Elsewhere = _NOWHERE) -> Day:
+    """From where to where a day is replayed; `elsewhere`: where its sources are now.
 
     Raises:
         SettingsError: it is no day, or the live run has not come to its begin.
@@ -144,18 +163,26 @@ def day_to_replay(job: DeployedJob, reader: LogReader, day: str) -> Day:
     until = min([*later, committed.watermark])
     if savepoint is None:
         for source in job.entry.sources:
-            for partition, begin in reader.begin_offsets(source.topic).items():
+            for partition, begin in reader.begin_offsets(elsewhere.topic(source.topic)).items():
                 if begin:
                     raise Terminal(
                         "there is no savepoint of this day, and a source's beginning is gone",
                         job=job.name,
                         day=day,
-                        topic=source.topic,
+                        topic=elsewhere.topic(source.topic),
                         partition=partition,
                         savepoints=sorted(committed.savepoints),
                         fix="Choose one of these days, or restore the topic with `lyrebird lake restore`.",
                     )
     return Day(day, savepoint, until)
+
+
+def patient(job: DeployedJob, patience_us: int) -> DeployedJob:
+    """The same job, for which elements may be so much later."""
+    sources = [
+        each.model_copy(update={"disorder_s": each.disorder_s + patience_us / 1_000_000}) for each in job.entry.sources
+    ]
+    return replace(job, entry=job.entry.model_copy(update={"sources": sources}))
 
 
 def replay_job(job: DeployedJob, name: str) -> DeployedJob:
@@ -175,28 +202,36 @@ def replayed_day(
     survey: Survey,
     equip: Callable[[DeployedJob, OpenedJob], CarryOut],
     tell: Callable[[int], None],
+    elsewhere: Elsewhere = _NOWHERE,
+    patience_us: int = 0,
 ) -> Report:
     """Run a day again and compare it with what was live.
 
     Args:
-        job: as it runs live.
+        job: as it runs live, or `patient`.
         day: of `day_to_replay`; its savepoint's state is where `equip` looks for it (`take_savepoint`).
         name: of this replay; nobody had it before.
         access: to log and registry.
         survey: of the log.
         equip: makes what does the work of a batch.
         tell: hears of the watermark after each batch.
+        elsewhere: where its sources are now.
+        patience_us: by how much longer than the live run it waits; verdicts are that much earlier then, too.
     """
-    again, application = replay_job(job, name), _application(job, name)
+    again, application = elsewhere.job(replay_job(job, name)), _application(job, name)
     ids = {
         output: (_newest(access, f"{each.topic}-key"), _newest(access, f"{each.topic}-value"))
         for output, each in job.entry.outputs.items()
     }
     sources = [source.topic for source in job.entry.sources]
-    verdicts = recorded(access.reader, sources, job.entry.application)
+    verdicts = {
+        place: [each._replace(time=each.time - patience_us) for each in those]
+        for place, those in elsewhere.verdicts(recorded(access.reader, sources, job.entry.application)).items()
+    }
     opened = opened_job(again, application, access, ids=ids, verdicts=verdicts)
     with closing(opened.publisher):
-        runner, starts = opened.runner, _begin(opened.runner, day.savepoint)
+        savepoint = None if day.savepoint is None else elsewhere.savepoint(day.savepoint)
+        runner, starts = opened.runner, _begin(opened.runner, savepoint)
         carry_out = equip(again, opened)
         spec = StreamSpec(
             "-", tuple(runner.topics), starts, total_limit=job.entry.records_per_batch, slice_s=job.entry.slice_s
@@ -209,6 +244,12 @@ def replayed_day(
             counts = runner.run(carry_out, found.plan())
             read, late = read + counts["read"], late + counts["late"]
             tell(runner.committed.watermark)
+    reached = min(day.until, runner.committed.watermark) if patience_us else day.until
+    begins = {} if day.savepoint is None else day.savepoint.outputs
+    live, replayed = (
+        outputs_in(access.reader, _outputs(each), day.after, reached, begin)
+        for each, begin in ((job, begins), (again, {}))
+    )
     return Report(
         job.name,
         day.day,
@@ -217,16 +258,8 @@ def replayed_day(
         runner.committed.watermark,
         read,
         late,
-        compared(
-            outputs_in(
-                access.reader,
-                _outputs(job),
-                day.after,
-                day.until,
-                {} if day.savepoint is None else day.savepoint.outputs,
-            ),
-            outputs_in(access.reader, _outputs(again), day.after, day.until, {}),
-        ),
+        compared(live, replayed),
+        patience_us,
     )
 
 
@@ -249,15 +282,22 @@ def take_savepoint(savepoint: Savepoint, store: ObjectStore, stage: str, live: S
         list(threads.map(copy, moved))
 
 
-def remove_replay(job: DeployedJob, name: str, access: LogAccess, store: ObjectStore, own: StatePlace) -> None:
+def remove_replay(
+    job: DeployedJob,
+    name: str,
+    access: LogAccess,
+    store: ObjectStore,
+    own: StatePlace,
+    elsewhere: Elsewhere = _NOWHERE,
+) -> None:
     """Remove the topics of a replay and its state."""
-    again, application = replay_job(job, name), _application(job, name)
+    again, application = elsewhere.job(replay_job(job, name)), _application(job, name)
     first = again.topic
     names = {
         first,
         *(spec.name for spec in JobRunner.specs(again, application)),
         *(make(first) for make in (topics.resolved, topics.requests, topics.answers)),
-        *(topics.dead(topic, application) for topic in (first, *(source.topic for source in job.entry.sources))),
+        *(topics.dead(topic, application) for topic in (first, *(source.topic for source in again.entry.sources))),
     }
     for topic in names.intersection(access.admin.names()):
         access.admin.delete(topic)

@@ -6,7 +6,7 @@ import functools
 import itertools
 import shutil
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -20,11 +20,13 @@ from include.eventtime.config.definition import declared_jobs
 from include.eventtime.rerun.day import (
     Report,
     day_to_replay,
+    patient,
     remove_replay,
     replay_job,
     replayed_day,
     take_savepoint,
 )
+from include.eventtime.restored import Elsewhere, Restored
 from include.eventtime.stream import carry_out_on
 from include.eventtime.task import STAGE
 from include.log.access import log_access
@@ -41,7 +43,13 @@ __all__ = ["shown_by", "verify", "verify_days"]
 
 
 def verify(
-    spark: SparkSession, deployment: Deployment, name: str, day: str, tell: Callable[[int, int, int], None]
+    spark: SparkSession,
+    deployment: Deployment,
+    name: str,
+    day: str,
+    tell: Callable[[int, int, int], None],
+    restored: Mapping[str, Restored] | None = None,
+    patience_us: int = 0,
 ) -> Report:
     """Replay a day of a job and compare it with what was live; what the replay wrote stays where they differ.
 
@@ -51,6 +59,8 @@ def verify(
         name: of the job.
         day: such as 2026-11-02.
         tell: hears of (begin, watermark, end), µs, after each batch.
+        restored: sources that are read from where they were restored to.
+        patience_us: by how much longer than the live run it waits for what comes late.
 
     Raises:
         SettingsError: there is no such job or day.
@@ -58,15 +68,17 @@ def verify(
     """
     jobs = declared_jobs(deployment)
     require_known(name, jobs, "no job of this name is declared")
-    job, kafka = jobs[name], deployment.one("kafka", Kafka)
+    job, kafka, elsewhere = patient(jobs[name], patience_us), deployment.one("kafka", Kafka), Elsewhere(restored or {})
+    for topic in elsewhere.sources:
+        require_known(topic, elsewhere.declared(job), "the job has no such source")
     attempt = f"{day}-{uuid.uuid4().hex[:6]}"
     place = state_place(replay_job(job, attempt).topic, state_folder())
     with (
         log_access(kafka, deployment.one("registry", Registry)) as access,
         closing(store_of(deployment.one("store", ObjectStore))) as store,
     ):
-        found = day_to_replay(job, access.reader, day)
-        remove = functools.partial(remove_replay, job, attempt, access, store, place)
+        found = day_to_replay(job, access.reader, day, elsewhere)
+        remove = functools.partial(remove_replay, job, attempt, access, store, place, elsewhere)
         try:
             if found.savepoint is not None:
                 live = state_place(job.topic, state_folder())
@@ -77,8 +89,10 @@ def verify(
                 attempt,
                 access,
                 KafkaSurvey(kafka.bootstrap, dict(kafka.options)),
-                lambda again, opened: carry_out_on(spark, deployment, again, opened),
+                lambda again, opened: carry_out_on(spark, deployment, again, opened, elsewhere.declared(job)),
                 lambda watermark: tell(found.after, watermark, found.until),
+                elsewhere,
+                patience_us,
             )
         except BaseException:
             remove()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from include.clock import Clock
 from include.errors import SettingsError
@@ -16,6 +17,7 @@ from include.lake.definition import declared_groups
 from include.lake.restore.begun import Restore, begin, check_target
 from include.lake.restore.copying import Kafka, Limits, Tell, copy
 from include.lake.restore.groups import committed_of, translate
+from include.lake.restore.offset_map import Span, committed_parts, read_part
 from include.lake.restore.plan import RestoreAsked, RestorePlan
 from include.lake.restore.planning import make_plan
 from include.lake.restore.restored import Restored
@@ -134,6 +136,29 @@ class Deployed:
         ids = self._ids(begun.plan if begun else plan)
         lacking = tuple(ids.lacking) if ids else ()
         return Standing(begun.plan if begun else plan, begun, there, committed, lacking)
+
+    def spans(self, request: RestoreRequest) -> dict[int, list[Span]]:
+        """Which records of a topic are where in what it was restored to, by partition.
+
+        Raises:
+            SettingsError: no such restore has begun.
+            Terminal: it is not whole, or objects of its map are gone.
+        """
+        restore = self.plan(request).begun
+        if restore is None:
+            raise SettingsError(
+                "the topic was not restored there",
+                topic=request.topic,
+                target=request.target,
+                fix=f"`lyrebird lake restore {request.topic} --to {request.target}` does it.",
+            )
+        ask, store = Runner(self.bucket.store, self.bucket.pause).ask, self.bucket.store
+        found = {}
+        for partition, (first, until) in restore.plan.ranges.items():
+            names = ask(partial(committed_parts, store, restore.folder, partition, first, until))
+            parts = [ask(partial(read_part, store, restore.folder, name)) for name in names]
+            found[partition] = [span for part in parts for span in part.spans]
+        return found
 
     def _ids(self, plan: RestorePlan) -> SchemaIds | None:
         if self.registry is None or plan.asked.keep_ids:

@@ -200,6 +200,7 @@ class Process:
         self.calls = Calls[Any](world.job.process, [source.topic for source in sources])
         self.output_writer = OutputWriter(world.job.process, sources[0].key, opened.ids)
         self.readers = {each.topic: ElementReader(rank, each, str, world.registry) for rank, each in enumerate(sources)}
+        self.bounds: dict[str, int | None] = {source.topic: source.bound_us for source in sources}
         spec = StreamSpec("-", tuple(self.runner.topics), opened.start, total_limit=total_limit)
         self.planner = Planner(spec, PortSurvey(reader, admin), [], world.clock)
         self.at = spec.initial()
@@ -210,9 +211,8 @@ class Process:
         slices = [Slice(*place, start, end) for place, (start, end) in sorted(work.ranges.items())]
         for share in spread(slices, 2) or [[]]:
             ends = {(each.topic, each.partition): each.end for each in share}
-            bounds = {source.topic: source.bound_us for source in world.job.entry.sources}
             lows = {place: work.lows[place] for place in ends}
-            gathering = Gathering(self.readers, lows, bounds, work.verdicts, BUCKETS, lambda record: record)
+            gathering = Gathering(self.readers, lows, self.bounds, work.verdicts, BUCKETS, lambda record: record)
             for each in share:
                 for record in world.log.reader().read(each.topic, each.partition, each.start, each.end):
                     place = record.topic, record.partition, record.offset

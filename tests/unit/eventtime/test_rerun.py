@@ -9,9 +9,12 @@ import pytest
 
 from include.errors import SettingsError, Terminal
 from include.eventtime.outputs import EVENT_TIME, Output
+from include.eventtime.reading import ElementReader
 from include.eventtime.rerun.comparison import compared
-from include.eventtime.rerun.day import Report, day_to_replay, remove_replay, replayed_day
+from include.eventtime.rerun.day import Report, day_to_replay, patient, remove_replay, replayed_day
+from include.eventtime.restored import Elsewhere, Restored, Span
 from include.log.access import LogAccess
+from include.log.ports import TopicSpec
 from include.log.survey import PortSurvey
 from include.record import version as versions
 from tests.unit.eventtime.runner_world import APPLICATION, ODD, TOLD, Process, World
@@ -41,7 +44,14 @@ def lived(seed: int, elements: int = 120) -> tuple[World, Process]:
     return world, process
 
 
-def again(world: World, process: Process, which: str, name: str = "x") -> Report:
+def again(
+    world: World,
+    process: Process,
+    which: str,
+    name: str = "x",
+    elsewhere: Elsewhere | None = None,
+    patience_us: int = 0,
+) -> Report:
     reader, admin = world.log.reader(), world.log.admin()
     access = LogAccess(
         world.registry,
@@ -51,15 +61,18 @@ def again(world: World, process: Process, which: str, name: str = "x") -> Report
         lambda id_, places, commit: world.log.finish(id_, places, commit=commit),
         world.clock,
     )
-    found = day_to_replay(world.job, reader, which)
+    elsewhere = elsewhere or Elsewhere({})
+    found = day_to_replay(world.job, reader, which, elsewhere)
     return replayed_day(
-        world.job,
+        patient(world.job, patience_us),
         found,
         name,
         access,
         PortSurvey(reader, admin),
         lambda _job, _opened: process.carry_out,
         lambda _watermark: None,
+        elsewhere,
+        patience_us,
     )
 
 
@@ -84,6 +97,64 @@ def test_a_day_without_a_savepoint_is_replayed_from_the_beginning() -> None:
     world.log.truncate(world.history.topics[0], 0, 3)
     with pytest.raises(Terminal, match="a source's beginning is gone"):
         day_to_replay(world.job, world.log.reader(), day(0))
+
+
+def restored(world: World, process: Process, topic: str) -> Restored:
+    """A copy of a topic with other offsets, which `process` can read."""
+    target, reader, writer = f"again.{topic}", world.log.reader(), world.log.writer("restore")
+    ends = reader.end_offsets(topic)
+    world.admin.ensure(TopicSpec(target, len(ends)))
+    spans: dict[int, list[Span]] = {partition: [] for partition in ends}
+    writer.begin()
+    for partition, end in ends.items():
+        for number, record in enumerate(reader.read(topic, partition, 0, end)):
+            spans[partition].append((record.offset, number, 1))
+            writer.append(target, record.key, record.value, headers=record.headers, partition=partition)
+    writer.commit()
+    made = Restored(target, spans)
+    rank = world.history.topics.index(topic)
+    process.readers[target] = ElementReader(rank, world.job.entry.sources[rank], str, world.registry, made)
+    process.bounds[target] = process.bounds[topic]
+    return made
+
+
+def test_offsets_are_taken_to_where_the_records_are_and_back() -> None:
+    made = Restored("t", {0: [(5, 0, 3), (10, 3, 2), (12, 8, 1)], 1: []})
+    assert [made.now(0, old) for old in range(4, 15)] == [0, 0, 1, 2, 3, 3, 3, 4, 8, 9, 9]
+    assert [made.was(0, new) for new in (0, 1, 2, 3, 4, 8)] == [5, 6, 7, 10, 11, 12]
+    assert made.now(1, 7) == made.now(2, 7) == 0
+
+
+def test_days_are_the_same_over_topics_that_were_restored_with_other_offsets() -> None:
+    outputs = 0
+    for seed in range(6):
+        world, process = lived(seed)
+        first, *others = world.history.topics
+        elsewhere = Elsewhere({topic: restored(world, process, topic) for topic in (others or [first])})
+        days = [day(0), *sorted(process.runner.committed.savepoints)]
+        reports = [again(world, process, each, f"{number}", elsewhere) for number, each in enumerate(days)]
+        assert all(report.clean for report in reports), seed
+        outputs += sum(report.comparison.live for report in reports)
+        plain = [again(world, process, each, f"plain{number}") for number, each in enumerate(days)]
+        assert [report.read for report in reports] == [report.read for report in plain]
+        # With a verdict at another place than it was decided for, they would be others.
+        assert [report.late for report in reports] == [report.late for report in plain]
+    assert outputs > 250
+
+
+def test_who_waits_longer_sees_what_came_too_late_and_how_much_of_the_outputs_that_has_changed() -> None:
+    late = fewer = changed = 0
+    for seed in range(12):
+        world, process = lived(seed)
+        live = again(world, process, day(0))
+        process.bounds = {topic: (bound or 0) + 20 for topic, bound in process.bounds.items()}
+        found = again(world, process, day(0), "patient", patience_us=20)
+        assert found.late <= live.late
+        assert found.comparison.equal or live.late
+        late, fewer = late + live.late, fewer + found.late
+        changed += sum(found.comparison.found.values())
+    assert fewer < late * 2 / 3
+    assert changed > 0
 
 
 def plant(world: World, topic: str, number: int) -> int:
