@@ -44,7 +44,8 @@ class JobRunner:
         reader: of what is committed, and of how far sources are.
         limit: how many records may be set aside.
         clock: when they were.
-        verdicts: those that a replay repeats, which decides none itself; None: the job runs live.
+        verdicts: those that a replay repeats, which decides none itself, with an entry for each partition that the live
+            run has come to know; None: the job runs live.
     """
 
     def __init__(
@@ -105,7 +106,11 @@ class JobRunner:
     def run(self, carry_out: CarryOut, plan: BatchPlan) -> Counter[str]:
         """Carry a batch out, exactly once, also when it is run again; what it did, nothing when it had been done."""
         counts: Counter[str] = Counter()
-        ends = {place: end for place, end in plan.ends.items() if place[0] in self._sources}
+        ends = {
+            place: end
+            for place, end in plan.ends.items()
+            if place[0] in self._sources and (self._verdicts is None or place in self._verdicts)
+        }
         moved = any(end > plan.start.get(place, 0) for place, end in plan.ends.items())
         if moved and self._publisher.covers(plan):
             return counts

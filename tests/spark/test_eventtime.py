@@ -17,6 +17,7 @@ from include.record.version import from_headers, to_header
 from include.settings.connections import Registry
 from include.settings.deployment import Deployment
 from tests.eventtime_world import EventWorld
+from tests.job_world import assert_equal
 from tests.join_process import JoinProcess
 
 
@@ -47,12 +48,9 @@ def test_live_over_kills_and_idle_partitions_it_writes_what_a_replay_gives_byte_
         process.kill()
     expected, made = world.expected()
     written = world.written()
-    assert len(written) == len(set(written))
-    assert sorted(written) == sorted(expected)
+    assert_equal(written, expected)
     assert len(written) > 100
-    late = [
-        dict(record.headers)["late.offset"] for record in world.records(topics.late(world.tracks, world.application))
-    ]
+    late = world.late()
     assert len(late) == len(made.late) >= world.planted_late > 0
     assert any(True for _ in world.records(topics.idle(world.tracks, world.application)))
     assert made.failed == []
@@ -65,7 +63,7 @@ def assert_a_day_is_replayed(world: EventWorld, spark: SparkSession) -> None:
     deployment, day, told = Deployment.load(world.folder, {}), day_of(world.midnight), list[int]()
 
     def verified(which: str = day) -> Report:
-        return verify(spark, deployment, "status", which, lambda _begin, watermark, _end: told.append(watermark))
+        return verify(spark, deployment, "job", which, lambda _begin, watermark, _end: told.append(watermark))
 
     before = set(world.admin.names())
     report, whole = verified(), verified(day_of(world.midnight - 1))

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from include.clock import iso
 from include.errors import SettingsError, Terminal
-from include.eventtime.algorithm.watermark import NEVER
+from include.eventtime.algorithm.watermark import NEVER, Place
 from include.eventtime.committed import Savepoint, day_of, read_committed
 from include.eventtime.config.definition import DeployedJob
 from include.eventtime.opening import OpenedJob, opened_job
@@ -48,11 +48,13 @@ class Day:
         day: the day, `2026-11-02`.
         savepoint: what it begins with; None: with nothing, at the sources' beginnings.
         until: where the live run's next savepoint stands, or how far it has come.
+        places: the partitions that it has come to know: of a captured table none before its first row.
     """
 
     day: str
     savepoint: Savepoint | None
     until: int
+    places: frozenset[Place]
 
     @property
     def after(self) -> int:
@@ -174,7 +176,7 @@ def day_to_replay(job: DeployedJob, reader: LogReader, day: str, elsewhere: Else
                         savepoints=sorted(committed.savepoints),
                         fix="Choose one of these days, or restore the topic with `lyrebird lake restore`.",
                     )
-    return Day(day, savepoint, until)
+    return Day(day, savepoint, until, frozenset(committed.lows))
 
 
 def patient(job: DeployedJob, patience_us: int) -> DeployedJob:
@@ -224,9 +226,10 @@ def replayed_day(
         for output, each in job.entry.outputs.items()
     }
     sources = [source.topic for source in job.entry.sources]
+    found = {**dict.fromkeys(day.places, ()), **recorded(access.reader, sources, job.entry.application)}
     verdicts = {
         place: [each._replace(time=each.time - patience_us) for each in those]
-        for place, those in elsewhere.verdicts(recorded(access.reader, sources, job.entry.application)).items()
+        for place, those in elsewhere.verdicts(found).items()
     }
     opened = opened_job(again, application, access, ids=ids, verdicts=verdicts)
     with closing(opened.publisher):
@@ -239,9 +242,9 @@ def replayed_day(
         planner, at = Planner(spec, survey, [], access.clock), spec.initial()
         planner.freeze(at)
         read = late = 0
-        while runner.committed.watermark < day.until and (found := planner.latest(at)) != at:
-            at = found
-            counts = runner.run(carry_out, found.plan())
+        while runner.committed.watermark < day.until and (latest := planner.latest(at)) != at:
+            at = latest
+            counts = runner.run(carry_out, latest.plan())
             read, late = read + counts["read"], late + counts["late"]
             tell(runner.committed.watermark)
     reached = min(day.until, runner.committed.watermark) if patience_us else day.until

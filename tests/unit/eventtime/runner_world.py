@@ -29,6 +29,7 @@ from include.log.planner import Planner
 from include.log.ports import LogWriter, Record, TopicSpec
 from include.log.slices import Slice, spread
 from include.log.survey import PortSurvey
+from include.log.tail import PortTail, ResolvedTail
 from include.record import version as versions
 from include.record.codec import Decoder
 from include.state.pointer import Pointer
@@ -199,10 +200,14 @@ class Process:
         sources = world.job.entry.sources
         self.calls = Calls[Any](world.job.process, [source.topic for source in sources])
         self.output_writer = OutputWriter(world.job.process, sources[0].key, opened.ids)
-        self.readers = {each.topic: ElementReader(rank, each, str, world.registry) for rank, each in enumerate(sources)}
+        kind = world.job.process.key
+        self.readers = {
+            each.topic: ElementReader(rank, each, kind, world.registry) for rank, each in enumerate(sources)
+        }
         self.bounds: dict[str, int | None] = {source.topic: source.bound_us for source in sources}
-        spec = StreamSpec("-", tuple(self.runner.topics), opened.start, total_limit=total_limit)
-        self.planner = Planner(spec, PortSurvey(reader, admin), [], world.clock)
+        spec = StreamSpec("-", tuple(self.runner.topics), opened.start, opened.cut_at, total_limit=total_limit)
+        tails = [ResolvedTail(PortTail(reader, name), name) for name in opened.cut_at]
+        self.planner = Planner(spec, PortSurvey(reader, admin), tails, world.clock)
         self.at = spec.initial()
 
     def carry_out(self, work: BatchWork) -> Iterator[tuple[int, BucketResult]]:
