@@ -184,6 +184,7 @@ class Process:
         world: World,
         wrap: Callable[[LogWriter], LogWriter] = lambda writer: writer,
         total_limit: int | None = None,
+        slice_s: float | None = None,
     ) -> None:
         self.world = world
         reader, admin = world.log.reader(), world.log.admin()
@@ -205,7 +206,9 @@ class Process:
             each.topic: ElementReader(rank, each, kind, world.registry) for rank, each in enumerate(sources)
         }
         self.bounds: dict[str, int | None] = {source.topic: source.bound_us for source in sources}
-        spec = StreamSpec("-", tuple(self.runner.topics), opened.start, opened.cut_at, total_limit=total_limit)
+        spec = StreamSpec(
+            "-", tuple(self.runner.topics), opened.start, opened.cut_at, total_limit=total_limit, slice_s=slice_s
+        )
         tails = [ResolvedTail(PortTail(reader, name), name) for name in opened.cut_at]
         self.planner = Planner(spec, PortSurvey(reader, admin), tails, world.clock)
         self.at = spec.initial()
