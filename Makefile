@@ -84,7 +84,7 @@ prove-lake: setup ## the lake: its protocol over 10,000 schedules and more, Sequ
 prove-tables: fetched ## tables on the lake: killed 50 times, read by DuckDB; a hundred audits under 2,000 changed rows a second, every kind of fault (an hour)
 	LYREBIRD_PROVE=1 $(BIN)/pytest -q -s $(wildcard tests/prove/test_tables*.py)
 
-prove-eventtime: setup ## event time: 100,000 random histories in four interleavings each give one output (half an hour)
+prove-eventtime: setup ## event time: 100,000 random histories in four interleavings each give one output; nine lives with kills are what their replays are (an hour)
 	LYREBIRD_PROVE=1 $(BIN)/pytest -q $(wildcard tests/prove/test_eventtime*.py)
 
 prove-search: setup ## order search: every version of every document, deliveries that fail in 10,000 ways, both audits of a million documents under load, lost indexes, kills; expectations, rebuilds, recovery, readers under Airflow
