@@ -91,9 +91,9 @@ def truth_in(reader: LogReader) -> FleetTruth:
 
 
 def begin_of(reader: LogReader, now_us: int) -> int:
-    """When a fleet begins, µs: an hour before the midnight before last, or where the fleet before it has ended."""
+    """When a fleet begins, µs: half an hour before the midnight before last, or where the one before it has ended."""
     newest = max((orjson.loads(record.value or b"{}")["at"] for record in records(reader, TRACKS)), default=0)
-    return max((now_us // _DAY - 1) * _DAY - _HOUR, newest * 1_000 + 60_000_000)
+    return max((now_us // _DAY - 1) * _DAY - _HOUR // 2, newest * 1_000 + 60_000_000)
 
 
 def records(reader: LogReader, topic: str) -> Iterator[Record]:
