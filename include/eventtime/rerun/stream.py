@@ -29,6 +29,7 @@ from include.eventtime.rerun.day import (
 from include.eventtime.restored import Elsewhere, Restored
 from include.eventtime.stream import carry_out_on
 from include.eventtime.task import STAGE
+from include.log import topics
 from include.log.access import log_access
 from include.log.registry import ConfluentRegistry
 from include.log.survey import KafkaSurvey
@@ -77,6 +78,10 @@ def verify(
         log_access(kafka, deployment.one("registry", Registry)) as access,
         closing(store_of(deployment.one("store", ObjectStore))) as store,
     ):
+        if access.admin.describe(topics.state(job.topic)) is None:
+            raise SettingsError(
+                "the job has never run", job=name, fix=f"Start the DAG stream_{job.entry.application} in Airflow."
+            )
         found = day_to_replay(job, access.reader, day, elsewhere)
         remove = functools.partial(remove_replay, job, attempt, access, store, place, elsewhere)
         try:
