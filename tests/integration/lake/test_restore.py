@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from confluent_kafka import Producer
 
 from include.clock import SystemClock
-from include.errors import LyrebirdError, Terminal
+from include.errors import LyrebirdError, SettingsError, Terminal
 from include.lake.backfill.planning import Bucket
 from include.lake.chain_key import TopicKey
 from include.lake.kafka_ranges import KafkaRanges
@@ -22,7 +23,7 @@ from include.lake.planner import Planner
 from include.lake.report import Report
 from include.lake.restore.begun import begin
 from include.lake.restore.copying import Kafka, Limits, copy
-from include.lake.restore.deployed import kafka_of
+from include.lake.restore.deployed import Deployed, RestoreRequest, kafka_of
 from include.lake.restore.groups import committed_of, translate
 from include.lake.restore.plan import RestoreAsked
 from include.lake.restore.planning import make_plan
@@ -35,6 +36,7 @@ from include.log.ports import LogWriter, TopicInfo, TopicSpec
 from include.log.registry import ConfluentRegistry
 from include.record.codec import Decoder, Encoder
 from include.settings.connections import Kafka as KafkaSettings
+from include.settings.deployment import Deployment
 from tests.integration.lake.test_storing import Group
 
 OLD_MS = 1_000_000_000_000  # 2001: far behind any retention
@@ -215,6 +217,28 @@ def test_timestamps_before_1970_and_none_are_written_as_they_were(group: Group) 
     assert restored.totals.redated == 0
     assert content(group.kafka, target, 0) == content(group.kafka, topic, 0)
     assert [each.timestamp_ms for each in content(group.kafka, target, 0)] == [-1, -5, 1, OLD_MS, -1]
+
+
+def test_who_has_kept_offsets_is_told_which_records_are_where(group: Group, tmp_path: Path) -> None:
+    topic, target = filled(group), f"{group.unique}.copy"
+    lake = {"raw": group.group.model_dump(mode="json", exclude_unset=True)}
+    (tmp_path / "all.yaml").write_text(
+        yaml.safe_dump({"lake": lake, "applications": {"lake": {"entry": "spark_apps/lake_backup.py"}}})
+    )
+    deployment, kafka = Deployment.load(tmp_path, {}), kafka_of(KafkaSettings(bootstrap=group.kafka))
+    deployed, request = Deployed(deployment, Bucket(group.store), kafka, SystemClock()), RestoreRequest(topic, target)
+    with pytest.raises(SettingsError, match="was not restored there"):
+        deployed.spans(request)
+    deployed.perform(deployed.plan(request), lambda _done, _total: None, Limits(50))
+    spans = deployed.spans(request)
+    for partition in (0, 1):
+        old, new = (
+            {each.offset: (each.key, each.value) for each in messages(group.kafka, name, partition)}
+            for name in (topic, target)
+        )
+        places = {was + n: now + n for was, now, count in spans[partition] for n in range(count)}
+        assert places.keys() == old.keys()
+        assert {was: new[now] for was, now in places.items()} == old
 
 
 def test_somebody_who_writes_to_the_target_is_found(group: Group) -> None:
