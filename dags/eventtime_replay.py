@@ -30,6 +30,7 @@ from supervision.alerts import default_args, mails
 from supervision.audit_tasks import AuditJobOperator, AuditVerdictOperator
 from supervision.eventtime_replay import check_replay, judge_replay
 from supervision.nightly import only_at
+from supervision.params import days_params
 from supervision.refusing import refusing
 
 deployment = Deployment.load()
@@ -53,20 +54,7 @@ with DAG(
             title="Jobs",
             description="Names in the deployment files; none means all.",
         ),
-        "from": Param(
-            None,
-            type=["null", "string"],
-            format="date",
-            title="From",
-            description="First day, UTC; empty: yesterday, or the day of a run of Airflow's own backfill.",
-        ),
-        "to": Param(
-            None,
-            type=["null", "string"],
-            format="date",
-            title="To",
-            description="Last day, included; empty: the first.",
-        ),
+        **days_params("First day, UTC; empty: yesterday, or the day of a run of Airflow's own backfill."),
     },
 ):
     checked = task(refusing(check_replay), task_id="check", multiple_outputs=True)(jobs=JOBS)

@@ -33,6 +33,7 @@ from supervision.alerts import default_args
 from supervision.command import LyrebirdOperator
 from supervision.first_tasks import check_backfill, unless_dry_run
 from supervision.on_request import DaysOnRequest
+from supervision.params import days_params
 from supervision.refusing import refusing
 from supervision.spark_operators import SparkJobOperator
 
@@ -56,20 +57,7 @@ with DAG(
             title="Topic",
             description="Its name in Kafka.",
         ),
-        "from": Param(
-            None,
-            type=["null", "string"],
-            format="date",
-            title="From",
-            description="First day, in the parser's zone. Empty in a run of Airflow's backfill: its own day.",
-        ),
-        "to": Param(
-            None,
-            type=["null", "string"],
-            format="date",
-            title="To",
-            description="Last day, included; empty: the first.",
-        ),
+        **days_params("First day, in the parser's zone. Empty in a run of Airflow's backfill: its own day."),
         "offsets": Param(
             None,
             type=["null", "array"],

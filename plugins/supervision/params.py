@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from airflow.sdk import Param
 
-__all__ = ["source_param"]
+__all__ = ["days_params", "source_param"]
 
 
 def source_param(sources: Sequence[str], use: str) -> Param:
@@ -18,3 +18,12 @@ def source_param(sources: Sequence[str], use: str) -> Param:
         title="Source",
         description=f"The source of the deployment files {use}.",
     )
+
+
+def days_params(first: str) -> dict[str, Param]:
+    """Days, by `from` and `to`; `first` says which the first one is, and which without it."""
+    described = {"from": ("From", first), "to": ("To", "Last day, included; empty: the first.")}
+    return {
+        name: Param(None, type=["null", "string"], format="date", title=title, description=description)
+        for name, (title, description) in described.items()
+    }

@@ -21,7 +21,6 @@ from include.eventtime.reading import ElementReader
 from include.eventtime.task import advanced
 from include.eventtime.work import BatchWork, BucketResult
 from include.log import topics
-from include.log.access import LogAccess
 from include.log.memory import MemoryLog
 from include.log.memory_registry import MemoryRegistry
 from include.log.plan import StreamSpec
@@ -34,6 +33,7 @@ from include.record import version as versions
 from include.record.codec import Decoder
 from include.state.pointer import Pointer
 from include.state.reading import MemoryRows
+from tests.memory_access import memory_access
 from tests.unit.eventtime.histories import Everything, History, Item, Output
 
 __all__ = ["APPLICATION", "Process", "World"]
@@ -188,14 +188,7 @@ class Process:
     ) -> None:
         self.world = world
         reader, admin = world.log.reader(), world.log.admin()
-        access = LogAccess(
-            world.registry,
-            reader,
-            admin,
-            lambda name: wrap(world.log.writer(name)),
-            lambda name, places, commit: world.log.finish(name, places, commit=commit),
-            world.clock,
-        )
+        access = memory_access(world.log, world.registry, world.clock, wrap)
         opened = opened_job(world.job, APPLICATION, access)
         self.runner = opened.runner
         sources = world.job.entry.sources

@@ -14,7 +14,6 @@ from include.eventtime.config.definition import DeployedJob, JobEntry
 from include.eventtime.model.process import Context, Element, EventTime, Process
 from include.eventtime.rerun.day import day_to_replay, replayed_day
 from include.eventtime.verdicts import recorded
-from include.log.access import LogAccess
 from include.log.memory import MemoryLog
 from include.log.memory_registry import MemoryRegistry
 from include.log.survey import PortSurvey
@@ -23,6 +22,7 @@ from include.record.key import partition_of
 from include.record.schema import Column, TableSchema
 from tests.captured import Captured
 from tests.fuse import Fuse, Fused, Killed
+from tests.memory_access import memory_access
 from tests.unit.eventtime import runner_world
 from tests.unit.eventtime.runner_world import APPLICATION, BUCKETS, States
 
@@ -82,18 +82,15 @@ class World:
         """The source's time."""
         self.captured.transactions = second - 1
 
-    def ping(self, second: int, device: int, partition: int) -> None:
-        """A row at this second whose key falls into the partition."""
+    def ping(self, second: int, device: int, partition: int, of: int = 2) -> None:
+        """A row at this second whose key falls into the partition, of so many."""
         self.at(second)
         while True:
             self.pings += 1
             row = {"id": self.pings, "device": device, "at": second * SECOND}
-            if self.partition(row) == partition:
+            if partition_of(self.captured._encoders["pings", "key"]({"id": row["id"]}), of) == partition:
                 break
         self.captured.commit(("c", "pings", None, row))
-
-    def partition(self, row: dict[str, int]) -> int:
-        return partition_of(self.captured._encoders["pings", "key"]({"id": row["id"]}), 2)
 
     def heartbeat(self, second: int) -> None:
         """The source says that up to this second there was nothing more."""
@@ -169,14 +166,7 @@ def test_killed_at_any_call_around_a_verdicts_batch_it_goes_on_and_a_replay_repe
     for those in world.verdicts().values():
         assert [each.time for each in those] == sorted({each.time for each in those})
     reader = world.log.reader()
-    access = LogAccess(
-        world.registry,
-        reader,
-        world.admin,
-        world.log.writer,
-        lambda id_, places, commit: world.log.finish(id_, places, commit=commit),
-        world.clock,
-    )
+    access = memory_access(world.log, world.registry, world.clock)
     report = replayed_day(
         world.job,
         day_to_replay(world.job, reader, day_of(0)),
@@ -200,13 +190,7 @@ def test_a_partition_that_is_added_joins_at_the_watermark_and_is_read() -> None:
     world.heartbeat(150)
     job = process(world)
     job.to_the_end()
-    while True:
-        world.pings += 1
-        row = {"id": world.pings, "device": 9, "at": 151 * SECOND}
-        if partition_of(world.captured._encoders["pings", "key"]({"id": row["id"]}), 3) == 2:
-            break
-    world.at(151)
-    world.captured.commit(("c", "pings", None, row))
+    world.ping(151, 9, 2, of=3)
     world.heartbeat(300)
     job.to_the_end()
     assert world.verdicts()[world.topic, 2][0] == Verdict((world.topic, 2), 0, (150 - 5) * SECOND - 1)

@@ -17,6 +17,7 @@ from include.log.access import LogAccess
 from include.log.ports import TopicSpec
 from include.log.survey import PortSurvey
 from include.record import version as versions
+from tests.memory_access import memory_access
 from tests.unit.eventtime.runner_world import APPLICATION, ODD, TOLD, Process, World
 
 pytestmark = pytest.mark.unit
@@ -53,14 +54,7 @@ def again(
     patience_us: int = 0,
 ) -> Report:
     reader, admin = world.log.reader(), world.log.admin()
-    access = LogAccess(
-        world.registry,
-        reader,
-        admin,
-        world.log.writer,
-        lambda id_, places, commit: world.log.finish(id_, places, commit=commit),
-        world.clock,
-    )
+    access = memory_access(world.log, world.registry, world.clock)
     elsewhere = elsewhere or Elsewhere({})
     found = day_to_replay(world.job, reader, which, elsewhere)
     return replayed_day(

@@ -13,7 +13,6 @@ from include.clock import ManualClock
 from include.errors import SettingsError
 from include.join.config.deployed import declared_joins
 from include.join.opening import opened_join
-from include.log.access import LogAccess
 from include.log.memory import MemoryLog
 from include.log.memory_registry import MemoryRegistry
 from include.log.plan import StreamSpec
@@ -22,6 +21,7 @@ from include.log.ports import TopicSpec
 from include.log.survey import PortSurvey
 from include.record.codec import Decoder, Encoder
 from include.settings.deployment import Deployment
+from tests.memory_access import memory_access
 from tests.unit.join import runner_world
 from tests.unit.join.runner_world import Process, States
 from tests.unit.join.test_replay import REVIEWS
@@ -80,14 +80,7 @@ class Run(Process):
     def __init__(self, world: World) -> None:
         self.world: Any = world
         reader, admin = world.log.reader(), world.log.admin()
-        access = LogAccess(
-            world.registry,
-            reader,
-            admin,
-            world.log.writer,
-            lambda name, places, commit: world.log.finish(name, places, commit=commit),
-            world.clock,
-        )
+        access = memory_access(world.log, world.registry, world.clock)
         opened = opened_join(world.join, "joins", access, frozenset(), self.equip)
         self.runner = opened.runner
         spec = StreamSpec("-", tuple(self.runner.topics), opened.start, opened.cut_at)
