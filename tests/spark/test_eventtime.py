@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from include.eventtime.committed import day_of
-from include.eventtime.rerun.day import Report
+from include.eventtime.rerun.report import Report
 from include.eventtime.rerun.stream import shown_by, verify
 from include.log import topics
 from include.record.version import from_headers, to_header

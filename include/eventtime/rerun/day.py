@@ -7,11 +7,11 @@ halfway leaves these topics behind; the next one takes another name.
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Final
 
 from include.clock import iso
 from include.errors import SettingsError, Terminal
@@ -19,7 +19,8 @@ from include.eventtime.algorithm.watermark import NEVER, Place
 from include.eventtime.committed import Savepoint, day_of, read_committed
 from include.eventtime.config.definition import DeployedJob
 from include.eventtime.opening import OpenedJob, opened_job
-from include.eventtime.rerun.comparison import Comparison, compared, outputs_in
+from include.eventtime.rerun.comparison import compared, outputs_in
+from include.eventtime.rerun.report import Report
 from include.eventtime.restored import Elsewhere
 from include.eventtime.runner import JobRunner
 from include.eventtime.verdicts import recorded
@@ -34,7 +35,7 @@ from include.state.opening import StatePlace
 from include.state.pointer import Pointer
 from include.store.object_store import ObjectStore
 
-__all__ = ["Day", "Report", "day_to_replay", "patient", "remove_replay", "replay_job", "replayed_day", "take_savepoint"]
+__all__ = ["Day", "day_to_replay", "patient", "remove_replay", "replay_job", "replayed_day", "take_savepoint"]
 
 _THREADS: Final = 8
 _NOWHERE: Final = Elsewhere({})
@@ -60,89 +61,6 @@ class Day:
     def after(self) -> int:
         """The watermark that it begins with."""
         return NEVER if self.savepoint is None else self.savepoint.watermark
-
-
-@dataclass(frozen=True)
-class Report:
-    """What a replay of a day has found.
-
-    Args:
-        job: its name.
-        day: as in `Day`; so are `after` and `until`.
-        watermark: to which it came.
-        read: records.
-        late: elements that came too late for it.
-        comparison: of its outputs with the live ones.
-        patience_us: by how much longer than the live run it waited for what comes late; then differences are no
-            fault, but what lateness has changed.
-    """
-
-    job: str
-    day: str
-    after: int
-    until: int
-    watermark: int
-    read: int
-    late: int
-    comparison: Comparison
-    patience_us: int = 0
-
-    @property
-    def clean(self) -> bool:
-        """Whether it came as far as the live run, with the same outputs."""
-        return self.comparison.equal and self.watermark >= self.until
-
-    def lines(self, first: Mapping[str, Any] | None) -> list[str]:
-        """For a person; `first` as in `to_json`."""
-        begin = "its beginning" if self.after == NEVER else iso(self.after)
-        out = [
-            f"{self.job} on {self.day}, from {begin} to {iso(self.until)}: {self.read:,} records, {self.late:,} late"
-        ]
-        if self.watermark < self.until:
-            reached = "nothing" if self.watermark == NEVER else iso(self.watermark)
-            why = "the topics end there" if self.patience_us else "records or verdicts of the live run are gone"
-            out.append(f"  the replay came to {reached} only: {why}")
-        if self.patience_us:
-            waited = f"{self.patience_us / 1_000_000:,.0f} s longer than the live run"
-            out.append(f"  it waited {waited}: what differs up to where it came is due to that")
-        both = f"{self.comparison.live:,} outputs live, {self.comparison.replayed:,} in the replay"
-        if first is None:
-            return [*out, f"  {both}: all the same"]
-        found = ", ".join(f"{count:,} {kind}" for kind, count in sorted(self.comparison.found.items()))
-        out.append(
-            f"  {both}: {found}; the first, {first['kind']}, is {first['output']} {first['version']} of {first['key']}"
-        )
-        out.append(f"  at {first['time']}: live {first['live']}, in the replay {first['replayed']}")
-        return out
-
-    def to_json(self, shown: Callable[[bytes | None], Any]) -> dict[str, Any]:
-        """Plain values; `shown` decodes keys and values."""
-        first = self.comparison.first
-        return {
-            "job": self.job,
-            "day": self.day,
-            "after": "" if self.after == NEVER else iso(self.after),
-            "until": iso(self.until),
-            "watermark": "" if self.watermark == NEVER else iso(self.watermark),
-            "read": self.read,
-            "late": self.late,
-            "patience_s": self.patience_us / 1_000_000,
-            "live": self.comparison.live,
-            "replayed": self.comparison.replayed,
-            "found": dict(sorted(self.comparison.found.items())),
-            "clean": self.clean,
-            "first": None
-            if first is None
-            else {
-                "kind": first.kind,
-                "output": first.output,
-                "key": shown(first.key),
-                "version": first.version,
-                "time": iso(first.time),
-                "live": shown(first.live),
-                "replayed": shown(first.replayed),
-            },
-        }
 
 
 def day_to_replay(job: DeployedJob, reader: LogReader, day: str, elsewhere: Elsewhere = _NOWHERE) -> Day:

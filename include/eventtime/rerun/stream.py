@@ -18,7 +18,6 @@ from include.errors import InvalidRecord, SettingsError, Terminal
 from include.eventtime.committed import state_place
 from include.eventtime.config.definition import declared_jobs
 from include.eventtime.rerun.day import (
-    Report,
     day_to_replay,
     patient,
     remove_replay,
@@ -26,6 +25,7 @@ from include.eventtime.rerun.day import (
     replayed_day,
     take_savepoint,
 )
+from include.eventtime.rerun.report import Report
 from include.eventtime.restored import Elsewhere, Restored
 from include.eventtime.stream import carry_out_on
 from include.eventtime.task import STAGE

@@ -11,7 +11,8 @@ from include.errors import SettingsError, Terminal
 from include.eventtime.outputs import EVENT_TIME, Output
 from include.eventtime.reading import ElementReader
 from include.eventtime.rerun.comparison import compared
-from include.eventtime.rerun.day import Report, day_to_replay, patient, remove_replay, replayed_day
+from include.eventtime.rerun.day import day_to_replay, patient, remove_replay, replayed_day
+from include.eventtime.rerun.report import Report
 from include.eventtime.restored import Elsewhere, Restored, Span
 from include.log.access import LogAccess
 from include.log.ports import TopicSpec
