@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from include.clock import iso
-from include.errors import SettingsError, Terminal
+from include.errors import SettingsError, Terminal, Transient
 from include.eventtime.algorithm.watermark import NEVER, Place
 from include.eventtime.committed import Savepoint, day_of, read_committed
 from include.eventtime.config.definition import DeployedJob
@@ -31,6 +31,7 @@ from include.log.plan import StreamSpec
 from include.log.planner import Planner
 from include.log.ports import LogReader
 from include.log.survey import Survey
+from include.log.unended import unended
 from include.state.opening import StatePlace
 from include.state.pointer import Pointer
 from include.store.object_store import ObjectStore
@@ -38,6 +39,7 @@ from include.store.object_store import ObjectStore
 __all__ = ["Day", "day_to_replay", "patient", "remove_replay", "replay_job", "replayed_day", "take_savepoint"]
 
 _THREADS: Final = 8
+_READABLE_S: Final = 30.0
 _NOWHERE: Final = Elsewhere({})
 
 
@@ -137,6 +139,8 @@ def replayed_day(
         tell: hears of the watermark after each batch.
         elsewhere: where its sources are now.
         patience_us: by how much longer than the live run it waits; verdicts are that much earlier then, too.
+
+    Raises `Transient` when its outputs cannot be read, as a broker holds their transaction's end back.
     """
     again, application = elsewhere.job(replay_job(job, name)), _application(job, name)
     ids = {
@@ -165,6 +169,7 @@ def replayed_day(
             counts = runner.run(carry_out, latest.plan())
             read, late = read + counts["read"], late + counts["late"]
             tell(runner.committed.watermark)
+    _await_readable(job, again, access)
     reached = min(day.until, runner.committed.watermark) if patience_us else day.until
     begins = {} if day.savepoint is None else day.savepoint.outputs
     live, replayed = (
@@ -182,6 +187,18 @@ def replayed_day(
         compared(live, replayed),
         patience_us,
     )
+
+
+def _await_readable(job: DeployedJob, again: DeployedJob, access: LogAccess) -> None:
+    """A broker says that a transaction is committed before readers see it."""
+    # The live run may have another one open: then what counts lies before that.
+    unended(access.reader, [topic for _, topic in _outputs(job)], access.clock)
+    left = unended(access.reader, [topic for _, topic in _outputs(again)], access.clock, _READABLE_S)
+    if left:
+        (topic, partition), offset = min(left.items())
+        raise Transient(
+            "what the replay has written cannot be read yet", topic=topic, partition=partition, offset=offset
+        )
 
 
 def take_savepoint(savepoint: Savepoint, store: ObjectStore, stage: str, live: StatePlace, own: StatePlace) -> None:

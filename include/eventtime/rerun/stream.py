@@ -71,7 +71,7 @@ def verify(
     require_known(name, jobs, "no job of this name is declared")
     job, kafka, elsewhere = patient(jobs[name], patience_us), deployment.one("kafka", Kafka), Elsewhere(restored or {})
     for topic in elsewhere.sources:
-        require_known(topic, elsewhere.declared(job), "the job has no such source")
+        require_known(topic, [each.topic for each in job.entry.sources], "the job has no such source")
     attempt = f"{day}-{uuid.uuid4().hex[:6]}"
     place = state_place(replay_job(job, attempt).topic, state_folder())
     with (

@@ -56,6 +56,7 @@ def as_known(clock: Clock) -> Told:
     from include.log import topics
     from include.log.kafka import KafkaReader
     from include.log.registry import ConfluentRegistry
+    from include.log.unended import unended
     from include.record.codec import Decoder
     from include.settings.connections import Kafka, Registry
     from include.settings.deployment import Deployment
@@ -73,8 +74,11 @@ def as_known(clock: Clock) -> Told:
         truth = truth_in(reader)
         _awaited(lambda: reached() >= (truth.until or 0), clock)
         until = min(reached(), truth.until or 0)
-        told = [decode(each.value or b"") for each in records(reader, job.entry.outputs["events"].topic)]
-        late = [each.value for each in records(reader, topics.late(TRACKS, job.entry.application))]
+        events, aside = job.entry.outputs["events"].topic, topics.late(TRACKS, job.entry.application)
+        # A broker says that a transaction is committed before readers see it.
+        unended(reader, [events, aside], clock)
+        told = [decode(each.value or b"") for each in records(reader, events)]
+        late = [each.value for each in records(reader, aside)]
         return told_of(
             truth,
             until,

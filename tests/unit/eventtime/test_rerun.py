@@ -7,7 +7,7 @@ import itertools
 
 import pytest
 
-from include.errors import SettingsError, Terminal
+from include.errors import SettingsError, Terminal, Transient
 from include.eventtime.outputs import EVENT_TIME, Output
 from include.eventtime.reading import ElementReader
 from include.eventtime.rerun.comparison import compared
@@ -183,6 +183,13 @@ def test_an_output_that_is_missing_or_another_in_one_of_both_is_told_apart() -> 
     assert found.first is not None
     assert (found.first.kind, found.first.version) == ("missing", 2)
     assert compared([], [one]).found == {"extra": 1}
+
+
+def test_outputs_that_the_broker_does_not_show_yet_are_waited_for_and_are_no_difference() -> None:
+    world, process = lived(3)
+    world.log.forget((f"{TOLD}.replay-held", 0))
+    with pytest.raises(Transient, match="cannot be read yet"):
+        again(world, process, day(0), "held")
 
 
 def test_days_that_nobody_has_come_to_are_refused() -> None:
