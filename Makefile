@@ -116,7 +116,7 @@ bench-search: setup ## documents, indexing, rebuilds, audits and readers beside 
 bench-join: setup ## changes and rows that joins take in for each CPU second, beside Flink; delay, idle, outputs again after kill -9 (fails below the bounds)
 	$(BIN)/python -m tests.bench.join
 
-bench-eventtime: setup ## elements a CPU second through the offline detector, beside Spark's own transformWithState in Python
+bench-eventtime: setup ## elements a CPU second through the offline detector, beside Spark's own transformWithState in Python; live delay, idle, a day again (fails below the bounds)
 	$(BIN)/python -m tests.bench.eventtime
 
 bench-tables: setup ## tables on the lake: changed rows into a million keys beside delta-rs' merge, 5,000 changes a second into ten million on one core (fails below the bounds; a quarter of an hour)

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import functools
+import signal
+import sys
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, Final
 
 import click
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
     from include.eventtime.algorithm.calls import Emitted, Failed
     from include.eventtime.model.process import Process
-    from include.eventtime.replay import Late
+    from include.eventtime.replay import Late, Line, Replay
 
 __all__ = ["command"]
+
+_WHOLE: Final = 500_000
 
 
 @click.command(name="replay")
@@ -29,12 +34,19 @@ __all__ = ["command"]
 @click.option("--timeout", help="The job's setting `timeout`, such as 30m.")
 @click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="Any setting of the job.")
 @click.option("--disorder", help="How much earlier than one before it an element may be; 5s, or as the entry says.")
-@click.option("--batch", type=click.IntRange(min=1), default=1, show_default=True, help="Lines of one batch.")
+@click.option("--batch", type=click.IntRange(min=1), help="Most lines of one batch; by itself 1, on Spark all.")
 @click.option("--interleave", is_flag=True, help="Let the partitions arrive at other speeds; the outputs are the same.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Which order `--interleave` takes.")
 @click.option("--ideal", is_flag=True, help="Nothing is late, whatever the order of arrival.")
 @click.option("--open", "open_end", is_flag=True, help="The end of the file does not move the watermark.")
 @click.option("--drain", "fire_all", is_flag=True, help="Call the timers too that lie after the end.")
+@click.option(
+    "--engine",
+    type=click.Choice(["python", "spark"]),
+    default="python",
+    show_default=True,
+    help="spark: through topics, state and tasks as it runs live, on servers that are started for it and stopped.",
+)
 @click.option("--late", type=click.File("wb"), help="Where late elements go; by itself to standard error.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object, nothing else.")
 def command(
@@ -43,20 +55,22 @@ def command(
     timeout: str | None,
     settings: tuple[str, ...],
     disorder: str | None,
-    batch: int,
+    batch: int | None,
     interleave: bool,
     seed: int,
     ideal: bool,
     open_end: bool,
     fire_all: bool,
+    engine: str,
     late: IO[bytes] | None,
     as_json: bool,
 ) -> None:
-    """Print what a job writes for the elements of a file: no server, no registry, no Spark.
+    """Print what a job writes for the elements of a file, in the order of time: no server, no registry, no Spark.
 
     A line of the file is `{"partition": 0, "offset": 7, "key": "a", "time": "2026-11-02T17:30:15Z", "value": {…}}`, or
     `{"idle": {"partition": 1, "next_offset": 3, "time": "2026-11-02T17:31:00Z"}}`. Late elements and calls that failed
-    are told on standard error, as JSON.
+    are told on standard error, as JSON. With `--engine spark` the file goes through Kafka, registry, object
+    store and Spark, which are started first.
     """
     from include.clock import iso
     from include.errors import SettingsError
@@ -73,11 +87,13 @@ def command(
         except ValueError as error:
             raise SettingsError(str(error), option="--disorder") from error
     lines = read_lines(file)
-    made = replay(
+    run = (
+        functools.partial(replay, batch=batch or 1) if engine == "plain" else functools.partial(_on_spark, batch=batch)
+    )
+    made = run(
         process,
         interleaved(lines, seed) if interleave else lines,
         bound_us=bound_us,
-        batch=batch,
         ideal=ideal,
         open_end=open_end,
         fire_all=fire_all,
@@ -95,6 +111,28 @@ def command(
         _print(_failed(failed))
 
 
+def _on_spark(process: Process[Any], lines: Sequence[Line], *, quiet: bool, batch: int | None, **how: Any) -> Replay:
+    from include.clock import SystemClock, iso
+    from include.local.eventtime_replay import replay_on_spark
+
+    def say(line: str) -> None:
+        if not quiet:
+            click.echo(line, err=True)
+
+    shown, last = sys.stderr.isatty() and not quiet, max((line.time for line in lines), default=0)
+
+    def tell(watermark: int) -> None:
+        if shown:
+            click.echo(f"watermark {iso(watermark)} of {iso(last)}\r", err=True, nl=watermark >= last)
+
+    # As Ctrl-C does, so that nothing is left running.
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        return replay_on_spark(process, lines, SystemClock(), say=say, tell=tell, batch=batch or _WHOLE, **how)
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
 def _job(name: str, given: dict[str, Any]) -> tuple[Process[Any], int]:
     """The process and its bound of disorder; what is given goes before what the deployment says."""
     from pydantic import ValidationError
@@ -109,7 +147,7 @@ def _job(name: str, given: dict[str, Any]) -> tuple[Process[Any], int]:
     bound_us, declared = 5_000_000, {}
     dotted = JOBS.get(name, name)
     if "." not in dotted:
-        jobs = declared_jobs(Deployment.load())
+        jobs = declared_jobs(Deployment.load(offline=True))
         if dotted not in jobs:
             raise unknown(name, [*jobs, *JOBS], "no job of this name is declared in `eventtime`, or comes along")
         entry = jobs[dotted].entry
@@ -135,8 +173,9 @@ def _setting(text: str) -> tuple[str, str]:
     return name, value
 
 
-def _outputs(process: Process[Any], emitted: Iterable[Emitted]) -> list[dict[str, Any]]:
+def _outputs(process: Process[Any], emitted: Sequence[Emitted]) -> list[dict[str, Any]]:
     from include.clock import iso
+    from include.eventtime.algorithm.order import key_text
     from include.eventtime.model.typed import Typed
 
     times = {name: Typed(kind).times() for name, kind in process.outputs.items()}
@@ -153,7 +192,7 @@ def _outputs(process: Process[Any], emitted: Iterable[Emitted]) -> list[dict[str
             "value": value(each),
             "version": each.version,
         }
-        for each in emitted
+        for each in sorted(emitted, key=lambda each: (each.moment.time, key_text(each.key), each.version))
     ]
 
 

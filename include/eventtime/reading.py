@@ -48,6 +48,7 @@ class ElementReader:
         self._values = Values(schemas, "change" if change else "plain")
         self._key = _at(source.key)
         self._time = None if source.time.field is None else _at(source.time.field)
+        self._value = None if source.value is None else _at(source.value)
         self._us = _iso if source.time.unit == "iso" else _number(source.time.unit)
         self._ahead_us = round(source.ahead_s * 1_000_000)
 
@@ -83,9 +84,17 @@ class ElementReader:
                 ahead_s=(time - kafka_us) // 1_000_000,
                 allowed=self._source.ahead_s,
             )
+        if self._value is not None:
+            body = self._inner(self._value(fields))
         if self._restored is not None:
             offset = self._restored.was(partition, offset)
         return Arrived(time, self._rank, partition, offset, key_text(cast("Key", key)), body)
+
+    def _inner(self, value: Any) -> bytes:
+        if not isinstance(value, dict):
+            got = type(value).__name__
+            raise InvalidRecord("value is no record of fields", reason="value", field=self._source.value, got=got)
+        return orjson.dumps(value)
 
 
 def _at(path: str) -> Callable[[Mapping[str, Any]], Any]:

@@ -31,12 +31,25 @@ from include.eventtime.model.process import Key, Process
 from include.settings.deployment import Strict
 from include.state.reading import MemoryRows
 
-__all__ = ["Idle", "Late", "Line", "Replay", "Track", "interleaved", "read_lines", "replay"]
+__all__ = [
+    "EPOCH",
+    "MICROSECOND",
+    "Idle",
+    "Late",
+    "Line",
+    "Replay",
+    "Track",
+    "interleaved",
+    "read_lines",
+    "replay",
+    "require_keys",
+    "require_rounds",
+]
 
 _SOURCE: Final = "input"
 _ROUNDS: Final = 1_000
-_EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
-_US: Final = dt.timedelta(microseconds=1)
+EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+MICROSECOND: Final = dt.timedelta(microseconds=1)
 
 
 class Track(Strict):
@@ -171,6 +184,7 @@ def replay(
     Raises:
         SettingsError: a key has not the process's type, or (`fire_all`) timers set others for ever.
     """
+    require_keys(process, lines)
     sources = {name: rank for rank, name in enumerate(sorted({line.said.source for line in lines}))}
     if ideal:
         lines = [line for line in lines if isinstance(line.said, Track)]
@@ -183,6 +197,23 @@ def replay(
     if fire_all:
         run.fire_all()
     return run.done
+
+
+def require_keys(process: Process[Any], lines: Iterable[Line]) -> None:
+    """Raises `SettingsError` for the first line whose key has another type than the process's."""
+    for line in lines:
+        if isinstance(line.said, Track) and type(line.said.key) is not process.key:
+            allowed = process.key.__name__
+            raise SettingsError("a key is not of the job's type", line=line.number, got=line.said.key, allowed=allowed)
+
+
+def require_rounds(rounds: int) -> int:
+    """One round of timers more; raises `SettingsError` where they never end."""
+    if rounds == _ROUNDS:
+        raise SettingsError(
+            "the job's timers set timers for ever", rounds=_ROUNDS, fix="Leave `--drain` out for this job."
+        )
+    return rounds + 1
 
 
 class _Run:
@@ -200,9 +231,6 @@ class _Run:
         if isinstance(said, Idle):
             watermark.low = max(watermark.low, line.time)
             return None
-        if type(said.key) is not self._process.key:
-            allowed = self._process.key.__name__
-            raise SettingsError("a key is not of the job's type", line=line.number, got=said.key, allowed=allowed)
         low = watermark.low
         if watermark.late(said.offset, line.time):
             self.done.late.append(Late(line, low))
@@ -226,13 +254,10 @@ class _Run:
 
     def fire_all(self) -> None:
         """Go on to each time at which something is due, until nothing is."""
-        for _ in range(_ROUNDS):
-            if self._due is None:
-                return
+        rounds = 0
+        while self._due is not None:
+            rounds = require_rounds(rounds)
             self.advance([], self._due)
-        raise SettingsError(
-            "the job's timers set timers for ever", rounds=_ROUNDS, fix="Leave `--drain` out for this job."
-        )
 
 
 def _line(number: int, said: Any) -> Line:
@@ -247,4 +272,4 @@ def _time(said: int | str) -> int:
     if isinstance(said, int):
         return said * 1_000
     moment = dt.datetime.fromisoformat(said)
-    return ((moment if moment.tzinfo else moment.replace(tzinfo=dt.UTC)) - _EPOCH) // _US
+    return ((moment if moment.tzinfo else moment.replace(tzinfo=dt.UTC)) - EPOCH) // MICROSECOND

@@ -10,6 +10,7 @@ import functools
 from collections.abc import Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final
 
 from pyspark.sql import DataFrame, SparkSession
@@ -136,10 +137,12 @@ def carry_out_on(
     job: DeployedJob,
     opened: OpenedJob,
     elsewhere: Mapping[str, ReadAs] | None = None,
+    state: Path | None = None,
 ) -> CarryOut:
     """What does the work of a job's batches on Spark's workers.
 
-    `elsewhere`: topic → what it is read as, where the job reads topics that others were restored to.
+    `elsewhere`: topic → what it is read as, where the job reads topics that others were restored to. `state`: the
+    folder of its state; None: the host's.
     """
     read_as = elsewhere or {source.topic: (source, None) for source in job.entry.sources}
     connections = {
@@ -148,7 +151,7 @@ def carry_out_on(
         "store": deployment.one("store", ObjectStore),
     }
     sources = [(topic, read_as.get(topic)) for topic in opened.runner.committed.sources]
-    plan = JobPlan.of(job, sources, opened.ids, connections, state_place(job.topic, state_folder()))
+    plan = JobPlan.of(job, sources, opened.ids, connections, state_place(job.topic, state or state_folder()))
 
     def carry_out(work: BatchWork) -> Iterator[tuple[int, BucketResult]]:
         slices = [Slice(*place, start, end) for place, (start, end) in sorted(work.ranges.items())]

@@ -55,10 +55,17 @@ class Deployment:
     places: Mapping[Path_, Place] = field(repr=False)
 
     @classmethod
-    def load(cls, folder: Path | None = None, env: Mapping[str, str] | None = None) -> Deployment:
-        """Read every `*.yaml` of `folder` (default: `deployment_folder()`); raises `SettingsError`."""
+    def load(
+        cls, folder: Path | None = None, env: Mapping[str, str] | None = None, *, offline: bool = False
+    ) -> Deployment:
+        """Read every `*.yaml` of `folder` (default: `deployment_folder()`); raises `SettingsError`.
+
+        `offline`: names that nobody set stay as they stand, for who asks no server.
+        """
         folder = folder or deployment_folder()
         names = environment() if env is None else env
+        if offline:
+            names = _AsTheyStand(names)
         files = sorted(folder.glob("*.yaml"))
         if not files:
             raise SettingsError(
@@ -128,6 +135,11 @@ class Deployment:
                 details |= {k: v for k, v in (first.get("ctx") or {}).items() if k == "expected"}
             message = "unknown key" if kind == "extra_forbidden" else first["msg"]
             raise self.error(where, message, **details) from refused
+
+
+class _AsTheyStand(dict[str, str]):
+    def __missing__(self, name: str) -> str:
+        return f"${{{name}}}"
 
 
 def unknown_name(deployment: Deployment, path: Path_, got: str, section: str) -> SettingsError:
@@ -243,8 +255,11 @@ def _scalar(node: yaml.Node, file: Path) -> Any:
 def _fill(text: str, place: Place, path: Path_, env: Mapping[str, str]) -> str:
     def value(match: re.Match[str]) -> str:
         name, default = match[1], match[2]
-        found = env.get(name, default)
-        if found is None:
+        if name not in env and default is not None:
+            return default
+        try:
+            return env[name]
+        except KeyError:
             raise SettingsError(
                 "environment name is not set",
                 file=str(place.file),
@@ -252,7 +267,6 @@ def _fill(text: str, place: Place, path: Path_, env: Mapping[str, str]) -> str:
                 path=".".join(map(str, path)),
                 name=name,
                 fix="Run `lyrebird up`, or export it for your own servers.",
-            )
-        return found
+            ) from None
 
     return _VARIABLE.sub(value, text)

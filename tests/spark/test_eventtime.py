@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,8 +11,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 from include.eventtime.committed import day_of
+from include.eventtime.jobs.offline import Offline
+from include.eventtime.replay import Idle, Line, Replay, Track, replay
 from include.eventtime.rerun.report import Report
-from include.eventtime.rerun.stream import shown_by, verify
+from include.eventtime.rerun.stream import replay_file, shown_by, verify
 from include.log import topics
 from include.record.version import from_headers, to_header
 from include.settings.connections import Registry
@@ -84,3 +87,36 @@ def assert_a_day_is_replayed(world: EventWorld, spark: SparkSession) -> None:
     assert said["first"]["live"]["status"] in ("offline", "online")
     assert said["first"]["key"]["device"].startswith("s")
     assert any(".replay-" in name for name in world.admin.names())
+
+
+@pytest.mark.timeout(180)
+def test_a_file_gives_through_the_platform_what_it_gives_without(world: EventWorld, spark: SparkSession) -> None:
+    lines = made_lines(400)
+    process = Offline(Offline.settings_type(timeout="5m"))
+    expected, told = replay(process, lines, bound_us=5_000_000), list[int]()
+    assert len(expected.emitted) > 100
+    assert len(expected.late) > 10
+    state = world.folder / "another-host"
+    made = replay_file(spark, world.deployment, state, process, lines, told.append, bound_us=5_000_000, batch=150)
+    assert told[-1] == made.watermark == expected.watermark
+    assert len(told) >= 3
+    assert shown(made) == shown(expected)
+
+
+def made_lines(count: int) -> list[Line]:
+    """Tracks of a few devices over three partitions, some of them too late; a fourth one is idle."""
+    draw, lines, at = random.Random(5), list[Line](), 1_700_000_000_000_000
+    for number in range(count):
+        at += draw.randrange(40_000_000)
+        back_us = 20_000_000 if draw.random() < 0.1 else draw.randrange(5_000_000)
+        key = f"s{draw.randrange(8)}"
+        said = Track(
+            partition=number % 3, offset=number // 3 * 2, key=key, time=0, value={"battery": draw.randrange(100)}
+        )
+        lines.append(Line(number + 1, said, at - back_us))
+    return [*lines, Line(count + 1, Idle(partition=3, next_offset=0, time=0), at)]
+
+
+def shown(made: Replay) -> list[Any]:
+    outputs = sorted((each.moment.time, each.key, each.version, each.output, repr(each.value)) for each in made.emitted)
+    return [outputs, [(each.line.number, each.watermark) for each in made.late], made.failed]

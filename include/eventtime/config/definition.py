@@ -65,6 +65,9 @@ class SourceDefinition(Strict):
     topic: str = Field(description="the topic; its partitioning does not matter")
     key: str = Field(min_length=1, description="the field, dotted inside others, that is the process's key")
     time: TimeField = Field(default=TimeField())
+    value: str | None = Field(
+        default=None, min_length=1, description="the field, dotted inside others, that handlers get; null: all fields"
+    )
     disorder_s: float = Field(default=5.0, ge=0, description="how much earlier than one before it an element may be")
     idle: Idleness = Field(default="minimum", description="what moves the watermark of an idle partition")
     idle_after_s: float = Field(

@@ -7,13 +7,14 @@ halfway leaves these topics behind; the next one takes another name.
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import Final
 
-from include.clock import iso
+from include.clock import Clock, iso
 from include.errors import SettingsError, Terminal, Transient
 from include.eventtime.algorithm.watermark import NEVER, Place
 from include.eventtime.committed import Savepoint, day_of, read_committed
@@ -36,7 +37,17 @@ from include.state.opening import StatePlace
 from include.state.pointer import Pointer
 from include.store.object_store import ObjectStore
 
-__all__ = ["Day", "day_to_replay", "patient", "remove_replay", "replay_job", "replayed_day", "take_savepoint"]
+__all__ = [
+    "Day",
+    "await_readable",
+    "carried_out",
+    "day_to_replay",
+    "patient",
+    "remove_replay",
+    "replay_job",
+    "replayed_day",
+    "take_savepoint",
+]
 
 _THREADS: Final = 8
 _READABLE_S: Final = 30.0
@@ -156,21 +167,15 @@ def replayed_day(
     opened = opened_job(again, application, access, ids=ids, verdicts=verdicts)
     with closing(opened.publisher):
         savepoint = None if day.savepoint is None else elsewhere.savepoint(day.savepoint)
-        runner, starts = opened.runner, _begin(opened.runner, savepoint)
-        carry_out = equip(again, opened)
-        spec = StreamSpec(
-            "-", tuple(runner.topics), starts, total_limit=job.entry.records_per_batch, slice_s=job.entry.slice_s
+        starts = _begin(opened.runner, savepoint)
+        counts = carried_out(
+            again, opened.runner, equip(again, opened), survey, access.clock, starts, until=day.until, tell=tell
         )
-        planner, at = Planner(spec, survey, [], access.clock), spec.initial()
-        planner.freeze(at)
-        read = late = 0
-        while runner.committed.watermark < day.until and (latest := planner.latest(at)) != at:
-            at = latest
-            counts = runner.run(carry_out, latest.plan())
-            read, late = read + counts["read"], late + counts["late"]
-            tell(runner.committed.watermark)
-    _await_readable(job, again, access)
-    reached = min(day.until, runner.committed.watermark) if patience_us else day.until
+        watermark = opened.runner.committed.watermark
+    # The live run may have another one open: then what counts lies before that.
+    unended(access.reader, [topic for _, topic in _outputs(job)], access.clock)
+    await_readable(again, access)
+    reached = min(day.until, watermark) if patience_us else day.until
     begins = {} if day.savepoint is None else day.savepoint.outputs
     live, replayed = (
         outputs_in(access.reader, _outputs(each), day.after, reached, begin)
@@ -181,18 +186,45 @@ def replayed_day(
         day.day,
         day.after,
         day.until,
-        runner.committed.watermark,
-        read,
-        late,
+        watermark,
+        counts["read"],
+        counts["late"],
         compared(live, replayed),
         patience_us,
     )
 
 
-def _await_readable(job: DeployedJob, again: DeployedJob, access: LogAccess) -> None:
-    """A broker says that a transaction is committed before readers see it."""
-    # The live run may have another one open: then what counts lies before that.
-    unended(access.reader, [topic for _, topic in _outputs(job)], access.clock)
+def carried_out(
+    job: DeployedJob,
+    runner: JobRunner,
+    carry_out: CarryOut,
+    survey: Survey,
+    clock: Clock,
+    starts: Mapping[str, Mapping[int, int]],
+    *,
+    until: int | None = None,
+    tell: Callable[[int], None],
+) -> Counter[str]:
+    """Carry out what is there now, batch by batch, until the watermark is at `until`; what was done.
+
+    `starts`: topic → partition → next offset; `tell` hears of the watermark after each batch.
+    """
+    entry, done = job.entry, Counter[str]()
+    spec = StreamSpec("-", tuple(runner.topics), starts, total_limit=entry.records_per_batch, slice_s=entry.slice_s)
+    planner, at = Planner(spec, survey, [], clock), spec.initial()
+    planner.freeze(at)
+    while (until is None or runner.committed.watermark < until) and (latest := planner.latest(at)) != at:
+        at = latest
+        done.update(runner.run(carry_out, latest.plan()))
+        tell(runner.committed.watermark)
+    return done
+
+
+def await_readable(again: DeployedJob, access: LogAccess) -> None:
+    """A broker says that a transaction is committed before readers see it: wait for what a replay has written.
+
+    Raises `Transient` when it cannot be read, as a broker holds a transaction's end back.
+    """
     left = unended(access.reader, [topic for _, topic in _outputs(again)], access.clock, _READABLE_S)
     if left:
         (topic, partition), offset = min(left.items())

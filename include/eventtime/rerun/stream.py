@@ -17,6 +17,8 @@ from include.clock import Clock, iso
 from include.errors import InvalidRecord, SettingsError, Terminal
 from include.eventtime.committed import state_place
 from include.eventtime.config.definition import declared_jobs
+from include.eventtime.model.process import Process
+from include.eventtime.replay import Line, Replay
 from include.eventtime.rerun.day import (
     day_to_replay,
     patient,
@@ -25,6 +27,7 @@ from include.eventtime.rerun.day import (
     replayed_day,
     take_savepoint,
 )
+from include.eventtime.rerun.file import file_job, replayed_file, written
 from include.eventtime.rerun.report import Report
 from include.eventtime.restored import Elsewhere, Restored
 from include.eventtime.stream import carry_out_on
@@ -40,7 +43,7 @@ from include.settings.environment import state_folder
 from include.settings.names import require_known
 from include.store.s3 import store_of
 
-__all__ = ["shown_by", "verify", "verify_days"]
+__all__ = ["replay_file", "shown_by", "verify", "verify_days"]
 
 
 def verify(
@@ -134,6 +137,56 @@ def verify_days(
             found = report.to_json(shown)
             found["said"] = report.lines(found["first"])
         yield {**told, **found, "took_s": round(clock.monotonic_s() - begun_s, 1)}
+
+
+def replay_file(
+    spark: SparkSession,
+    deployment: Deployment,
+    state: Path,
+    process: Process[Any],
+    lines: Sequence[Line],
+    tell: Callable[[int], None],
+    *,
+    bound_us: int,
+    batch: int,
+    ideal: bool = False,
+    open_end: bool = False,
+    fire_all: bool = False,
+) -> Replay:
+    """`eventtime.replay.replay` by what runs live: log, registry and object store of the deployment, tasks on Spark.
+
+    Args:
+        spark: made by `log.stream.session`.
+        deployment: where the servers are, which nobody uses yet.
+        state: folder of the buckets that workers have open.
+        process: the job.
+        lines: of the file.
+        tell: hears of the watermark (µs) after each batch.
+        bound_us: see `replay`.
+        batch: most elements of a batch.
+        ideal: see `replay`.
+        open_end: see `replay`.
+        fire_all: see `replay`.
+
+    Raises:
+        SettingsError: as `replay`.
+        Transient: a server does not answer.
+    """
+    job, kafka = file_job(process, lines, bound_us=bound_us, batch=batch, ideal=ideal), deployment.one("kafka", Kafka)
+    with log_access(kafka, deployment.one("registry", Registry)) as access:
+        elsewhere = written(lines, access)
+        return replayed_file(
+            job,
+            lines,
+            elsewhere,
+            access,
+            KafkaSurvey(kafka.bootstrap, dict(kafka.options)),
+            lambda again, opened: carry_out_on(spark, deployment, again, opened, elsewhere.declared(job), state),
+            tell,
+            ideal=ideal,
+            open_end=open_end,
+            fire_all=fire_all,
+        )
 
 
 def shown_by(registry: Registry) -> Callable[[bytes | None], Any]:

@@ -20,7 +20,7 @@ from include.eventtime.model.process import Context, Element, Process
 from include.eventtime.model.typed import Typed
 from include.state.reading import MemoryRows
 
-__all__ = ["Everything", "History", "Output", "Run", "expected"]
+__all__ = ["Everything", "History", "Output", "Run", "Told", "expected"]
 
 _KEYS = ("a", "b", 'c"ü')
 _STEP = 4

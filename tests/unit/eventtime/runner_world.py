@@ -36,7 +36,7 @@ from include.state.reading import MemoryRows
 from tests.memory_access import memory_access
 from tests.unit.eventtime.histories import Everything, History, Item, Output
 
-__all__ = ["APPLICATION", "Process", "World"]
+__all__ = ["APPLICATION", "Process", "States", "World", "work_done"]
 
 APPLICATION = "app"
 BUCKETS = 3
@@ -176,6 +176,36 @@ class World:
         return set(found)
 
 
+def work_done(
+    log: MemoryLog,
+    states: States,
+    buckets: int,
+    readers: Mapping[str, ElementReader],
+    bounds: Mapping[str, int | None],
+    calls: Calls[Any],
+    writer: OutputWriter,
+    work: BatchWork,
+) -> Iterator[tuple[int, BucketResult]]:
+    """The steps of tasks, one after the other."""
+    frames = defaultdict[int, list[bytes]](list)
+    slices = [Slice(*place, start, end) for place, (start, end) in sorted(work.ranges.items())]
+    for share in spread(slices, 2) or [[]]:
+        ends = {(each.topic, each.partition): each.end for each in share}
+        lows = {place: work.lows[place] for place in ends}
+        gathering = Gathering(readers, lows, bounds, work.verdicts, buckets, lambda record: record)
+        for each in share:
+            for record in log.reader().read(each.topic, each.partition, each.start, each.end):
+                place = record.topic, record.partition, record.offset
+                gathering.take(*place, record.timestamp_ms, record.value, record)
+        for bucket, frame in gathering.work(ends).items():
+            frames[bucket].append(frame)
+    for bucket in range(buckets):
+        pointer = work.pointers.get(bucket)
+        state: Any = nullcontext(states.open(pointer))
+        mine = Work.unpack(frames[bucket])
+        yield bucket, advanced(calls, writer, work, mine, pointer, lambda state=state: state)
+
+
 class Process:
     """One run of the application."""
 
@@ -208,23 +238,10 @@ class Process:
 
     def carry_out(self, work: BatchWork) -> Iterator[tuple[int, BucketResult]]:
         """The work of a batch without Spark, in the same steps."""
-        world, frames = self.world, defaultdict[int, list[bytes]](list)
-        slices = [Slice(*place, start, end) for place, (start, end) in sorted(work.ranges.items())]
-        for share in spread(slices, 2) or [[]]:
-            ends = {(each.topic, each.partition): each.end for each in share}
-            lows = {place: work.lows[place] for place in ends}
-            gathering = Gathering(self.readers, lows, self.bounds, work.verdicts, BUCKETS, lambda record: record)
-            for each in share:
-                for record in world.log.reader().read(each.topic, each.partition, each.start, each.end):
-                    place = record.topic, record.partition, record.offset
-                    gathering.take(*place, record.timestamp_ms, record.value, record)
-            for bucket, frame in gathering.work(ends).items():
-                frames[bucket].append(frame)
-        for bucket in range(BUCKETS):
-            pointer = work.pointers.get(bucket)
-            state: Any = nullcontext(world.states.open(pointer))
-            mine = Work.unpack(frames[bucket])
-            yield bucket, advanced(self.calls, self.output_writer, work, mine, pointer, lambda state=state: state)
+        world = self.world
+        return work_done(
+            world.log, world.states, BUCKETS, self.readers, self.bounds, self.calls, self.output_writer, work
+        )
 
     def to_the_end(self) -> None:
         while (found := self.planner.latest(self.at)) != self.at:

@@ -32,6 +32,7 @@ def wrong(histories: int, way: Callable[[History, int], Run] = Run, interleaving
     return found
 
 
+@pytest.mark.timeout(60)
 def test_every_interleaving_and_every_cut_gives_the_one_output() -> None:
     assert wrong(600) == []
 

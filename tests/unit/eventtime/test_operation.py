@@ -175,6 +175,15 @@ def test_kafkas_own_time_is_taken_where_no_field_is_named() -> None:
     assert read(reader_of(), None) is None
 
 
+def test_of_an_envelope_handlers_get_what_is_inside() -> None:
+    envelope = b'{"of": {"device": "x"}, "at": "1970-01-01", "in": {"body": {"battery": 7}}}'
+    found = read(reader_of(value="in.body"), envelope)
+    assert found is not None
+    assert (found.key, found.value) == (b'"x"', b'{"battery":7}')
+    with pytest.raises(InvalidRecord, match=r"no record of fields .*field='in.battery'"):
+        read(reader_of(value="in.battery"), envelope)
+
+
 @pytest.mark.parametrize(
     ("value", "unit", "reason"),
     [

@@ -149,7 +149,9 @@ def test_a_line_that_is_none_is_named(tmp_path: Path, lines: list[Any], message:
         run(file_of(tmp_path, *lines))
 
 
-def test_names_settings_and_keys_that_do_not_fit_are_refused(tmp_path: Path) -> None:
+def test_names_settings_and_keys_that_do_not_fit_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Where no stack has ever run.
+    monkeypatch.setenv("LYREBIRD_STATE", str(tmp_path / "state"))
     file = file_of(tmp_path, *tracks(("17:00:00", 0)))
     with pytest.raises(SettingsError, match="Did you mean offline"):
         run(file, job="ofline")

@@ -44,6 +44,15 @@ def test_sections_of_all_files_make_one_deployment(write: Write) -> None:
     assert found.section("none", Stream) == {}
 
 
+def test_who_asks_no_server_needs_no_name_of_one(tmp_path: Path) -> None:
+    (tmp_path / "a.yaml").write_text("kafka: {bootstrap: '${LYREBIRD_KAFKA}'}\nx: '${LYREBIRD_X:-7}${LYREBIRD_Y}'")
+    with pytest.raises(SettingsError, match=r"environment name is not set .*name='LYREBIRD_KAFKA'"):
+        Deployment.load(tmp_path, {})
+    found = Deployment.load(tmp_path, {"LYREBIRD_Y": "y"}, offline=True)
+    assert found.one("kafka", Kafka).bootstrap == "${LYREBIRD_KAFKA}"
+    assert found.values["x"] == "7y"
+
+
 def test_values_do_not_change(write: Write) -> None:
     stream = write(a="streams:\n  x: {topic: t}\n").section("streams", Stream)["x"]
     with pytest.raises(ValueError, match="frozen"):
