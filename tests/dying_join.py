@@ -1,6 +1,6 @@
 """The join application, and its workers, that die (kill -9) where a file says so, or do each batch twice.
 
-Run by `JoinProcess`, in the place of spark_apps/join.py. Below `$LYREBIRD_STATE`:
+Run by `ApplicationProcess`, in the place of spark_apps/join.py. Below `$LYREBIRD_STATE`:
 
 * `die` names a step of the order of durable steps (`STEPS`): who comes through it first takes the file away and dies.
 * `twice`: each batch's work is done twice before it is committed, and the two have to make the same, byte by byte.

@@ -28,12 +28,12 @@ from typing import Any, Final
 
 import psutil
 
+from tests.application_process import ApplicationProcess
 from tests.bench.eventtime_live import p99_s, times_real
 from tests.bench.eventtime_peer import peer_cpu_s
 from tests.bench.eventtime_place import Tracks
 from tests.bench.place import halves, served
 from tests.bench.processes import cpu_by_kind
-from tests.join_process import JoinProcess
 
 _BOUND: Final = 40_000.0
 _OF_PEER: Final = 10.0
@@ -103,7 +103,7 @@ def _measured(env: Mapping[str, str], folder: Path, arguments: Any) -> dict[str,
     return figures
 
 
-def _rounds(tracks: Tracks, process: JoinProcess, arguments: Any) -> tuple[list[float], list[float]]:
+def _rounds(tracks: Tracks, process: ApplicationProcess, arguments: Any) -> tuple[list[float], list[float]]:
     found: list[float] = []
     peer: list[float] = []
     for number in range(-1, arguments.rounds):
@@ -126,7 +126,7 @@ def _rounds(tracks: Tracks, process: JoinProcess, arguments: Any) -> tuple[list[
     return found, peer
 
 
-def _idle_cores(process: JoinProcess) -> float:
+def _idle_cores(process: ApplicationProcess) -> float:
     watched = psutil.Process(process.pid)
     before, begun_s = cpu_by_kind(watched), time.monotonic()
     time.sleep(_IDLE_S)

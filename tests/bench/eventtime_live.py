@@ -14,8 +14,8 @@ import psutil
 from confluent_kafka import Consumer, Producer
 
 from include.eventtime.outputs import EVENT_TIME
+from tests.application_process import ApplicationProcess
 from tests.bench.eventtime_place import PARTITIONS, Tracks, track
-from tests.join_process import JoinProcess
 
 __all__ = ["Live", "p99_s", "times_real"]
 
@@ -71,7 +71,7 @@ def p99_s(env: Mapping[str, str], folder: Path, paced_s: float) -> Live:
     return Live(took[len(took) * 99 // 100], took[len(took) // 2], len(took), memory)
 
 
-def _send(tracks: Tracks, process: JoinProcess, begun_s: float, until_s: float) -> float:
+def _send(tracks: Tracks, process: ApplicationProcess, begun_s: float, until_s: float) -> float:
     """Send tracks of now; how much the memory of driver and workers grew behind the warm-up."""
     producer = Producer({"bootstrap.servers": tracks.kafka, "linger.ms": 5, "partitioner": "random"})
     number, sent, memory_mb = 0, 0, 0.0
@@ -115,7 +115,7 @@ def _read(tracks: Tracks, seen: list[tuple[int, float]], over: threading.Event) 
     consumer.close()
 
 
-def _memory_mb(process: JoinProcess) -> float:
+def _memory_mb(process: ApplicationProcess) -> float:
     watched = psutil.Process(process.pid)
     python = [each for each in (watched, *watched.children(recursive=True)) if each.name() != "java"]
     return sum(each.memory_full_info().pss for each in python) / 1e6

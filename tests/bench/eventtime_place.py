@@ -15,7 +15,7 @@ from include.clock import SystemClock
 from include.log.kafka import KafkaAdmin, KafkaReader, KafkaWriter
 from include.log.ports import TopicSpec
 from include.store.s3 import S3Store
-from tests.join_process import JoinProcess
+from tests.application_process import ApplicationProcess
 
 __all__ = ["PARTITIONS", "Tracks", "track"]
 
@@ -103,9 +103,9 @@ class Tracks:
         for number, value in enumerate(values):
             self.writer.append(self.topic, None, value, partition=number % PARTITIONS)
 
-    def process(self) -> JoinProcess:
+    def process(self) -> ApplicationProcess:
         """The application, started; once it has read something."""
-        process = JoinProcess(self.application, self.folder, script="spark_apps/process_events.py")
+        process = ApplicationProcess(self.application, self.folder, script="spark_apps/process_events.py")
         try:
             with self.held():
                 self.write(self.values(1_000))
@@ -119,7 +119,7 @@ class Tracks:
         self.writer.close()
         self.reader.close()
 
-    def await_all(self, process: JoinProcess) -> float:
+    def await_all(self, process: ApplicationProcess) -> float:
         """Until the detector has committed all; the seconds that it took."""
         begun_s = time.monotonic()
         group = f"{self.application}.{self.status}.0"

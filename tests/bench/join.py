@@ -33,12 +33,12 @@ import psutil
 from confluent_kafka import Consumer
 
 from include.join.algorithm.versions import VECTOR_HEADER, vector_from_header
+from tests.application_process import ApplicationProcess
 from tests.bench.join_flink import FlinkPeer
 from tests.bench.join_place import KINDS, JoinPlace
 from tests.bench.place import halves, served
 from tests.bench.processes import cpu_by_kind
 from tests.captured import Transaction
-from tests.join_process import JoinProcess
 
 _BOUNDS: Final = {"three": 20_000.0, "one": 40_000.0, "chain": 10_000.0}
 _BOOTSTRAP: Final = 50_000.0
@@ -115,7 +115,7 @@ def _measured(kind: str, env: dict[str, str], folder: Path, keys: int, changes: 
         found.flink = FlinkPeer(keys, folder)
     # Something for Spark to start with.
     place.insert(_FIRST)
-    process = JoinProcess(place.application, folder)
+    process = ApplicationProcess(place.application, folder)
     try:
         place.await_all(process, _WITHIN_S)
         _beside(found)
@@ -148,7 +148,7 @@ def _beside(found: Found) -> None:
 def _hot(env: dict[str, str], folder: Path, keys: int) -> Found:
     place = JoinPlace("benchhot", KINDS["hot"], env, folder)
     found = Found(place.insert(min(keys, _HOT_BESIDE)), 0)
-    process = JoinProcess(place.application, folder)
+    process = ApplicationProcess(place.application, folder)
     try:
         place.await_all(process, _WITHIN_S)
         found.more["before_s"] = _p99_s(place, _HOT_RATE)
@@ -178,7 +178,7 @@ def _hot(env: dict[str, str], folder: Path, keys: int) -> Found:
 
 
 @contextmanager
-def _taken_in(place: JoinPlace, process: JoinProcess) -> Iterator[dict[str, float]]:
+def _taken_in(place: JoinPlace, process: ApplicationProcess) -> Iterator[dict[str, float]]:
     """What is written inside is found at once behind it; afterwards CPU seconds by kind of process, and `wall_s`."""
     spent: dict[str, float] = {}
     watched = psutil.Process(process.pid)
@@ -200,7 +200,7 @@ def _say(what: str, count: int, spent: Mapping[str, float]) -> None:
     print(f"{what}: {count / _cpu_s(spent):,.0f} a CPU second ({count:,}: {told} s)", file=sys.stderr)
 
 
-def _more(place: JoinPlace, process: JoinProcess, folder: Path) -> dict[str, float]:
+def _more(place: JoinPlace, process: ApplicationProcess, folder: Path) -> dict[str, float]:
     status = place.status()[0]
     stores = sum(each.stat().st_size for each in (folder / "state").rglob("*") if each.is_file())
     more = {"rows_bytes": float(status.state_bytes), "stores_bytes": float(stores)}
@@ -222,7 +222,7 @@ def _more(place: JoinPlace, process: JoinProcess, folder: Path) -> dict[str, flo
     return more
 
 
-def _idle_cores(place: JoinPlace, process: JoinProcess) -> float:
+def _idle_cores(place: JoinPlace, process: ApplicationProcess) -> float:
     """What an application takes to which nothing happens but that the source says how far it is."""
     watched = psutil.Process(process.pid)
 

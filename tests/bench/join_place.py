@@ -23,8 +23,8 @@ from include.record.schema import Column, TableSchema
 from include.settings.connections import ObjectStore
 from include.settings.deployment import Deployment
 from include.store.s3 import store_of
+from tests.application_process import ApplicationProcess
 from tests.captured import Captured, Transaction
-from tests.join_process import JoinProcess
 
 __all__ = ["KINDS", "JoinPlace", "Kind", "made_row"]
 
@@ -234,7 +234,7 @@ class JoinPlace:
         finally:
             reader.close()
 
-    def await_all(self, process: JoinProcess, within_s: float) -> float:
+    def await_all(self, process: ApplicationProcess, within_s: float) -> float:
         """Until every join has read all that there is; seconds that it took."""
         begun_s = time.monotonic()
         while True:

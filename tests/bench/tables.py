@@ -40,9 +40,9 @@ from include.record.version import to_header
 from include.settings.connections import ObjectStore
 from include.settings.deployment import Deployment
 from include.store.s3 import S3Store
+from tests.application_process import ApplicationProcess
 from tests.bench.place import halves, on_cores, served
 from tests.captured import Captured
-from tests.join_process import JoinProcess
 
 __all__ = ["main"]
 
@@ -183,7 +183,7 @@ class Place:
 
     def start(self, master: str) -> None:
         """The application, on as many cores as its master says."""
-        self.process = JoinProcess(
+        self.process = ApplicationProcess(
             _APPLICATION, self.folder, {"LYREBIRD_SPARK_MASTER": master}, script="spark_apps/lake_tables.py"
         )
 

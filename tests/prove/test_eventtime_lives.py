@@ -27,12 +27,12 @@ from include.eventtime.restored import Restored
 from include.lake.restore.deployed import Deployed, RestoreRequest
 from include.local.scooters.plan import PARTITIONS
 from include.log.stream import session
+from tests.application_process import ApplicationProcess
 from tests.bench.spark_cluster import SparkCluster
 from tests.fleet_world import JOBS, FleetWorld
 from tests.integration.lake.test_storing import Group
 from tests.integration.source.broker import Broker, broker
 from tests.job_world import assert_equal
-from tests.join_process import JoinProcess
 
 pytestmark = pytest.mark.prove
 if os.environ.get("LYREBIRD_PROVE") != "1":
@@ -84,7 +84,7 @@ def test_a_life_with_kills_is_what_its_replays_are(
     with broker(tmp_path / "kafka") as kafka:
         world = FleetWorld(job, unique, kafka.address, registry_url, s3, tmp_path, seed, partitions)
         world.send(30)
-        process = JoinProcess(
+        process = ApplicationProcess(
             world.application,
             tmp_path,
             {"LYREBIRD_SPARK_MASTER": cluster.url},
@@ -113,7 +113,9 @@ def test_a_life_with_kills_is_what_its_replays_are(
         world.close()
 
 
-def _killed(world: FleetWorld, process: JoinProcess, cluster: SparkCluster, kafka: Broker, draw: random.Random) -> None:
+def _killed(
+    world: FleetWorld, process: ApplicationProcess, cluster: SparkCluster, kafka: Broker, draw: random.Random
+) -> None:
     for number in range(KILLS):
         for _ in range(draw.randint(2, 4)):
             world.send(draw.randint(2, 12))

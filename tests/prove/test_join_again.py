@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
+from tests.application_process import ApplicationProcess
 from tests.dying_join import DAEMON, STEPS
-from tests.join_process import JoinProcess
 from tests.join_world import JoinWorld
 
 pytestmark = pytest.mark.prove
@@ -31,8 +31,8 @@ def world(unique: str, kafka: str, registry_url: str, s3: Any, tmp_path: Path) -
     made.close()
 
 
-def started(world: JoinWorld) -> JoinProcess:
-    return JoinProcess(f"join_{world.name}", world.folder, DAEMON, script="tests/dying_join.py")
+def started(world: JoinWorld) -> ApplicationProcess:
+    return ApplicationProcess(f"join_{world.name}", world.folder, DAEMON, script="tests/dying_join.py")
 
 
 @pytest.mark.timeout(1200)

@@ -23,7 +23,7 @@ from include.log.kafka import KafkaReader, KafkaWriter
 from include.log.ports import Record
 from include.record.codec import Decoder, Encoder
 from include.record.version import from_headers, to_header
-from tests.join_process import JoinProcess
+from tests.application_process import ApplicationProcess
 from tests.join_world import JoinWorld
 
 pytestmark = pytest.mark.prove
@@ -114,7 +114,7 @@ def plant(world: JoinWorld) -> None:
 @pytest.mark.timeout(1800)
 def test_ten_audits_under_load_are_clean_and_one_finds_what_was_planted(world: JoinWorld, tmp_path: Path) -> None:
     world.change(300)
-    process = JoinProcess(f"join_{world.name}", tmp_path)
+    process = ApplicationProcess(f"join_{world.name}", tmp_path)
     try:
         world.wait(lambda: process.revived() and world.equal(), within_s=240)
         assert len(steady(world)) > 4

@@ -18,9 +18,9 @@ from typing import Any
 
 import pytest
 
+from tests.application_process import ApplicationProcess
 from tests.bench.spark_cluster import SparkCluster
 from tests.integration.source.broker import Broker, broker
-from tests.join_process import JoinProcess
 from tests.join_world import JoinWorld
 
 pytestmark = pytest.mark.prove
@@ -44,7 +44,7 @@ def test_no_kill_loses_or_doubles_an_output(unique: str, registry_url: str, s3: 
         with broker(tmp_path / "kafka") as kafka:
             world = JoinWorld(unique, kafka.address, registry_url, s3, tmp_path)
             world.change(200)
-            process = JoinProcess(f"join_{unique}", tmp_path, {"LYREBIRD_SPARK_MASTER": cluster.url})
+            process = ApplicationProcess(f"join_{unique}", tmp_path, {"LYREBIRD_SPARK_MASTER": cluster.url})
             try:
                 _killed(world, process, cluster, kafka, draw, done)
                 # Kills may have come right behind a TRUNCATE.
@@ -62,7 +62,7 @@ def test_no_kill_loses_or_doubles_an_output(unique: str, registry_url: str, s3: 
 
 def _killed(
     world: JoinWorld,
-    process: JoinProcess,
+    process: ApplicationProcess,
     cluster: SparkCluster,
     kafka: Broker,
     draw: random.Random,

@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
+from tests.application_process import ApplicationProcess
 from tests.bench.spark_cluster import SparkCluster
-from tests.join_process import JoinProcess
 from tests.join_world import JoinWorld
 
 pytestmark = pytest.mark.prove
@@ -80,12 +80,12 @@ def test_executors_and_buckets_come_and_go_and_the_state_stays_what_the_inputs_s
 ) -> None:
     cluster = SparkCluster(tmp_path)
     world = JoinWorld(unique, kafka, registry_url, s3, tmp_path, buckets=(16, 16))
-    process: JoinProcess | None = None
+    process: ApplicationProcess | None = None
     try:
         for _ in range(2):
             cluster.add()
         world.change(200)
-        process = JoinProcess(f"join_{unique}", tmp_path, {"LYREBIRD_SPARK_MASTER": cluster.url})
+        process = ApplicationProcess(f"join_{unique}", tmp_path, {"LYREBIRD_SPARK_MASTER": cluster.url})
         world.wait(world.equal, within_s=240)
         lived(world, 10)
         for _ in range(6):

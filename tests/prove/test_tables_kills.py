@@ -19,8 +19,8 @@ import pytest
 
 from include.clock import SystemClock
 from include.lake.tables.delta_log import DeltaLog
+from tests.application_process import ApplicationProcess
 from tests.integration.source.broker import Broker, broker
-from tests.join_process import JoinProcess
 from tests.join_world import JoinWorld
 from tests.kept_tables import APPLICATION, KeptTables
 
@@ -40,7 +40,7 @@ def test_no_kill_loses_or_doubles_a_row_or_a_version(unique: str, registry_url: 
         world = JoinWorld(unique, kafka.address, registry_url, s3, tmp_path)
         kept = KeptTables(world)
         world.change(200)
-        process = JoinProcess(APPLICATION, tmp_path, script="spark_apps/lake_tables.py")
+        process = ApplicationProcess(APPLICATION, tmp_path, script="spark_apps/lake_tables.py")
         try:
             world.wait(lambda: process.revived() and kept.equal(), within_s=240)
             while done.total() < KILLS:
@@ -62,7 +62,7 @@ def test_no_kill_loses_or_doubles_a_row_or_a_version(unique: str, registry_url: 
         world.close()
 
 
-def _killed(kind: str, world: JoinWorld, process: JoinProcess, kafka: Broker) -> bool:
+def _killed(kind: str, world: JoinWorld, process: ApplicationProcess, kafka: Broker) -> bool:
     if kind == "worker":
         return process.kill_worker()
     if kind == "broker":

@@ -19,9 +19,9 @@ from include.log import topics
 from include.record.version import from_headers, to_header
 from include.settings.connections import Registry
 from include.settings.deployment import Deployment
+from tests.application_process import ApplicationProcess
 from tests.eventtime_world import EventWorld
 from tests.job_world import assert_equal
-from tests.join_process import JoinProcess
 
 
 @pytest.fixture
@@ -36,7 +36,7 @@ def test_live_over_kills_and_idle_partitions_it_writes_what_a_replay_gives_byte_
     world: EventWorld, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world.send(300)
-    process = JoinProcess(world.application, world.folder, script="spark_apps/process_events.py")
+    process = ApplicationProcess(world.application, world.folder, script="spark_apps/process_events.py")
     try:
         world.wait(world.is_read, lambda: process.alive)
         for kill, partitions in ((process.kill_worker, (0, 1, 2, 3)), (process.kill, (0, 1)), (process.kill, (0, 3))):

@@ -1,4 +1,4 @@
-"""The join application as a process of its own, to be killed."""
+"""An application on Spark as a process of its own, to be killed."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from pathlib import Path
 
 import psutil
 
-__all__ = ["JoinProcess"]
+__all__ = ["ApplicationProcess"]
 
 _ROOT = Path(__file__).parents[1]
 
 
-class JoinProcess:
+class ApplicationProcess:
     """Runs from its making until it is killed or stopped; what it says goes to a file. `starts` counts its lives."""
 
     def __init__(
