@@ -4,7 +4,7 @@
 |---|---|
 | MySQL with GTIDs | `WAIT_FOR_EXECUTED_GTID_SET`: a transaction counts when the engine has committed it |
 | MariaDB, a replica | `MASTER_GTID_WAIT` |
-| MariaDB, the server that is captured | the snapshot's own `binlog_snapshot_position` |
+| MariaDB, the server that is captured | `binlog_snapshot_position` before the snapshot: what its engine has committed |
 | MariaDB, that or a fallback of it | its GTIDs; those that it wrote itself, by the same position |
 | MySQL without GTIDs, captured itself | `performance_schema.log_status` (8.0.11, BACKUP_ADMIN), else the clock |
 | any other without GTIDs | refused: files and bytes of one server say nothing of another |
@@ -25,7 +25,7 @@ from include.document.database import Database
 from include.errors import Terminal, Transient
 from include.record.gtid import GtidSet, MariadbGtidSet, MysqlGtidSet, parse_gtid_set
 from include.record.position import BinlogPosition, SourcePosition
-from include.record.settling import SETTLE_S, Settling
+from include.record.settling import COMMITTED, SETTLE_S, Settling, committed_place
 
 __all__ = ["BEGIN", "Ask", "Behind", "begin_after"]
 
@@ -33,6 +33,8 @@ Ask = Callable[..., list[tuple[Any, ...]]]
 """Runs one statement: `ask(sql, arguments)`."""
 
 BEGIN: Final = "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY"
+# `ask` fills in arguments.
+_COMMITTED: Final = COMMITTED.replace("%", "%%")
 _SLICE_S: Final = 1.0
 _AGAIN_S: Final = 0.02
 
@@ -120,18 +122,16 @@ def _begin_mariadb(ask: Ask, position: SourcePosition, server: Database, clock: 
 def _begin_at(ask: Ask, end: BinlogPosition, position: SourcePosition, server: Database, clock: Clock) -> None:
     until_s = clock.monotonic_s() + server.wait_s
     while True:
-        ask(BEGIN)
-        found = {str(name).lower(): str(value) for name, value in ask("SHOW STATUS LIKE 'binlog_snapshot_%%'")}
-        file, pos = found.get("binlog_snapshot_file", ""), found.get("binlog_snapshot_position", "")
-        if not file or not pos.isdigit():
+        at = committed_place(ask(_COMMITTED))
+        if at is None:
             raise Terminal(
-                "the server does not say where a snapshot stands, as its binlog is off",
+                "the server does not say how far it has committed, as its binlog is off",
                 server=server.place,
                 fix="Switch `log_bin` on; is this the server that is captured? Else name it in `read_from`.",
             )
-        if BinlogPosition(file, int(pos)) >= end:
+        if at >= end:
+            ask(BEGIN)
             return
-        ask("ROLLBACK")
         if clock.monotonic_s() >= until_s:
             raise _behind(ask, position, server)
         clock.sleep(_AGAIN_S)

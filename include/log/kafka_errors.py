@@ -154,6 +154,13 @@ class Connection:
             raise self.unreachable(what, **details) from error
         except SystemError as error:
             # The client raises a fatal error inside whatever callback runs, which makes this of it.
-            if not isinstance(error.__cause__, KafkaException):
-                raise
-            raise self.error(error.__cause__.args[0], what, **details) from error
+            if isinstance(error.__cause__, KafkaException):
+                raise self.error(error.__cause__.args[0], what, **details) from error
+            # Or it loses it on its way, and says that there was none: seen once, in a writer that had been fenced.
+            raise Restart(
+                f"Kafka's client ended a call without an answer ({what})",
+                fix="A new writer resumes: start the process again if it ends.",
+                system="kafka",
+                reason=str(error),
+                **details,
+            ) from error

@@ -1,8 +1,14 @@
-"""A place in the binlog of a MySQL without GTIDs up to which the engine has committed all.
+"""A place in the binlog up to which the engine has committed all: what is opened behind it shows all of that.
 
 The server logs a transaction before the engine commits it: of 1,000 snapshots that were opened after SHOW MASTER STATUS
 593 lacked one that was logged before that place; with semi-sync replication it may be seconds, until a replica has it.
-Two things tell more, each with a privilege:
+A MySQL with GTIDs says in `gtid_executed` what is committed.
+
+MariaDB says by `binlog_snapshot_*`, asked *before* a snapshot, how far its engine has committed: it looks under the
+lock under which groups commit. Inside a snapshot these are meant to be the snapshot's own place, and mostly are: of
+64,500 snapshots under six writers (11.4) 196 lacked something up to there, and 28 showed something beyond.
+
+Of a MySQL without GTIDs two things tell more, each with a privilege:
 
 * `performance_schema.log_status` (8.0.11, BACKUP_ADMIN) stops commits for the moment in which it reads the place.
 * `innodb_trx` (PROCESS): whatever was logged before the place and is not committed is there, its connection busy. So
@@ -16,14 +22,17 @@ from __future__ import annotations
 
 import threading
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 from include.clock import Clock
 from include.errors import Terminal, Transient
 from include.record.position import BinlogPosition
 
-__all__ = ["SETTLE_S", "Settling"]
+__all__ = ["COMMITTED", "SETTLE_S", "Settling", "committed_place"]
+
+COMMITTED: Final = "SHOW STATUS LIKE 'binlog_snapshot_%'"
+"""Asks a MariaDB how far its engine has committed; nothing may be open on the connection."""
 
 SETTLE_S: Final = 2.0
 """What a commit takes from the binlog into the engine, at most, where nothing holds it back."""
@@ -45,8 +54,15 @@ _LONGEST_S: Final = 60.0
 _LOOKING: Final = threading.Lock()
 
 
+def committed_place(rows: Iterable[tuple[Any, ...]]) -> BinlogPosition | None:
+    """What the answer to `COMMITTED` says; None where the binlog is off."""
+    status = {str(name).lower(): str(value) for name, value in rows}
+    file, pos = status.get("binlog_snapshot_file", ""), status.get("binlog_snapshot_position", "")
+    return BinlogPosition(file, int(pos)) if file and pos.isdigit() else None
+
+
 class Settling:
-    """For one connection; nothing may be open on it.
+    """Of a MySQL without GTIDs. For one connection; nothing may be open on it.
 
     `ask` runs a statement, and raises `Terminal` where the account may not; `status` is that of the binlog's end.
     """

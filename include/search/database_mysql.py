@@ -1,6 +1,6 @@
 """The tables of a MySQL or MariaDB server, with the position that a snapshot is of.
 
-MariaDB: `binlog_snapshot_*` inside the snapshot is exact. MySQL: what was in `gtid_executed` before is in the snapshot.
+What the engine has committed before is in the snapshot: `record.settling` tells how far that is.
 An account that may not ask (BINLOG MONITOR on MariaDB) reads all the same, without positions.
 """
 
@@ -17,11 +17,14 @@ from include.document.tables import Tables
 from include.errors import Terminal, Transient
 from include.record.gtid import Flavour, parse_gtid_set
 from include.record.position import BinlogPosition, SourcePosition
+from include.record.settling import COMMITTED, committed_place
 from include.settings.deployment import Deployment
 
 __all__ = ["PositionedMysql", "primary_tables"]
 
 
+_AGAIN_S: Final = 0.01
+_MOST_TRIES: Final = 50
 _READ_S: Final = 5.0
 """Longest wait for one answer: a reader waits for it, and holds one of few connections."""
 
@@ -49,9 +52,10 @@ class PositionedMysql:
         before = self.newest()
         if before is None:
             self._wake()
+        elif self._flavour == "mariadb" and not self._is_committed(before.binlog):
+            before = None
         with self._tables.snapshot() as snapshot:
-            exact = self._flavour == "mariadb" and before is not None
-            yield snapshot, self._snapshot_position() if exact else before
+            yield snapshot, before
 
     def newest(self) -> SourcePosition | None:
         """See `database.PositionedTables`; the commit time is taken for now."""
@@ -77,12 +81,16 @@ class PositionedMysql:
         except Transient:
             self._ask("SELECT 1")
 
-    def _snapshot_position(self) -> SourcePosition | None:
-        status = {str(name).lower(): str(value) for name, value in self._ask("SHOW STATUS LIKE 'binlog_snapshot_%%'")}
-        file, pos = status.get("binlog_snapshot_file", ""), status.get("binlog_snapshot_position", "")
-        if not file or not pos.isdigit():
-            return None
-        return self._position(str(self._ask("SELECT BINLOG_GTID_POS(%s, %s)", file, int(pos))[0][0]), file, int(pos))
+    def _is_committed(self, end: BinlogPosition) -> bool:
+        """Whether MariaDB's engine has committed all that is logged before `end`, now or in a moment."""
+        for again in range(_MOST_TRIES):
+            at = committed_place(self._ask(COMMITTED.replace("%", "%%")))
+            if at is None:
+                return False
+            if at >= end:
+                return True
+            self._clock.sleep(_AGAIN_S if again else 0.0)
+        return False
 
     def _mysql_status(self) -> str:
         major, minor = str(self._ask("SELECT VERSION()")[0][0]).split(".")[:2]

@@ -1,9 +1,7 @@
 """Consistent snapshots that know their place in the binlog. They take no lock, write nothing, and are open briefly.
 
-MariaDB: `binlog_snapshot_*` inside START TRANSACTION WITH CONSISTENT SNAPSHOT was exact in 1,000 of 1,000 trials under
-writers; SHOW MASTER STATUS before it was not. MySQL: what was in `gtid_executed` before is in the snapshot, and nothing
-is that was not there after it (1,000 trials); the two are equal where nobody commits meanwhile. `settling` has the way
-without GTIDs.
+What was committed before one was opened is in it (`record.settling` tells where that is), and nothing is that was not
+logged after it; the two are equal where nobody commits meanwhile.
 """
 
 from __future__ import annotations
@@ -21,7 +19,7 @@ from include.clock import Clock
 from include.errors import Terminal, Transient
 from include.record.gtid import parse_gtid_set
 from include.record.position import BinlogPosition, SourcePosition
-from include.record.settling import Settling
+from include.record.settling import COMMITTED, Settling, committed_place
 from include.source.database.connection import connect, error_of, query
 from include.source.database.server import Server, read_server
 from include.source.database.tables import TableInfo, load_table
@@ -168,18 +166,32 @@ class SnapshotReader:
     def _begin(self) -> Span:
         before_us = self._clock.now_us()
         if self.server.flavour == "mariadb":
-            self.ask(_BEGIN)
-            status = {str(name).lower(): str(value) for name, value in self.ask("SHOW STATUS LIKE 'binlog_snapshot_%'")}
-            file, pos = status.get("binlog_snapshot_file", ""), status.get("binlog_snapshot_position", "")
-            if not file or not pos.isdigit():
-                raise self._nowhere()
-            gtids = self.ask("SELECT BINLOG_GTID_POS(%s, %s)", file, int(pos))[0][0]
-            exact = self._position(gtids, BinlogPosition(file, int(pos)), before_us)
-            return Span(exact, exact)
-        low = self.place() if self.server.gtids else self._position("", self._settling.place(), before_us)
+            low = self.place()
+            self._await_committed(self._binlog_end())
+        else:
+            low = self.place() if self.server.gtids else self._position("", self._settling.place(), before_us)
         self.ask(_BEGIN)
         high = self.place()
-        return Span(low, high)
+        return Span(low, low if low.covers(high) else high)
+
+    def _await_committed(self, end: BinlogPosition) -> None:
+        """Until MariaDB's engine has committed all before `end`: with AFTER_SYNC that is when a replica has it."""
+        at: BinlogPosition | None = None
+        for _ in range(_MOST_TRIES):
+            at = committed_place(self.ask(COMMITTED))
+            if at is None:
+                raise self._nowhere()
+            if at >= end:
+                return
+            self._clock.sleep(_AGAIN_S)
+        raise Transient(
+            "the engine does not commit what the server has logged",
+            system="mysql",
+            server=self._source.place,
+            logged=str(end),
+            committed=str(at),
+            fix="Does a replica answer (`rpl_semi_sync_master_wait_point`)? The snapshot is tried again.",
+        )
 
     def _position(self, gtids: object, at: BinlogPosition, commit_us: int) -> SourcePosition:
         flavour = self.server.flavour

@@ -12,6 +12,7 @@ import pytest
 from include.log.registry import ConfluentRegistry
 from include.record.codec import Decoder
 from include.record.gtid import MariadbGtidSet
+from include.record.settling import COMMITTED, committed_place
 from include.record.version import from_headers
 from include.settings.connections import ObjectStore
 from tests.audited_world import Scene
@@ -71,13 +72,18 @@ def test_duckdb_makes_the_table_at_any_transaction_of_a_version_and_the_log(
 
 
 def snapshot(cursor: Any) -> str:
-    """Opens one; the transactions that it has."""
-    cursor.execute("START TRANSACTION WITH CONSISTENT SNAPSHOT")
-    cursor.execute("SHOW STATUS LIKE 'binlog_snapshot_%'")
-    status = {name.lower(): value for name, value in cursor.fetchall()}
-    place = status["binlog_snapshot_file"], int(status["binlog_snapshot_position"])
-    cursor.execute("SELECT BINLOG_GTID_POS(%s, %s)", place)
-    return str(cursor.fetchone()[0])
+    """Opens one that nobody commits beside; the transactions that it has."""
+    while True:
+        cursor.execute(COMMITTED)
+        at = committed_place(cursor.fetchall())
+        assert at is not None
+        cursor.execute("SELECT BINLOG_GTID_POS(%s, %s)", (at.file, at.pos))
+        before = str(cursor.fetchone()[0])
+        cursor.execute("START TRANSACTION WITH CONSISTENT SNAPSHOT")
+        cursor.execute("SELECT @@global.gtid_binlog_pos")
+        if str(cursor.fetchone()[0]) == before:
+            return before
+        cursor.execute("ROLLBACK")
 
 
 def as_of(scene: Scene, version: int, changes: dict[int, tuple[Any, ...] | None]) -> dict[int, tuple[Any, ...]]:

@@ -42,7 +42,7 @@ class Told:
 
 
 class Binlog(Told):
-    """A MariaDB whose snapshots stand at these places of its second file."""
+    """A MariaDB whose engine has committed up to these places of its second file."""
 
     def __init__(self, *places: int, **answers: list[Any]) -> None:
         super().__init__(**answers)
@@ -146,11 +146,12 @@ def test_a_commit_that_semi_sync_may_hold_back_is_waited_for_by_the_servers_cloc
     assert told.asked[-1] == BEGIN
 
 
-def test_a_captured_mariadb_is_asked_again_while_its_snapshot_stands_before_the_signal() -> None:
+def test_a_captured_mariadb_is_asked_again_until_its_engine_has_committed_the_signal() -> None:
     told, clock = Binlog(100, 499, 500), ManualClock()
     begun(told, at("mariadb", "0-1-5"), server(), clock)
-    assert told.asked.count("ROLLBACK") == 2
-    assert told.asked[-1] == BEGIN
+    assert told.places == [500]
+    # What a snapshot says of itself may be a transaction off: it is asked before.
+    assert (told.asked.count(BEGIN), told.asked[-1]) == (1, BEGIN)
     with pytest.raises(Transient, match="lacks transactions"):
         begun(Binlog(499, gtid_slave=[("", "0-1-4")]), at("mariadb", "0-1-5"), server(), clock)
 
@@ -168,6 +169,6 @@ def test_a_server_that_took_over_shows_what_it_applied_and_what_it_wrote_itself(
     # Its own end in its own files, whatever the old server's position was.
     wrote = Binlog(60, 70, gtid_slave=[("0-1-4", "0-2-5")], MASTER=[("bin.000002", 70)])
     begun(wrote, at("mariadb", "0-2-5", pos=9_000), moved, ManualClock())
-    assert wrote.asked.count("ROLLBACK") == 1
+    assert wrote.places == [70]
     with pytest.raises(Transient, match="behind_transactions=1"):
         begun(Told(gtid_slave=[("0-1-4", "")]), at("mariadb", "0-1-5"), moved, ManualClock())

@@ -100,3 +100,14 @@ def test_offsets_that_were_sent_are_committed(monkeypatch: pytest.MonkeyPatch) -
     writer(monkeypatch, client).commit("g", {("t", 0): 7})
     assert sent == [[("t", 7)]]
     assert client.committed
+
+
+def test_a_client_that_loses_its_own_error_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+    lost = writer(monkeypatch, Client(lambda *_: None))
+
+    def flush(_seconds: float) -> int:
+        raise SystemError("<method 'flush'> returned NULL without setting an exception")
+
+    monkeypatch.setattr(lost._producer, "flush", flush)
+    with pytest.raises(Restart, match=r"without an answer \(flush\) .*returned NULL"):
+        lost.next_offsets()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -43,19 +45,43 @@ def reader(monkeypatch: pytest.MonkeyPatch) -> Any:
     return made
 
 
-def test_mariadb_tells_the_place_inside_of_the_snapshot(reader: Any) -> None:
-    opened, asked, _ = reader(
-        {
-            "VERSION()": [("11.4.5-MariaDB",)],
-            "binlog_snapshot_": [("Binlog_snapshot_file", "bin.000002"), ("Binlog_snapshot_position", "77")],
-            "BINLOG_GTID_POS": [("0-1-9",)],
-        }
-    )
+def mariadb(*steps: tuple[str, int], committed: int | Iterator[int]) -> dict[str, Any]:
+    """A server that logged these (GTIDs, end of its file), one at each look, and has committed so much of the file."""
+    logged, ended = itertools.chain(steps, itertools.repeat(steps[-1])), [steps[0][1]]
+
+    def gtids() -> list[tuple[str]]:
+        found, ended[0] = next(logged)
+        return [(found,)]
+
+    def place() -> list[tuple[str, str]]:
+        pos = committed if isinstance(committed, int) else next(committed)
+        return [("Binlog_snapshot_file", "bin.000002"), ("Binlog_snapshot_position", str(pos))]
+
+    return {
+        "VERSION()": [("11.4.5-MariaDB",)],
+        "binlog_snapshot_": place,
+        "SHOW MASTER STATUS": lambda: [("bin.000002", ended[0])],
+        "gtid_binlog_pos": gtids,
+    }
+
+
+def test_mariadb_tells_what_its_engine_had_committed_before_and_what_was_logged_after(reader: Any) -> None:
+    opened, asked, clock = reader(mariadb(("0-1-9", 77), ("0-1-12", 99), committed=iter([60, 77, 99])))
     span = opened.open()
-    assert span.low is span.high
-    assert (str(span.low.gtids), str(span.low.binlog)) == ("0-1-9", "bin.000002:77")
+    assert (str(span.low.gtids), str(span.high.gtids)) == ("0-1-9", "0-1-12")
+    # What a snapshot says of its own place may be a transaction off: it is asked before, until it has all.
     begun = asked.asked.index("START TRANSACTION WITH CONSISTENT SNAPSHOT")
-    assert begun < asked.asked.index("SHOW STATUS LIKE 'binlog_snapshot_%'")
+    assert [place for place, sql in enumerate(asked.asked) if "binlog_snapshot" in sql] == [begun - 2, begun - 1]
+    assert clock.monotonic_s() == pytest.approx(0.01)
+    # Nobody has committed meanwhile: it is of one moment.
+    still = opened.open()
+    assert still.low is still.high
+
+
+def test_an_engine_that_holds_commits_back_is_told_of(reader: Any) -> None:
+    opened, _, _ = reader(mariadb(("0-1-9", 77), committed=60))
+    with pytest.raises(Transient, match=r"does not commit what the server has logged .*committed='bin.000002:60'"):
+        opened.open()
 
 
 def test_mysql_tells_what_is_in_it_for_certain_and_what_may_be(reader: Any) -> None:
@@ -175,27 +201,14 @@ def test_a_server_that_never_looks_again_is_told(reader: Any) -> None:
 
 
 def test_a_snapshot_that_lacks_what_the_stream_has_is_opened_again(reader: Any) -> None:
-    places = iter(["0-1-8", "0-1-8", "0-1-9"])
-    opened, asked, _ = reader(
-        {
-            "VERSION()": [("11.4.5-MariaDB",)],
-            "binlog_snapshot_": [("Binlog_snapshot_file", "bin.000002"), ("Binlog_snapshot_position", "77")],
-            "BINLOG_GTID_POS": lambda: [(next(places),)],
-        }
-    )
+    opened, asked, _ = reader(mariadb(*[("0-1-8", 60)] * 4, ("0-1-9", 77), committed=77))
     beyond = SourcePosition("mariadb", parse_gtid_set("0-1-9", "mariadb"), BinlogPosition("bin.000002", 60), 0)
     assert str(opened.open(beyond).low.gtids) == "0-1-9"
     assert asked.asked.count("ROLLBACK") == 2
 
 
 def test_a_server_that_stays_behind_the_stream_is_told(reader: Any) -> None:
-    opened, _, _ = reader(
-        {
-            "VERSION()": [("11.4.5-MariaDB",)],
-            "binlog_snapshot_": [("Binlog_snapshot_file", "bin.000002"), ("Binlog_snapshot_position", "77")],
-            "BINLOG_GTID_POS": [("0-1-8",)],
-        }
-    )
+    opened, _, _ = reader(mariadb(("0-1-8", 60), committed=77))
     beyond = SourcePosition("mariadb", parse_gtid_set("0-1-9", "mariadb"), BinlogPosition("bin.000002", 60), 0)
     with pytest.raises(Transient, match="no snapshot reaches"):
         opened.open(beyond)
