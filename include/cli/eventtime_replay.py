@@ -87,9 +87,9 @@ def command(
         except ValueError as error:
             raise SettingsError(str(error), option="--disorder") from error
     lines = read_lines(file)
-    run = (
-        functools.partial(replay, batch=batch or 1) if engine == "plain" else functools.partial(_on_spark, batch=batch)
-    )
+    run = functools.partial(replay, batch=batch or 1)
+    if engine == "spark":
+        run = functools.partial(_on_spark, batch=batch, quiet=as_json)
     made = run(
         process,
         interleaved(lines, seed) if interleave else lines,
