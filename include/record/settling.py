@@ -6,7 +6,8 @@ A MySQL with GTIDs says in `gtid_executed` what is committed.
 
 MariaDB says by `binlog_snapshot_*`, asked *before* a snapshot, how far its engine has committed: it looks under the
 lock under which groups commit. Inside a snapshot these are meant to be the snapshot's own place, and mostly are: of
-64,500 snapshots under six writers (11.4) 196 lacked something up to there, and 28 showed something beyond.
+64,500 snapshots under six writers (11.4) 196 lacked something up to there, and 28 showed something beyond
+(docs/adr/0003-where-a-snapshot-of-mariadb-stands.md).
 
 Of a MySQL without GTIDs two things tell more, each with a privilege:
 
