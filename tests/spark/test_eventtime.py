@@ -108,7 +108,7 @@ def made_lines(count: int) -> list[Line]:
     draw, lines, at = random.Random(5), list[Line](), 1_700_000_000_000_000
     for number in range(count):
         at += draw.randrange(40_000_000)
-        back_us = 20_000_000 if draw.random() < 0.1 else draw.randrange(5_000_000)
+        back_us = 300_000_000 if draw.random() < 0.1 else draw.randrange(5_000_000)
         key = f"s{draw.randrange(8)}"
         said = Track(
             partition=number % 3, offset=number // 3 * 2, key=key, time=0, value={"battery": draw.randrange(100)}
