@@ -50,6 +50,8 @@ def replay_on_spark(
         Transient: a server does not answer.
     """
     require_keys(process, lines)
+    if not lines:
+        return Replay()
     with tempfile.TemporaryDirectory(prefix="lyrebird-replay-") as name:
         stack = Stack(Path(name) / "stack", free_ports=True, clock=clock, say=say)
         try:

@@ -165,3 +165,8 @@ def test_names_settings_and_keys_that_do_not_fit_are_refused(tmp_path: Path, mon
         run(file, job=TICKS)
     with pytest.raises(SettingsError, match="cannot read the elements"):
         run(tmp_path / "none")
+
+
+def test_an_empty_file_gives_nothing_and_no_server_is_started_for_it(tmp_path: Path) -> None:
+    file = file_of(tmp_path)
+    assert run(file) == run(file, "--engine", "spark") == {"outputs": [], "late": [], "failed": [], "watermark": None}
