@@ -26,6 +26,8 @@ def record(*fields: dict[str, Any], name: str = "Value") -> dict[str, Any]:
 ID = {"name": "id", "type": "long"}
 NOTE = {"name": "note", "type": ["null", "string"], "default": None}
 MUST = {"name": "must", "type": "string"}
+# Beside tests that kill and start brokers a registry may stand for longer than the product waits before it asks again.
+PATIENT_S = 60.0
 
 
 @pytest.fixture(params=["memory", "confluent"])
@@ -33,7 +35,7 @@ def registry(request: pytest.FixtureRequest) -> Iterator[SchemaRegistry]:
     if request.param == "memory":
         yield MemoryRegistry()
         return
-    found = ConfluentRegistry(request.getfixturevalue("registry_url"))
+    found = ConfluentRegistry(request.getfixturevalue("registry_url"), timeout_s=PATIENT_S)
     yield found
     found.close()
 
@@ -147,12 +149,12 @@ def test_a_registry_that_is_away_is_named_with_the_next_step() -> None:
 
 def test_what_is_no_schema_is_refused(registry_url: str, unique: str) -> None:
     with pytest.raises(Terminal, match=unique):
-        ConfluentRegistry(registry_url).register(unique + "-value", {"type": "nonsense"})
+        ConfluentRegistry(registry_url, timeout_s=PATIENT_S).register(unique + "-value", {"type": "nonsense"})
 
 
 def test_an_address_that_is_no_registry_is_refused(registry_url: str) -> None:
     with pytest.raises((Terminal, InvalidRecord)):
-        ConfluentRegistry(registry_url + "/nowhere").register("x-value", record(ID))
+        ConfluentRegistry(registry_url + "/nowhere", timeout_s=PATIENT_S).register("x-value", record(ID))
 
 
 def test_types_of_other_subjects_are_part_of_a_schema(registry_url: str, unique: str) -> None:
