@@ -13,7 +13,7 @@ from typing import Literal, Protocol
 
 from include.join.algorithm.batch import Held, Output, apply, merged
 from include.join.algorithm.floors import touches_of_floor
-from include.join.algorithm.rework import BEGIN, apply_partly, rework
+from include.join.algorithm.rework import BEGIN, DONE, apply_partly, named, rework
 from include.join.algorithm.shape import Shape
 from include.join.algorithm.whereabouts import forgotten, locate
 from include.join.gathering import LocatedResult, Refused, Work, bucket_of
@@ -81,12 +81,14 @@ class Step:
         rank: of its own.
         most: rows of a bucket after which it ends.
         whole: all outputs are written.
-        keys: of outputs that are written.
+        sweep: see `rework`.
+        keys: of outputs that are written, and nothing else is done; empty: not a repair of some.
     """
 
     rank: int
     most: int
     whole: bool = False
+    sweep: bool = False
     keys: frozenset[bytes] = frozenset()
 
 
@@ -165,6 +167,10 @@ def apply_work(
 
 
 def _stepped(state: BucketState, shape: Shape, succession: Succession, step: Step, work: Work) -> BucketResult:
+    nothing = [0] * len(shape.optional)
+    if step.keys:
+        outputs = named(state, shape, step.rank, step.keys)
+        return BucketResult(None, outputs, [], work.refused, work.counts, 0, nothing, work.located, DONE)
     old = succession.shape if step.whole else shape
     made = rework(
         state,
@@ -173,13 +179,13 @@ def _stepped(state: BucketState, shape: Shape, succession: Succession, step: Ste
         step.rank,
         place=succession.begin,
         most=step.most,
-        written=lambda key: step.whole or key in step.keys,
+        whole=step.whole,
+        sweep=step.sweep,
     )
     grown = {f"input_{slot}": by for slot, by in made.grown.items()}
     if made.incomplete:
         grown["incomplete"] = made.incomplete
     pointer = state.commit(made.rows, more=grown) if made.rows else None
-    nothing = [0] * len(shape.optional)
     return BucketResult(
         pointer, made.outputs, made.held, work.refused, work.counts, 0, nothing, work.located, made.place
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from include.errors import Terminal
-from include.join.algorithm.row import incomplete_join_key, row_place
+from include.join.algorithm.row import incomplete_join_key, left_place, row_place
 from include.join.gathering import bucket_of
 from include.state.transfer import Home
 
@@ -22,6 +22,9 @@ def home_of(buckets: int) -> Home:
         held = incomplete_join_key(key)
         if held is not None:
             return bucket_of(held, buckets), "incomplete"
+        left = left_place(key)
+        if left is not None:
+            return bucket_of(left[0], buckets), ""
         join_key, number, _ = row_place(key)
         return bucket_of(join_key, buckets), f"input_{number}"
 

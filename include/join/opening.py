@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
 
 from include.errors import SettingsError, Terminal
 from include.join.committed import read_committed
@@ -11,12 +13,13 @@ from include.join.config.check import CheckedJoin, checked_join
 from include.join.config.definition import JoinFile
 from include.join.config.deployed import DeployedJoin
 from include.join.config.inputs import NotThereYet
-from include.join.runner import JoinRunner
-from include.join.takeover import Edition, definition_of, joined_by
+from include.join.runner import REGROWN, JoinRunner
+from include.join.takeover import Edition, definition_of, joined_by, key_id_of, same_join
 from include.join.work import Equip
 from include.log import topics
 from include.log.access import LogAccess
 from include.log.dead_letter import DeadLetterLimit
+from include.log.placement import require_ungrown
 from include.log.ports import Compatibility
 from include.log.publisher import Publisher
 from include.log.spoken import newest_of
@@ -68,13 +71,14 @@ def opened_join(
         NotThereYet: an input, its schema or its first resolved record is missing, or the state was imported and nobody
             has verified it: ask again later.
         SettingsError: the file does not fit what is there.
-        Terminal: the state has other buckets, or the last change of the file is not through yet.
+        Terminal: the state has other buckets, the last change of the file is not through yet, a topic has grown that
+            may not, or a column of the output's key has become another type.
         Transient: a server does not answer.
     """
     checked = _checked(join, join.file, access, spread)
     definition = definition_of(join.file, [each.topic for each in checked.inputs])
-    known = [_edition(join, each, access, spread) for each in _earlier(join, definition, access)]
-    wanted = _registered(join, definition, checked, access, changed=bool(known))
+    wanted = _registered(join, definition, checked, access, changed=bool(_earlier(join, definition, access)))
+    known = [_edition(join, each, access, spread) for each in _earlier(join, wanted.definition, access)]
     inputs = list(dict.fromkeys(topic for each in (wanted, *known) for topic in each.topics))
     cut_at, sources = _resolved(inputs, access)
     publisher = Publisher(
@@ -99,6 +103,8 @@ def opened_join(
         equip=equip,
         limit=DeadLetterLimit(),
         clock=access.clock,
+        cut=bool(cut_at),
+        fixed=_fixed(wanted, cut_at, access),
     )
     try:
         publisher.ensure(join.entry.partitions)
@@ -113,6 +119,14 @@ def opened_join(
         publisher.close()
         raise
     return OpenedJoin(checked, publisher, runner, cut_at, start)
+
+
+def _fixed(edition: Edition, cut_at: Iterable[str], access: LogAccess) -> dict[str, int]:
+    """Topic → partitions, of inputs that nothing is resolved of: their offsets alone tell which record is newer."""
+    plain = [topic for topic in edition.topics if topics.resolved_of(topic) not in cut_at]
+    for topic in plain:
+        require_ungrown(topic, access.reader, REGROWN)
+    return {topic: len(access.reader.end_offsets(topic)) for topic in plain}
 
 
 def _checked(join: DeployedJoin, file: JoinFile, access: LogAccess, spread: frozenset[str]) -> CheckedJoin:
@@ -132,21 +146,22 @@ def _earlier(join: DeployedJoin, definition: str, access: LogAccess) -> list[str
             join=join.name,
             fix=f"Run `lyrebird state verify {join.name}`; the join goes on by itself when that is clean.",
         )
-    if committed.takeover is not None and committed.takeover.definition != definition:
+    if committed.takeover is not None and not same_join(committed.takeover.definition, definition):
         raise Terminal(
             "the file was changed again before the join had become what it said before",
             join=join.name,
             becomes=committed.takeover.definition,
             fix="Write it as it was, wait until `lyrebird join status` tells of no change, and change it then.",
         )
-    return [committed.definition] if committed.definition != definition else []
+    return [] if same_join(committed.definition, definition) else [committed.definition]
 
 
 def _edition(join: DeployedJoin, definition: str, access: LogAccess, spread: frozenset[str]) -> Edition:
     """An earlier one."""
     file = joined_by(definition, join.file)
     try:
-        return _registered(join, definition, _checked(join, file, access, spread), access, changed=True)
+        found = _registered(join, definition, _checked(join, file, access, spread), access, changed=True)
+        return replace(_of_key(join, found, key_id_of(definition), access), definition=definition)
     except NotThereYet:
         raise
     except SettingsError as error:
@@ -169,7 +184,29 @@ def _registered(
         access.registry.register(f"{join.topic}-{what}", schema, compatibility=levels[what])
         for what, schema in subjects.items()
     )
-    return Edition(definition, checked, tuple(range(len(checked.inputs))), (key, value))
+    named = definition_of(joined_by(definition, join.file), [each.topic for each in checked.inputs], key)
+    return Edition(named, checked, tuple(range(len(checked.inputs))), (key, value))
+
+
+def _of_key(join: DeployedJoin, found: Edition, key_id: int | None, access: LogAccess) -> Edition:
+    """The edition with the key schema that its outputs were written by, though a column's type has grown since."""
+    if key_id is None or key_id == found.ids[0]:
+        return found
+    now, then = (_encodings(access.registry.schema(each)) for each in (found.ids[0], key_id))
+    if now != then:
+        raise Terminal(
+            "a column of the output's key has another type than before, so its outputs have other keys",
+            join=join.name,
+            had=then,
+            has=now,
+            fix="Give the join another `output.source`: it begins anew, with a topic of its own.",
+        )
+    return replace(found, ids=(key_id, found.ids[1]))
+
+
+def _encodings(schema: Mapping[str, Any]) -> dict[str, str]:
+    """Field → its type; one for both integers, whose values Avro writes in the same way."""
+    return {each["name"]: json.dumps(each["type"]).replace('"int"', '"long"') for each in schema["fields"]}
 
 
 def _resolved(inputs: Iterable[str], access: LogAccess) -> tuple[tuple[str, ...], tuple[str, ...]]:

@@ -21,7 +21,7 @@ from include.join.bucket import Floor, Step
 from include.join.committed import Committed
 from include.join.gathering import Refused
 from include.join.requests import Asked, JoinRequests
-from include.join.takeover import Edition, Takeover, taken_over
+from include.join.takeover import Edition, Takeover, same_join, taken_over
 from include.join.transactions import JoinTransactions
 from include.join.work import BatchWork, Equip
 from include.log import topics
@@ -32,9 +32,14 @@ from include.log.ports import Headers, LogReader, Record, TopicSpec
 from include.log.publisher import Publisher
 from include.log.requests import Answer, AnswerState, Request
 
-__all__ = ["JoinRunner"]
+__all__ = ["REGROWN", "JoinRunner"]
 
 LOGGER: Final = logging.getLogger("lyrebird.join")
+REGROWN: Final = (
+    "Copy it into a topic of another name that has so many partitions from its beginning, and name that one in the "
+    "join's file: it is read anew."
+)
+"""What to do with an input that has grown, of which nothing is resolved."""
 
 
 class JoinRunner:
@@ -50,6 +55,8 @@ class JoinRunner:
         equip: see there.
         limit: how many records may be set aside.
         clock: when records were set aside.
+        cut: whether batches end at resolved records; else nothing is resolved of any input.
+        fixed: topic → partitions, of inputs whose records tell their order by their offsets alone.
         step_rows: rows of a bucket after which a step of a takeover ends.
     """
 
@@ -65,13 +72,15 @@ class JoinRunner:
         equip: Equip,
         limit: DeadLetterLimit,
         clock: Clock,
+        cut: bool = True,
+        fixed: Mapping[str, int] | None = None,
         step_rows: int = 5_000,
     ) -> None:
         self._wanted, self._known = wanted, {each.definition: each for each in (wanted, *known)}
         self._publisher, self._buckets = publisher, buckets
         self._reader, self._equip, self._clock = reader, equip, clock
         self._transactions = JoinTransactions(publisher, epoch, limit, clock)
-        self._step_rows = step_rows
+        self._cut, self._step_rows, self._fixed = cut, step_rows, fixed or {}
         self._requests = JoinRequests()
         self._take_up(Committed(buckets, wanted.definition, wanted.slots))
 
@@ -106,8 +115,13 @@ class JoinRunner:
         return TopicSpec(name, 1, topics.policy(name))
 
     def open(self) -> None:
-        """Open the publisher, and read what is committed."""
+        """Open the publisher, and read what is committed; raises as `run` does."""
         self._publisher.open()
+        for topic, partitions in self._fixed.items():
+            read = [partition for at, partition in self._publisher.committed if at == topic]
+            if read and len(read) < partitions:
+                self._fixed = {**self._fixed, topic: len(read)}
+                self._require_ungrown([(topic, partitions - 1)])
         self._requests = JoinRequests(self._publisher.answers)
         name = topics.state(self._publisher.topic)
         begin, end = self._reader.begin_offsets(name)[0], self._reader.end_offsets(name)[0]
@@ -115,9 +129,18 @@ class JoinRunner:
         committed = Committed.read(records, self._buckets)
         if not committed.definition:
             committed = replace(committed, definition=self._wanted.definition, slots=self._wanted.slots)
-        self._take_up(committed)
+        self._take_up(self._named(committed))
         if committed.takeover is None and committed.definition != self._wanted.definition:
             self._begin(taken_over(self._edition, self._wanted.definition, self._wanted.checked))
+
+    def _named(self, committed: Committed) -> Committed:
+        """The same, where it was committed before definitions named their key schema."""
+        wanted, takeover = self._wanted.definition, committed.takeover
+        if same_join(committed.definition, wanted):
+            committed = replace(committed, definition=wanted)
+        if takeover is not None and same_join(takeover.definition, wanted):
+            committed = replace(committed, takeover=replace(takeover, definition=wanted))
+        return committed
 
     def _take_up(self, committed: Committed) -> None:
         """Work by what is committed from now on."""
@@ -150,7 +173,11 @@ class JoinRunner:
         """Carry a batch out, exactly once, also when it is run again; what it wrote, nothing when it had been done.
 
         Beside it a takeover goes on: a part of what is read anew, and once that is all, a step.
+
+        Raises:
+            Terminal: an input has grown whose records may not move to another partition.
         """
+        self._require_ungrown(plan.ends)
         counts: Counter[str] = Counter()
         moved = any(end > plan.start.get(at, 0) for at, end in plan.ends.items())
         if moved and not self._publisher.covers(plan):
@@ -158,14 +185,26 @@ class JoinRunner:
         if self.committed.takeover is None and (asked := self._requests.next()) is not None:
             self._serve(asked, counts)
         if self.committed.takeover is not None:
-            self._go_on(self.committed.takeover, counts, complete=bool(plan.cuts))
+            self._go_on(self.committed.takeover, counts, complete=self._complete(plan))
         if plan.cuts:
             self._publisher.resolve(_by_source(plan.cuts), plan.topic_ids, self._uncovered(plan.cuts))
         return counts
 
+    def _require_ungrown(self, known: Iterable[Partition]) -> None:
+        for topic, partition in known:
+            if partition >= self._fixed.get(topic, partition + 1):
+                raise Terminal(
+                    "an input has grown: the newer record of a row may have a smaller offset than the older one",
+                    topic=topic,
+                    partitions=self._fixed[topic],
+                    has=partition + 1,
+                    fix=REGROWN,
+                )
+
     def _once(self, plan: BatchPlan) -> Counter[str]:
         ranks = Ranks.of(self.topics, plan.start, plan.ends, self.committed.base)
-        floors, lives = self._floors(plan, ranks)
+        refused: list[Refused] = []
+        floors, lives = self._floors(plan, ranks, refused)
         ranges = {
             at: (plan.start.get(at, 0), end)
             for at, end in plan.ends.items()
@@ -178,12 +217,12 @@ class JoinRunner:
             lives,
             floors,
             self.committed.pointers,
-            complete=bool(plan.cuts) and takeover is None,
+            complete=self._complete(plan) and takeover is None,
             shown={} if takeover is None else takeover.shown(self._buckets),
         )
         counts: Counter[str] = Counter()
         after = replace(self.committed, base=ranks.next, floors=lives)
-        answers = self._asked(plan)
+        answers = self._asked(plan, refused)
         # Another transaction may follow before anything is resolved: this one has to say what it was.
         part = not plan.cuts or takeover is not None or bool(self._requests.open)
         self._transactions.run(
@@ -195,24 +234,32 @@ class JoinRunner:
             plan.start,
             plan.ends,
             answers,
+            refused=refused,
             part=part,
         )
         return counts
 
-    def _asked(self, plan: BatchPlan) -> list[tuple[Answer, Headers]]:
-        """Take in what came; the answers to it."""
+    def _complete(self, plan: BatchPlan) -> bool:
+        """Whether no older record of any row is to come after this batch.
+
+        Of topics that nothing is resolved of each has the records of a row in one partition, in order.
+        """
+        return bool(plan.cuts) or not self._cut
+
+    def _asked(self, plan: BatchPlan, refused: list[Refused]) -> list[tuple[Answer, Headers]]:
+        """Take in what came; the answers to it. What cannot be read is added to `refused`."""
         topic, answers = topics.requests(self._publisher.topic), []
         for at, end in sorted(plan.ends.items()):
             for record in self._reader.read(*at, plan.start.get(at, 0), end) if at[0] == topic else ():
                 try:
                     request = Request.parse(record.value or b"")
                 except InvalidRecord as error:
-                    self._transactions.set_aside(Refused(record, f"{type(error).__name__}: {error}"))
+                    refused.append(Refused(record, f"{type(error).__name__}: {error}"))
                     continue
-                refused = self._requests.accept(request)
-                if refused is not None:
-                    state: AnswerState = "refused" if refused else "accepted"
-                    answer = Answer(request.id, state, self._clock.now_us(), note=refused)
+                why = self._requests.accept(request)
+                if why is not None:
+                    state: AnswerState = "refused" if why else "accepted"
+                    answer = Answer(request.id, state, self._clock.now_us(), note=why)
                     answers.append((answer, self._requests.headers(Asked(request))))
         return answers
 
@@ -226,7 +273,7 @@ class JoinRunner:
         if request.kind == "rebuild":
             self.rebuild(f"{request.by} asked for it", request.id)
         elif not request.keys:
-            self._begin(Takeover(edition.definition, edition.slots, (), again=True, second=True, request=request.id))
+            self._begin(Takeover(edition.definition, edition.slots, (), again=True, request=request.id))
         else:
             ranks = Ranks({}, self.committed.base + 1)
             work = BatchWork(
@@ -242,7 +289,11 @@ class JoinRunner:
             self._transactions.run(self._carry_out, work, after, counts, ranks, {}, {}, [self._done(asked)])
 
     def _begin(self, takeover: Takeover) -> None:
-        """Nothing is written: the first transaction commits it, and until then it begins in the same way again."""
+        """Nothing is written: the first transaction commits it, and until then it begins in the same way again.
+
+        Where join keys lack outputs, what is swept of them may be another's: so all is written once more after it.
+        """
+        takeover = replace(takeover, again=takeover.again or self.committed.counts()["incomplete"] > 0)
         begins = {topic: self._reader.begin_offsets(topic) for topic in takeover.anew}
         cursors = {(topic, partition): begin for topic, of in begins.items() for partition, begin in of.items()}
         floors = dict(self.committed.floors)
@@ -296,7 +347,12 @@ class JoinRunner:
         ranks = Ranks({}, self.committed.base + 1)
         work = replace(
             self._idle(takeover),
-            step=Step(self.committed.base, self._step_rows, takeover.second),
+            step=Step(
+                self.committed.base,
+                self._step_rows,
+                takeover.second,
+                self._transactions.anchored or (takeover.again and not takeover.second),
+            ),
             begins=dict(takeover.places),
         )
         self._transactions.run(self._carry_out, work, replace(self.committed, base=ranks.next), counts, ranks, {}, {})
@@ -314,8 +370,13 @@ class JoinRunner:
         shown = takeover.shown(self._buckets)
         return BatchWork({}, {}, committed.floors, (), committed.pointers, complete=False, shown=shown)
 
-    def _floors(self, plan: BatchPlan, ranks: Ranks) -> tuple[tuple[Floor, ...], dict[str, int]]:
-        """The control records of this batch about inputs, and the floors that hold after them."""
+    def _floors(
+        self, plan: BatchPlan, ranks: Ranks, refused: list[Refused]
+    ) -> tuple[tuple[Floor, ...], dict[str, int]]:
+        """The control records of this batch about inputs, and the floors that hold after them.
+
+        What cannot be read is added to `refused`.
+        """
         floors: list[Floor] = []
         lives = dict(self.committed.floors)
         controls = {topics.control(source) for name in self._all_inputs for source in _source_of(name)}
@@ -325,17 +386,17 @@ class JoinRunner:
                     continue
                 base = ranks.slice_base(at, plan.start)
                 for record in self._reader.read(topic, at[1], plan.start.get(at, 0), end):
-                    for number, name, floor in self._concerned(record, topic):
+                    for number, name, floor in self._concerned(record, topic, refused):
                         floors.append(Floor(number, floor, base + record.offset))
                         lives[name] = max(floor, lives.get(name, 0))
         return tuple(floors), lives
 
-    def _concerned(self, record: Record, topic: str) -> Iterable[tuple[int, str, int]]:
+    def _concerned(self, record: Record, topic: str, refused: list[Refused]) -> Iterable[tuple[int, str, int]]:
         """(slot, topic, floor) of a control record that removes rows of an input."""
         try:
             control = Control.parse(record.value) if record.value is not None else None
         except InvalidRecord as error:
-            self._transactions.set_aside(Refused(record, f"{type(error).__name__}: {error}"))
+            refused.append(Refused(record, f"{type(error).__name__}: {error}"))
             return
         if control is None or not control.floor:
             return

@@ -34,7 +34,7 @@ class JoinStatus:
         incomplete: join keys that lack outputs, as a record would have changed too many.
         behind: records of all inputs that the join has not read yet.
         positions: source → what the topic is complete to, as GTIDs.
-        at: when it said so; '' when it never did.
+        at: when it said so, or committed a batch that resolved nothing; '' when it never did.
         uncovered: tables whose changes the topic may lack.
         changing: how far it has become another join, or was made anew; '' when that is over.
         asked: requests that are not done.
@@ -107,6 +107,7 @@ def join_status(join: DeployedJoin, reader: LogReader, admin: TopicAdmin) -> Joi
                 at_us = max(at_us, int(last.state.get("at_us", 0)))
         if spoken is not None and spoken.committed is not None:
             behind = _behind(spoken.committed, reader, names)
+            at_us = max(at_us, spoken.at_us)
     return JoinStatus(
         join.name,
         join.topic,

@@ -68,7 +68,6 @@ class _Hosted:
     join: DeployedJoin
     host: Host
     homes: dict[int, RDD[int]] = field(default_factory=dict)
-    _incomplete: int = 0
 
     def run(self) -> None:
         """Until a stop is asked for."""
@@ -92,7 +91,6 @@ class _Hosted:
 
     def _stream(self, opened: OpenedJoin, kafka: Kafka) -> None:
         runner, batch = opened.runner, opened.checked.join.records_per_batch
-        self._incomplete = runner.committed.counts()["incomplete"]
         incidents = JoinIncidents(
             self.join.name,
             self.join.topic,
@@ -115,11 +113,10 @@ class _Hosted:
         def on_batch(_: DataFrame, plan: BatchPlan) -> Mapping[str, Any]:
             counts = runner.run(plan)
             self._count(counts, runner.committed)
-            if counts["held"]:
-                self._incomplete = runner.committed.counts()["incomplete"]
+            incomplete = runner.committed.counts()["incomplete"]
             refused = {each: counts[f"refused {each}"] for each in runner.topics}
             commits = [cut.position.commit_us for cut in plan.cuts.values()]
-            incidents.after_batch(refused, self._incomplete, min(commits, default=None))
+            incidents.after_batch(refused, incomplete, min(commits, default=None))
             told = {name: counts[name] for name in ("read", "held", "stale")}
             return {**told, "incidents": incidents.open()}
 

@@ -18,26 +18,54 @@ from include.join.config.check import CheckedJoin
 from include.join.config.definition import JoinFile
 from include.log.plan import Partition
 
-__all__ = ["Edition", "Takeover", "changes_of", "definition_of", "joined_by", "kept_slots", "taken_over"]
+__all__ = [
+    "Edition",
+    "Takeover",
+    "changes_of",
+    "definition_of",
+    "joined_by",
+    "kept_slots",
+    "key_id_of",
+    "same_join",
+    "taken_over",
+]
 
 _NO_PART_OF_IT: Final = {"buckets", "records_per_batch", "max_product_per_change"}
 
 
-def definition_of(join: JoinFile, inputs: Iterable[str]) -> str:
-    """What of a join's file decides of its state and its outputs, as text: equal texts, equal joins."""
+def definition_of(join: JoinFile, inputs: Iterable[str], key_id: int | None = None) -> str:
+    """What of a join's file decides of its state and its outputs, as text: equal texts, equal joins.
+
+    `key_id`: registry id of the output's key schema, which begins each key; None: not known.
+    """
     said: dict[str, Any] = join.model_dump(mode="json", by_alias=True, exclude_defaults=True, exclude=_NO_PART_OF_IT)
     said["output"].pop("doc", None)
     said["inputs"] = list(inputs)
+    if key_id is not None:
+        said["key_id"] = key_id
     return orjson.dumps(said, option=orjson.OPT_SORT_KEYS).decode()
 
 
 def joined_by(definition: str, like: JoinFile) -> JoinFile:
     """The file behind a definition; what is no part of it is taken from `like`."""
     said: dict[str, Any] = orjson.loads(definition)
+    said.pop("key_id", None)
     for each, topic in zip(said["join"], said.pop("inputs"), strict=True):
         each.pop("schema_id", None)
         each["topic"] = topic
     return JoinFile.model_validate({**like.model_dump(include=_NO_PART_OF_IT), **said})
+
+
+def key_id_of(definition: str) -> int | None:
+    """The key schema of a definition, if it names one."""
+    return orjson.loads(definition).get("key_id")  # type: ignore[no-any-return]
+
+
+def same_join(one: str, other: str) -> bool:
+    """Whether two definitions are of one file and, where both name it, of one key schema."""
+    said = [orjson.loads(one), orjson.loads(other)]
+    keys = {key for each in said if (key := each.pop("key_id", None)) is not None}
+    return said[0] == said[1] and len(keys) < 2
 
 
 @dataclass(frozen=True)
@@ -197,7 +225,7 @@ def changes_of(
         later: the file.
         look: checks a file.
     """
-    if definition == definition_of(later.join, [each.topic for each in later.inputs]):
+    if same_join(definition, definition_of(later.join, [each.topic for each in later.inputs])):
         return []
     now = Edition(definition, look(joined_by(definition, later.join)), slots, (0, 0))
     kept = kept_slots(now, later)

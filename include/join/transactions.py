@@ -53,6 +53,7 @@ class JoinTransactions:
         ends: Mapping[Partition, int],
         answers: Iterable[tuple[Answer, Headers]] = (),
         *,
+        refused: Iterable[Refused] = (),
         part: bool = True,
     ) -> None:
         """One transaction: what this work makes, and what is committed after it.
@@ -67,6 +68,7 @@ class JoinTransactions:
             start: where their partitions begin.
             ends: offsets that are committed.
             answers: to requests.
+            refused: records of other topics than inputs that cannot be understood.
             part: nothing is resolved next.
         """
         publisher, pointers = self._publisher, dict[BucketKey, bytes]()
@@ -74,6 +76,8 @@ class JoinTransactions:
         publisher.begin()
         self._written.clear()
         self._told.clear()
+        for each in refused:
+            self._set_aside(each)
         for bucket, result in () if work is None else carry_out(work):
             self._write(result, counts)
             self._tell_of_held(result, ranks, start, counts)
@@ -107,9 +111,9 @@ class JoinTransactions:
         counts["stale"] += result.stale
         for key, value, number, vector in result.outputs:
             if not self.anchored:
-                if self._written.get(key, -1) > number:
+                if self._written.get(key, -1) >= number:
                     # A row left one join key for another, and the new one's bucket told of it first. Compaction keeps
-                    # the last record of a key, so this one must not come behind.
+                    # the last record of a key, so this one must not come behind. Or it left several at once.
                     continue
                 self._written[key] = number
             if result.place is not None:
@@ -117,7 +121,7 @@ class JoinTransactions:
             publisher.write(key, value, versions.pack(self._epoch, number), (vector_to_header(vector),))
             counts["tombstones" if value is None else "puts"] += 1
         for refused in result.refused:
-            self.set_aside(refused)
+            self._set_aside(refused)
         for (topic, what), count in result.counts.items():
             counts[what] += count
             counts[f"{what} {topic}"] += count
@@ -143,7 +147,7 @@ class JoinTransactions:
                 record = Record(self._publisher.topic, 0, held.rank, held.join_key, None, (), 0)
             self._publisher.set_aside(DeadLetter(record, self._publisher.application, reason, self._clock.now_us()))
 
-    def set_aside(self, refused: Refused) -> None:
+    def _set_aside(self, refused: Refused) -> None:
         """A record that cannot be understood; raises when these are too many."""
         letter = DeadLetter(refused.record, self._publisher.application, refused.reason, self._clock.now_us())
         self._limit.set_aside(letter)

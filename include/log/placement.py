@@ -24,19 +24,23 @@ __all__ = ["former_numbers", "require_ungrown"]
 Placed = tuple[bytes, int]
 """A key and the partition that it lies in."""
 
+_FIX: Final = (
+    "Stop what writes it, delete it with its `.resolved` and its consumer group, declare the number of partitions that "
+    "it is to have, and start again: it is written anew from its source."
+)
 _SAMPLE: Final = 500
 # More changes of the number than this, or fewer keys out of place, and it may be another rule that placed them.
 _MOST_FORMER: Final = 3
 _LEAST_MISPLACED: Final = 5
 
 
-def require_ungrown(topic: str, reader: LogReader) -> None:
-    """Refuse a keyed, compacted topic that has grown.
+def require_ungrown(topic: str, reader: LogReader, fix: str = _FIX) -> None:
+    """Refuse a keyed, compacted topic that has grown; `fix`: the way out.
 
     A topic whose keys are placed by another rule than the Java client's is passed, as nothing can be said of it.
 
     Raises:
-        Terminal: it has grown; with the way out.
+        Terminal: it has grown.
         Transient: the log does not answer.
     """
     begins, ends = reader.begin_offsets(topic), reader.end_offsets(topic)
@@ -51,8 +55,7 @@ def require_ungrown(topic: str, reader: LogReader) -> None:
             topic=topic,
             partitions=len(ends),
             before=former[0] if len(former) == 1 else list(former),
-            fix="Stop what writes it, delete it with its `.resolved` and its consumer group, declare the number of "
-            "partitions that it is to have, and start again: it is written anew from its source.",
+            fix=fix,
         )
 
 

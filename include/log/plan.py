@@ -199,7 +199,8 @@ class BatchPlan:
 class Limits:
     """Most offsets of one partition in one batch: per topic, else `limit`, else none.
 
-    `total`: most offsets of all partitions together; where a batch is to arrive at cuts, of those they speak for.
+    `total`: most offsets of all partitions together; where a batch is to arrive at cuts, of those that they speak for,
+    and as many of the others.
     """
 
     limit: int | None = None
@@ -304,8 +305,9 @@ def step(
         most = limits.of(partition[0])
         ends[partition] = max(first, newest if most is None else min(newest, first + most))
     if limits.total is not None:
-        bound = goal.ends if goal else available
-        ends |= _shared({at: (starts[at], ends[at]) for at in bound}, limits.total)
+        spoken = goal.ends if goal else {}
+        for bound in (spoken, available.keys() - spoken.keys()):
+            ends |= _shared({at: (starts[at], ends[at]) for at in bound}, limits.total)
     arrived = goal is not None and all(ends[at] >= end for at, end in goal.ends.items())
     if not arrived and not any(ends[partition] > first for partition, first in starts.items()):
         return None

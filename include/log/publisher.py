@@ -100,6 +100,7 @@ class Publisher:
         self._changed: dict[Partition, int] = {}
         self._unsaid = False
         self._topic_id = ""
+        self._spoken = _NOTHING
 
     def ensure(self, partitions: int, *, compacted: bool = True) -> None:
         """Make the topics that this application writes or is asked through, where they are missing.
@@ -143,7 +144,8 @@ class Publisher:
         self._ends = {at: end for name in self._written() for at, end in ends_of(self._reader, name).items()}
         self._written_s = float("-inf")
         self._changed, self._unsaid = {}, False
-        if self._seen_since(spoken or _NOTHING):
+        self._spoken = spoken or _NOTHING
+        if self._seen_since(self._spoken):
             self._again()
 
     @property
@@ -197,13 +199,17 @@ class Publisher:
 
     def why_incomplete(self) -> str:
         """Why the committed offsets do not speak for all outputs any more; '' when they do. After `open`."""
-        state = self.resolved.state if self.resolved is not None else {}
-        if state.get("topic_id", self._topic_id) != self._topic_id:
+        if self._spoken.topic_id not in ("", self._topic_id):
             return "the topic was made anew"
-        stood_us = self._clock.now_us() - state.get("at_us", self._clock.now_us())
-        if any(stood_us > kept_ms * 1000 for kept_ms in self._deletions_kept_ms()):
+        stood_us = self._clock.now_us() - (self._spoken.at_us or self._clock.now_us())
+        if any(stood_us > kept_ms * 1000 for kept_ms in self._deletions_kept_ms()) and self._behind():
             return "nothing was read for longer than the log keeps deletes"
         return ""
+
+    def _behind(self) -> bool:
+        """Whether inputs have, or had, anything that was not read: what compaction took leaves its offsets."""
+        there = {name for name, _ in self.committed if self._admin.describe(name) is not None}
+        return any(end > self.committed.get(at, 0) for name in there for at, end in ends_of(self._reader, name).items())
 
     def _deletions_kept_ms(self) -> Iterator[int]:
         """Of each input that tells of deletions, by the log itself; as declared where the log does not tell."""
@@ -267,7 +273,7 @@ class Publisher:
         wrote = {at: end for at, end in self._open.next_offsets().items() if at[0] in self._written()}
         committed, known = {**self.committed, **ends}, {**self._ends, **wrote}
         if part:
-            self._mark(Spoken(flat(committed), known))
+            self._mark(Spoken(flat(committed), known, self._clock.now_us(), self._topic_id))
         self._open.commit(self.group, ends)
         self.committed, self._ends = committed, known
         self._changed.update({at: end for at, end in wrote.items() if at[0] == self.topic})
@@ -312,7 +318,8 @@ class Publisher:
             self._say({}, self.resolved.state)
             return
         self._open.begin()
-        self._mark(Spoken(flat(self.committed), self._ends))
+        # Of when it was, and of which topic: `why_incomplete` asks for it at every opening until a batch is through.
+        self._mark(replace(self._spoken, committed=flat(self.committed), ends=self._ends))
         self._open.commit()
 
     def _mark(self, spoken: Spoken) -> None:

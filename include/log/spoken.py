@@ -27,10 +27,15 @@ _WINDOW: Final = 256
 
 @dataclass(frozen=True)
 class Spoken:
-    """Input offsets that were committed (as `flat` gives them; None: not known), next offsets of the own topics."""
+    """Input offsets that were committed (as `flat` gives them; None: not known), next offsets of the own topics.
+
+    `at_us`: when; 0: not known. `topic_id`: of the topic that was written; '': not known.
+    """
 
     committed: Mapping[str, int] | None
     ends: Ends
+    at_us: int = 0
+    topic_id: str = ""
 
 
 def _tail(reader: LogReader, topic: str) -> list[Record]:
@@ -77,17 +82,27 @@ def spoken_in(ends: Ends, topic: str) -> dict[str, Any]:
 
 def _resolved(topic: str, last: Resolved, ends: Ends) -> Spoken:
     beside = {(topics.answers(topic), 0): last.state.get("answers", 0)}
-    return Spoken(last.state.get("committed"), {**ends, **beside, **partitions_of(last.state.get("own", {}))})
+    own = partitions_of(last.state.get("own", {}))
+    state = last.state
+    ends = {**ends, **beside, **own}
+    return Spoken(state.get("committed"), ends, state.get("at_us", 0), state.get("topic_id", ""))
 
 
 def mark_of(spoken: Spoken) -> Headers:
     """The header of a mark."""
-    return ((_HEADER, orjson.dumps({"committed": spoken.committed, "ends": flat(spoken.ends)})),)
+    said = {
+        "committed": spoken.committed,
+        "ends": flat(spoken.ends),
+        "at_us": spoken.at_us,
+        "topic_id": spoken.topic_id,
+    }
+    return ((_HEADER, orjson.dumps(said)),)
 
 
 def _marked(record: Record) -> Spoken:
     said = orjson.loads(dict(record.headers)[_HEADER] or b"")
-    return Spoken(said["committed"], partitions_of(said["ends"]))
+    at_us, topic_id = said.get("at_us", record.timestamp_ms * 1000), said.get("topic_id", "")
+    return Spoken(said["committed"], partitions_of(said["ends"]), at_us, topic_id)
 
 
 def ends_of(reader: LogReader, topic: str) -> dict[Partition, int]:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
 from include.errors import InvalidRecord
-from include.join.algorithm.row import Row, incomplete_join_key, row_place
+from include.join.algorithm.row import Row, incomplete_join_key, left_place, row_place
 from include.join.homes import home_of
 from include.join.rows.reading import InputReader
 from include.log.ports import Record
@@ -61,7 +61,7 @@ def stood(record: Record, reader: InputReader) -> StoodRow:
 
 
 def held_rows(stage: str, bucket: int, kept: Iterable[tuple[bytes, bytes]], buckets: int) -> Iterator[HeldRow]:
-    """The rows among what a bucket keeps, and (slot -1) marks that lie in another bucket than theirs.
+    """The rows among what a bucket keeps, and (slot -1) marks and what left that lie in another bucket than theirs.
 
     Of the first stage those that stand somewhere: what is gone is remembered there only for a time.
     """
@@ -72,12 +72,19 @@ def held_rows(stage: str, bucket: int, kept: Iterable[tuple[bytes, bytes]], buck
             if key[:1] == _WHEREABOUTS and len(value) > _VERSION.size:
                 version, join_key = _VERSION.unpack_from(value)[0], value[_VERSION.size :]
                 yield HeldRow(stage, key[1], key[2:], join_key, version, b"", at_home)
-        elif (marked := incomplete_join_key(key)) is None:
+        elif (of := _beside(key)) is not None:
+            if not at_home:
+                yield HeldRow(stage, -1, key, of, 0, b"", False)
+        else:
             join_key, slot, primary = row_place(key)
             row = Row.from_bytes(value)
             yield HeldRow(stage, slot, primary, join_key, row.version, _digest(row), at_home)
-        elif not at_home:
-            yield HeldRow(stage, -1, key, marked, 0, b"", False)
+
+
+def _beside(key: bytes) -> bytes | None:
+    """The join key of what stands beside its rows; None for a row."""
+    left = left_place(key)
+    return incomplete_join_key(key) if left is None else left[0]
 
 
 def _digest(row: Row) -> bytes:

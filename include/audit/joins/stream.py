@@ -19,7 +19,7 @@ from include.errors import SettingsError, Transient
 from include.join.committed import read_committed
 from include.join.config.check import CheckedJoin, checked_join
 from include.join.config.deployed import DeployedJoin, spread_topics
-from include.join.takeover import definition_of
+from include.join.takeover import definition_of, same_join
 from include.log import stream, topics
 from include.log.control import floors_of
 from include.log.kafka import KafkaAdmin, KafkaReader, record_of
@@ -159,7 +159,7 @@ def require_settled(join: DeployedJoin, checked: CheckedJoin, reader: KafkaReade
             system="join",
             attempt=1,
         )
-    if committed.definition != definition_of(checked.join, [each.topic for each in checked.inputs]):
+    if not same_join(committed.definition, definition_of(checked.join, [each.topic for each in checked.inputs])):
         raise SettingsError(
             "the join's file has changed since its application started",
             join=join.name,

@@ -14,15 +14,29 @@ from typing import Final, NamedTuple
 from include.join.algorithm import versions
 from include.join.algorithm.multimap import Side
 from include.join.algorithm.product import Combination, delta
-from include.join.algorithm.row import PlainTouch, Row, Touch, incomplete_key, row_input, row_key
+from include.join.algorithm.row import (
+    Entry,
+    PlainTouch,
+    Row,
+    Touch,
+    incomplete_join_key,
+    incomplete_key,
+    left_key,
+    row_input,
+    row_key,
+)
 from include.join.algorithm.shape import Shape
 from include.join.algorithm.versions import Vector
 from include.state.reading import Rows
 
-__all__ = ["Applied", "Held", "Output", "apply", "finished", "merged"]
+__all__ = ["Applied", "Held", "Left", "Output", "apply", "finished", "lacking_of", "merged"]
 
 _ANYTHING: Final = object()
 """What stood before, where a record is written whether it differs or not."""
+
+
+Left = tuple[bytes, int, bytes, tuple[bytes, ...], bytes]
+"""A row that left a join key which lacks outputs: join key, slot, primary key, its entry's group, the row as kept."""
 
 
 class Output(NamedTuple):
@@ -72,6 +86,9 @@ def apply(touches: Iterable[Touch | PlainTouch], state: Rows, shape: Shape) -> A
 
     Nothing is written: the caller commits `rows` and `outputs` together. A touch that is older than the row it finds
     does nothing: partitions of an input are read one after another, and a row may have moved between them.
+
+    Of a join key that lacks outputs nobody knows which of them are out, so rows that leave it are remembered: without
+    them nobody could say later which outputs have to go (`rework`).
     """
     if shape.compiled is not None:
         made_so: Applied = shape.compiled(touches, state)
@@ -80,14 +97,19 @@ def apply(touches: Iterable[Touch | PlainTouch], state: Rows, shape: Shape) -> A
     keys = list(dict.fromkeys(row_key(touch.join_key, touch.input, touch.key) for touch in ordered))
     stood = dict(zip(keys, state.get(keys), strict=True))
     places = shape.places
-    made = _Made({}, [], 0, [0] * len(places))
+    made = _Made({}, [], 0, [0] * len(places), lacking_of(state), [])
     newest: dict[bytes, Output] = {}
     for join_key, of_key in groupby(ordered, key=lambda touch: touch.join_key):
         for output in _JoinKey(join_key, list(of_key), stood, state, shape, places).follow(made):
             other = newest.get(output.key)
             if other is None or other.version < output.version:
                 newest[output.key] = output
-    return finished(made.rows, newest, made.held, made.stale, made.products, stood, state.get)
+    return finished(made.rows, newest, made.held, made.stale, made.products, stood, state.get, made.left)
+
+
+def lacking_of(state: Rows) -> set[bytes]:
+    """The join keys of a bucket that lack outputs."""
+    return {key for kept, _ in state.scan(incomplete_key(b"")) if (key := incomplete_join_key(kept)) is not None}
 
 
 def finished(
@@ -98,11 +120,15 @@ def finished(
     products: list[int],
     stood: Mapping[bytes, bytes | None],
     get: Callable[[Sequence[bytes]], Sequence[bytes | None]],
+    left: Iterable[Left] = (),
 ) -> Applied:
     """What is left to do when all touches were taken in: rows that changed, marks of join keys that lack outputs.
 
     `newest` are outputs by key; `stood`: what the state had of the rows; `get`: of the state.
     """
+    gone: dict[bytes, bytes | None] = {
+        left_key(join_key, slot, key, group): row for join_key, slot, key, group, row in left
+    }
     marks: dict[bytes, bytes | None] = {incomplete_key(join_key): b"" for join_key, *_ in held}
     incomplete = sum(mark is None for mark in get(sorted(marks))) if marks else 0
     rows = {key: value for key, value in rows.items() if value != stood[key]}
@@ -112,7 +138,7 @@ def finished(
             slot = row_input(key)
             grown[slot] = grown.get(slot, 0) + (1 if value is not None else -1)
     outputs = [Output(*newest[key]) for key in sorted(newest)]
-    return Applied(rows | marks, outputs, [Held(*each) for each in held], stale, products, grown, incomplete)
+    return Applied(rows | marks | gone, outputs, [Held(*each) for each in held], stale, products, grown, incomplete)
 
 
 def merged(one: Applied, other: Applied) -> Applied:
@@ -138,6 +164,8 @@ class _Made:
     held: list[Held]
     stale: int
     products: list[int]
+    lacking: set[bytes]
+    left: list[Left]
 
 
 @dataclass(slots=True)
@@ -194,13 +222,24 @@ class _JoinKey:
         if place is None:
             self._kept[touch.input][touch.key] = touch.row
             return
+        stood, was = self._kept[touch.input][touch.key], self._sides[place].entry(touch.key)
         changed = delta(touch, place, self._sides, self._shape)
-        if changed.size > self._shape.max_product:
+        held = changed.size > self._shape.max_product
+        if held:
             made.held.append(Held(touch.join_key, touch.input, touch.key, touch.rank, changed.size))
+            made.lacking.add(touch.join_key)
+        if touch.join_key in made.lacking and stood is not None and was is not None:
+            self._leave(touch, stood, was, self._sides[place].entry(touch.key), made)
+        if held:
             return
         made.products[place] = max(made.products[place], changed.size)
         for before, after in changed.combinations():
             self._note(touch, place, before, after)
+
+    def _leave(self, touch: Touch, stood: Row, before: Entry, after: Entry | None, made: _Made) -> None:
+        """Remember what the row was, unless what it is now has part in the outputs of the same keys."""
+        if after is None or after.group != before.group:
+            made.left.append((touch.join_key, touch.input, touch.key, before.group, stood.to_bytes()))
 
     def _note(self, touch: Touch, place: int, before: Combination | None, after: Combination | None) -> None:
         entries = after or before

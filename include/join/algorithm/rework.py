@@ -7,26 +7,31 @@ Where rows keep their join keys, that is all: an output's rows stand under one j
 Where an input was read anew for another join key, an output may go in one bucket and come in another, and a tombstone
 may be told of behind a put that it has nothing to do with. So all buckets are gone through once more, for the new join
 alone, and everything is written again: after the first time nothing else is told of by the old one.
+
+Of a join key that lacks outputs nobody knows what is out. All that it has now is written. Whatever else rows that left
+it may have had out goes too, where no output of another join key has the same key, or the first of two rounds is under
+way (`sweep`): only then does it lack nothing any more.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from include.join.algorithm import versions
-from include.join.algorithm.batch import Applied, Held, Output, apply
+from include.join.algorithm.batch import Applied, Held, Output, apply, lacking_of
 from include.join.algorithm.multimap import shown_of
 from include.join.algorithm.row import (
     Entry,
     PlainTouch,
     Row,
     Touch,
-    incomplete_join_key,
     incomplete_key,
+    left_place,
+    left_prefix,
     row_place,
     row_prefix,
 )
@@ -34,7 +39,7 @@ from include.join.algorithm.shape import Shape
 from include.join.algorithm.versions import Vector
 from include.state.reading import Rows
 
-__all__ = ["BEGIN", "DONE", "Reworked", "apply_partly", "reached", "rework"]
+__all__ = ["BEGIN", "DONE", "Reworked", "apply_partly", "named", "reached", "rework"]
 
 BEGIN: Final = b""
 DONE: Final = b"s"
@@ -86,7 +91,7 @@ def apply_partly(
 
 
 def rework(
-    state: Rows, old: Shape, new: Shape, rank: int, *, place: bytes, most: int, written: Callable[[bytes], bool]
+    state: Rows, old: Shape, new: Shape, rank: int, *, place: bytes, most: int, whole: bool = False, sweep: bool = False
 ) -> Reworked:
     """Go through some join keys of a bucket.
 
@@ -97,21 +102,37 @@ def rework(
         rank: of all that is made; greater than any before.
         place: where to begin: `BEGIN`, or where the last step ended.
         most: rows after which a step ends, with the join key that it is at.
-        written: of an output's key whether it is written though it is what it was.
+        whole: outputs are written also where they are what they were.
+        sweep: of join keys that lack outputs, what may be out and is none of theirs goes.
     """
     made = Reworked()
-    lacking = {incomplete_join_key(key) for key, _ in state.scan(incomplete_key(b""))}
+    lacking = lacking_of(state)
     read = 0
-    for join_key, rows in _join_keys(state, place):
+    for join_key, rows in _with(_join_keys(state, place), lacking, place):
         if read >= most:
             break
         read += len(rows)
         made.place = row_prefix(join_key, _END)
-        _rework(join_key, rows, old, new, rank, made, written=written, unknown=join_key in lacking)
+        unknown = join_key in lacking
+        left = list(state.scan(left_prefix(join_key))) if unknown and sweep else None
+        _rework(join_key, rows, old, new, rank, made, whole=whole or unknown, unknown=unknown, left=left)
     else:
         made.place = DONE
     made.outputs.sort(key=lambda output: output.key)
     return made
+
+
+def named(state: Rows, shape: Shape, rank: int, keys: Collection[bytes]) -> list[Output]:
+    """The outputs of these keys, whatever else their join keys have; what the state does not make is missing. By key.
+
+    Reads all rows of the bucket.
+    """
+    made: list[Output] = []
+    for _, rows in _join_keys(state, BEGIN):
+        table = _Table(_by_slot(rows), shape)
+        for key, (value, vector) in table.outputs_of(keys).items():
+            made.append(Output(key, value, versions.of_put(rank), vector))
+    return sorted(made, key=lambda output: output.key)
 
 
 def _rework(
@@ -122,13 +143,13 @@ def _rework(
     rank: int,
     made: Reworked,
     *,
-    written: Callable[[bytes], bool],
+    whole: bool,
     unknown: bool,
+    left: list[tuple[bytes, bytes]] | None,
 ) -> None:
-    kept: dict[int, dict[bytes, Row]] = {}
-    for slot, key, value in rows:
-        kept.setdefault(slot, {})[key] = Row.from_bytes(value)
-    before, after = (_Table(kept, shape) for shape in (old, new))
+    """`unknown`: it lacks outputs. `left`: what the state has of rows that left it, if that is to be swept."""
+    kept = _by_slot(rows)
+    before, after = _Table(kept, old, left), _Table(kept, new)
     size = max(before.size, after.size)
     if size > new.max_product:
         made.held.append(Held(join_key, 0, b"", rank, size))
@@ -136,13 +157,16 @@ def _rework(
         stood = before.outputs()
         for key, (value, vector) in after.outputs().items():
             same = stood.pop(key, (None, ()))[0] == value
-            if not same or unknown or written(key):
+            if not same or whole:
                 made.outputs.append(Output(key, value, versions.of_put(rank), vector))
         for key, (_, vector) in stood.items():
             made.outputs.append(Output(key, None, versions.of_tombstone(rank), vector))
-    if unknown is not (size > new.max_product):
-        made.rows[incomplete_key(join_key)] = None if unknown else b""
-        made.incomplete += -1 if unknown else 1
+        if left is not None:
+            made.rows |= {each: None for each, _ in left} | {incomplete_key(join_key): None}
+            made.incomplete -= 1
+    if size > new.max_product and not unknown:
+        made.rows[incomplete_key(join_key)] = b""
+        made.incomplete += 1
     places = new.places
     for slot, of_slot in kept.items():
         if slot not in places:
@@ -150,26 +174,83 @@ def _rework(
             made.grown[slot] = made.grown.get(slot, 0) - len(of_slot)
 
 
-class _Table:
-    """The outputs of one join key, of these rows: slot → primary key → value in the state."""
+def _by_slot(rows: Iterable[tuple[int, bytes, bytes]]) -> dict[int, dict[bytes, Row]]:
+    kept: dict[int, dict[bytes, Row]] = {}
+    for slot, key, value in rows:
+        kept.setdefault(slot, {})[key] = Row.from_bytes(value)
+    return kept
 
-    def __init__(self, kept: dict[int, dict[bytes, Row]], shape: Shape) -> None:
+
+class _Table:
+    """The outputs of one join key, of these rows: slot → primary key → value in the state.
+
+    With `left` whatever may be out: rows that left the join key take part, and what stands for none of an input.
+    """
+
+    def __init__(
+        self, kept: dict[int, dict[bytes, Row]], shape: Shape, left: Iterable[tuple[bytes, bytes]] | None = None
+    ) -> None:
         self._shape = shape
         self._entries: list[list[Entry]] = []
+        gone: dict[int, list[tuple[bytes, Row]]] = {}
+        for each, value in left or ():
+            if (place_of := left_place(each)) is not None:
+                gone.setdefault(place_of[1], []).append((place_of[2], Row.from_bytes(value)))
         for slot, place in shape.places.items():
             made = (shape.projection.entry(place, key, row) for key, row in kept.get(slot, {}).items())
             shown = shown_of(entry for entry in made if entry is not None)
-            self._entries.append(shown or ([shape.projection.absent(place)] if shape.optional[place] else []))
+            absent = [shape.projection.absent(place)] if shape.optional[place] else []
+            if left is not None:
+                were = (shape.projection.entry(place, key, row) for key, row in gone.get(slot, ()))
+                groups = {entry.group: entry for entry in (*were, *absent, *shown) if entry is not None}
+                shown = list(groups.values())
+            self._entries.append(shown or absent)
         self.size = math.prod(map(len, self._entries))
 
     def outputs(self) -> dict[bytes, tuple[bytes, Vector]]:
         """Key → value, and the versions of its rows."""
+        return dict(map(self._output, itertools.product(*self._entries)))
+
+    def outputs_of(self, keys: Collection[bytes]) -> dict[bytes, tuple[bytes, Vector]]:
+        """Those of these keys; all are made only where they are as few as one record may change."""
+        if self.size <= self._shape.max_product:
+            return {key: made for key, made in self.outputs().items() if key in keys}
+        return dict(self._output(entries) for key in keys for entries in self._of_key(key, {}, ()))
+
+    def _output(self, entries: Sequence[Entry]) -> tuple[bytes, tuple[bytes, Vector]]:
         shape = self._shape
-        found: dict[bytes, tuple[bytes, Vector]] = {}
-        for entries in itertools.product(*self._entries):
-            key = shape.key.around(entries[i].group[at] for i, at in shape.key_fields)
-            found[key] = shape.value.around(entry.part for entry in entries), tuple(each.version for each in entries)
-        return found
+        key = shape.key.around(entries[i].group[at] for i, at in shape.key_fields)
+        return key, (shape.value.around(entry.part for entry in entries), tuple(each.version for each in entries))
+
+    def _of_key(self, key: bytes, chosen: dict[int, Entry], parts: tuple[bytes, ...]) -> Iterator[tuple[Entry, ...]]:
+        """The entries whose output has this key, found field by field: `parts` are those so far, of `chosen` inputs."""
+        if len(parts) == len(self._shape.key_fields):
+            if self._shape.key.around(parts) == key:
+                # Inputs without a part in the key have one entry at most.
+                rest = [[chosen[i]] if i in chosen else entries for i, entries in enumerate(self._entries)]
+                yield from itertools.product(*rest)
+            return
+        frame, (i, at) = replace(self._shape.key, suffix=b""), self._shape.key_fields[len(parts)]
+        for entry in [chosen[i]] if i in chosen else self._entries[i]:
+            longer = (*parts, entry.group[at])
+            if key.startswith(frame.around(longer)):
+                yield from self._of_key(key, {**chosen, i: entry}, longer)
+
+
+def _with(
+    join_keys: Iterable[tuple[bytes, list[tuple[int, bytes, bytes]]]], others: Iterable[bytes], place: bytes
+) -> Iterator[tuple[bytes, list[tuple[int, bytes, bytes]]]]:
+    """These join keys behind `place` too, in the state's order, without rows where they have none."""
+    waiting = sorted((row_prefix(each, 0), each) for each in others if not reached(each, place))
+    waiting.reverse()
+    for join_key, rows in join_keys:
+        while waiting and waiting[-1][0] < row_prefix(join_key, 0):
+            yield waiting.pop()[1], []
+        if waiting and waiting[-1][1] == join_key:
+            waiting.pop()
+        yield join_key, rows
+    for _, join_key in reversed(waiting):
+        yield join_key, []
 
 
 def _join_keys(state: Rows, place: bytes) -> Iterator[tuple[bytes, list[tuple[int, bytes, bytes]]]]:

@@ -5,7 +5,9 @@ Named tuples, as there are several for each record, and classes of another kind 
 
 from __future__ import annotations
 
+import hashlib
 import struct
+from collections.abc import Iterable
 from typing import Final, NamedTuple, Self
 
 from include.errors import Terminal
@@ -17,6 +19,9 @@ __all__ = [
     "Touch",
     "incomplete_join_key",
     "incomplete_key",
+    "left_key",
+    "left_place",
+    "left_prefix",
     "row_input",
     "row_key",
     "row_place",
@@ -26,6 +31,8 @@ __all__ = [
 _HEAD: Final = struct.Struct(">QI")
 _ROWS: Final = b"r"
 _INCOMPLETE: Final = b"i"
+_LEFT: Final = b"l"
+_GROUP_BYTES: Final = 8
 _LENGTH: Final = struct.Struct(">I")
 
 PlainTouch = tuple[bytes, int, int, bytes, int, bytes | None, bool]
@@ -116,6 +123,28 @@ def incomplete_key(join_key: bytes) -> bytes:
 def incomplete_join_key(kept: bytes) -> bytes | None:
     """The join key of such a mark; None for another key of the state."""
     return kept[1:] if kept[:1] == _INCOMPLETE else None
+
+
+def left_prefix(join_key: bytes) -> bytes:
+    """What the state's keys of all rows begin with that left an incomplete join key; see `left_key`."""
+    return _LEFT + _LENGTH.pack(len(join_key)) + join_key
+
+
+def left_key(join_key: bytes, input: int, key: bytes, group: Iterable[bytes]) -> bytes:
+    """The state's key of a row that left a join key which lacks outputs: some that it had a part in may still be out.
+
+    `group`: that of its entry. A row is kept once for each, as other rows of its group have the same outputs' keys.
+    """
+    digest = hashlib.blake2b(b"".join(_LENGTH.pack(len(each)) + each for each in group), digest_size=_GROUP_BYTES)
+    return left_prefix(join_key) + bytes((input,)) + digest.digest() + key
+
+
+def left_place(kept: bytes) -> tuple[bytes, int, bytes] | None:
+    """(join key, slot, primary key) of a key that `left_key` made; None for another key of the state."""
+    if kept[:1] != _LEFT:
+        return None
+    end = 5 + int(_LENGTH.unpack_from(kept, 1)[0])
+    return kept[5:end], kept[end], kept[end + 1 + _GROUP_BYTES :]
 
 
 def row_input(kept: bytes) -> int:

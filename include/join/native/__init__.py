@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["WHY_NOT", "compiled"]
 
-WHY_NOT: Final = why_not("include.join.native._join", form=2)
+WHY_NOT: Final = why_not("include.join.native._join", form=3)
 """Why it is not there; empty when it is."""
 
 

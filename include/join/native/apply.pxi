@@ -12,7 +12,8 @@ cdef inline bytes prefix_of(bytes join_key):
 cdef class Work:
     cdef Program program
     cdef dict rows, newest, stood, changes, kept
-    cdef list held, products, sides
+    cdef list held, products, sides, left
+    cdef set lacking
     cdef object scan
     cdef Py_ssize_t stale
 
@@ -53,6 +54,7 @@ cdef class Work:
         cdef bytes kept = None
         cdef Py_ssize_t place, size
         cdef uint64_t stood
+        cdef Entry before
         if stands is None and (row is None or again):
             return
         if stands is not None and not again:
@@ -68,7 +70,10 @@ cdef class Work:
             of_slot[key] = kept
             return
         place = found
+        before = (<Side> self.sides[place]).entry(key)
         exchanges = self.exchanges(place, key, kept, again)
+        if touch[0] in self.lacking:
+            self.leave(touch, place, before, stands)
         if not exchanges:
             return
         others = [None] * len(program.slots)
@@ -83,13 +88,23 @@ cdef class Work:
             size *= len(entries)
         if size > program.most:
             self.held.append((touch[0], slot, key, touch[1], size))
+            if touch[0] not in self.lacking:
+                self.lacking.add(touch[0])
+                self.leave(touch, place, before, stands)
             return
         if size > self.products[place]:
             self.products[place] = size
-        for before, after in exchanges:
-            others[place] = [after if after is not None else before]
+        for was, comes in exchanges:
+            others[place] = [comes if comes is not None else was]
             for around in itertools.product(*others):
-                self.note(touch, place, around, before, after)
+                self.note(touch, place, around, was, comes)
+
+    cdef leave(self, touch, Py_ssize_t place, Entry before, stands):
+        cdef Entry after
+        if before is not None:
+            after = (<Side> self.sides[place]).entry(touch[3])
+            if after is None or after.group != before.group:
+                self.left.append((touch[0], touch[2], touch[3], before.group, stands))
 
     cdef list exchanges(self, Py_ssize_t place, bytes key, bytes kept, again):
         cdef Program program = self.program
@@ -178,6 +193,7 @@ def apply(touches, get, scan, Program program not None):
         keys.append(prefix + SLOTS[touch[2]] + touch[3])
     asked = list(dict.fromkeys(keys))
     work.program, work.scan, work.rows, work.newest, work.held = program, scan, {}, {}, []
+    work.lacking, work.left = {each[1:] for each, _ in scan(b"i")}, []
     work.stood, work.products = dict(zip(asked, get(asked))), [0] * len(program.slots)
     while i < count:
         begin, join_key = i, ordered[i][0]
@@ -185,4 +201,4 @@ def apply(touches, get, scan, Program program not None):
             i += 1
         work.follow(prefixes[number], ordered, begin, i, keys)
         number += 1
-    return program.make(work.rows, work.newest, work.held, work.stale, work.products, work.stood, get)
+    return program.make(work.rows, work.newest, work.held, work.stale, work.products, work.stood, get, work.left)

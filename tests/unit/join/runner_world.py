@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -66,19 +66,22 @@ class States:
     versions: dict[bytes, State] = field(default_factory=dict)
 
     def open(self, pointer: bytes | None) -> Bucket:
-        return Bucket(State(self.versions[pointer]) if pointer else State(), self)
+        counts = Pointer.from_bytes(pointer).counts if pointer else {}
+        return Bucket(State(self.versions[pointer]) if pointer else State(), self, counts)
 
 
 class Bucket:
     """One version of a bucket, and how the next one is made."""
 
-    def __init__(self, state: State, states: States) -> None:
+    def __init__(self, state: State, states: States, counts: Mapping[str, int]) -> None:
         self.get, self.scan, self._state, self._states = state.get, state.scan, state, states
+        self._counts = Counter(counts)
 
     def commit(self, rows: Mapping[bytes, bytes | None], *, more: Mapping[str, int] | None = None) -> bytes:
         after = State(self._state)
         after.take(dict(rows))
-        pointer = Pointer(str(len(self._states.versions))).to_bytes()
+        self._counts.update(more or {})
+        pointer = Pointer(str(len(self._states.versions)), counts=self._counts).to_bytes()
         self._states.versions[pointer] = after
         return pointer
 
@@ -138,6 +141,13 @@ class World:
     def held(self, pointers: Mapping[BucketKey, bytes]) -> list[tuple[BucketKey, State]]:
         """The buckets at these versions."""
         return [(bucket, self.states.versions[pointer]) for bucket, pointer in pointers.items()]
+
+    def say(self, topic: str, value: bytes) -> None:
+        """A record of these bytes in the one partition of a topic."""
+        self.writer.begin()
+        self.writer.append(topic, b"somebody", value, partition=0)
+        self._resolve()
+        self.writer.commit()
 
     def beat(self) -> None:
         """A resolved record without anything new."""

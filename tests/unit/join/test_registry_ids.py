@@ -27,6 +27,7 @@ from tests.unit.join.runner_world import Process, States
 from tests.unit.join.test_replay import REVIEWS
 
 pytestmark = pytest.mark.unit
+TOPICS = ("sales.reviews", "sales.businesses")
 OUT = "joinery_example.business_review_join"
 Row = dict[str, Any]
 
@@ -35,22 +36,27 @@ def record(called: str, /, **fields: str) -> dict[str, Any]:
     return {"type": "record", "name": called, "fields": [{"name": each, "type": kind} for each, kind in fields.items()]}
 
 
-REVIEW = record("Review", review_id="long", biz_id="long", user_id="long", content="string")
-BUSINESS = record("Business", business_id="long", name="string", address="string", state="string")
+def of_kind(business_id: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The schemas of reviews and businesses, whose ids of businesses have this type."""
+    return (
+        record("Review", review_id="long", biz_id=business_id, user_id="long", content="string"),
+        record("Business", business_id=business_id, name="string", address="string", state="string"),
+    )
+
+
+REVIEW, BUSINESS = of_kind("long")
 
 
 class World:
     """Two keyed compacted topics whose values have the schema ids 12345 and 23143."""
 
-    def __init__(self, folder: Path, text: str = REVIEWS) -> None:
+    def __init__(self, folder: Path, text: str = REVIEWS, business_id: str = "long") -> None:
         self.clock = ManualClock()
         self.log, self.registry, self.states = MemoryLog(self.clock), MemoryRegistry(), States()
         self.schemas, self.encode = self.registry, dict[str, Encoder]()
-        for topic, schema, first in (("sales.reviews", REVIEW, 12345), ("sales.businesses", BUSINESS, 23143)):
+        for topic in TOPICS:
             self.log.admin().ensure(TopicSpec(topic, 2, {"cleanup.policy": "compact"}))
-            self.registry._ids = itertools.count(first)
-            for part, each in (("value", schema), ("key", record("Key", **{schema["fields"][0]["name"]: "long"}))):
-                self.encode[f"{topic}-{part}"] = Encoder(self.registry.register(f"{topic}-{part}", each), each)
+        self.register(business_id, (12345, 23143))
         (folder / "joins").mkdir()
         (folder / "joins" / "reviewed.yaml").write_text(text)
         joins = {"reviewed": {"application": "joins", "file": "joins/reviewed.yaml"}}
@@ -58,6 +64,15 @@ class World:
         (folder / "all.yaml").write_text(yaml.safe_dump({"joins": joins, "applications": applications}))
         self.join = declared_joins(Deployment.load(folder, {}))["reviewed"]
         self.writer = self.log.writer("sales")
+
+    def register(self, business_id: str, ids: tuple[int, ...] = ()) -> None:
+        """Register the schemas that rows are written by from now on; `ids`: of the values'."""
+        for number, (topic, schema) in enumerate(zip(TOPICS, of_kind(business_id), strict=True)):
+            if ids:
+                self.registry._ids = itertools.count(ids[number])
+            first = schema["fields"][0]
+            for part, each in (("value", schema), ("key", record("Key", **{first["name"]: first["type"]}))):
+                self.encode[f"{topic}-{part}"] = Encoder(self.registry.register(f"{topic}-{part}", each), each)
 
     def put(self, topic: str, row: Row, *, deleted: bool = False) -> None:
         """A row, or the tombstone of its key."""

@@ -19,9 +19,9 @@ pytestmark = pytest.mark.unit
 class Reworked(Run):
     """A history whose join becomes another one somewhere on the way."""
 
-    def __init__(self, history: History, old: Shape) -> None:
+    def __init__(self, history: History, old: Shape, often: float = 0.6) -> None:
         super().__init__(history)
-        self.old, self.places = old, [BEGIN for _ in self.states]
+        self.old, self.places, self.often = old, [BEGIN for _ in self.states], often
         self.written: list[Output] = []
 
     def _applied(self, bucket: int, touches: list[Touch]) -> list[Applied]:
@@ -29,16 +29,17 @@ class Reworked(Run):
 
     def batch(self, ends: Sequence[Sequence[int]], floors_ends: Sequence[int]) -> None:
         super().batch(ends, floors_ends)
-        if self.history.draw.random() < 0.6:
+        if self.history.draw.random() < self.often:
             self.step(self.history.draw.randrange(len(self.states)))
 
-    def step(self, bucket: int) -> None:
+    def step(self, bucket: int, *, whole: bool = False, sweep: bool = False) -> None:
         if self.places[bucket] == DONE:
             return
         self.base += 1
         most = self.history.draw.choice([1, 3, 100])
         place, state = self.places[bucket], self.states[bucket]
-        made = rework(state, self.old, self.shape, self.base, place=place, most=most, written=lambda _key: False)
+        old = self.shape if whole else self.old
+        made = rework(state, old, self.shape, self.base, place=place, most=most, whole=whole, sweep=sweep)
         state.take(made.rows)
         self.places[bucket] = made.place
         self.outputs += made.outputs
@@ -80,6 +81,26 @@ def test_a_join_with_other_filters_takes_the_place_of_the_old_one(grouped: bool)
         run = Reworked(history, other_filters(history))
         run.to_the_end()
         assert table_of(run.outputs) == expected(history), seed
+
+
+@pytest.mark.parametrize("grouped", [False, True])
+def test_outputs_that_were_held_come_and_go_once_the_limit_allows_them(grouped: bool) -> None:
+    held = left = 0
+    for seed in range(400):
+        history = History(seed, changes=60, grouped=grouped)
+        run = Reworked(history, history.shape(max_product=1 + seed % 3), often=0)
+        Run.to_the_end(run)
+        held += sum(key[:1] == b"i" for state in run.states for key in state)
+        left += sum(key[:1] == b"l" for state in run.states for key in state)
+        for whole in (False, True):
+            run.places = [BEGIN for _ in run.states]
+            while any(place != DONE for place in run.places):
+                for bucket in range(len(run.places)):
+                    run.step(bucket, whole=whole, sweep=not whole)
+        assert table_of(run.outputs) == expected(history), seed
+        assert not [key for state in run.states for key in state if key[:1] != b"r"], seed
+    assert held > 100
+    assert left > 100
 
 
 @pytest.mark.parametrize("grouped", [False, True])
@@ -128,7 +149,7 @@ def test_rows_of_slots_that_the_new_join_has_not_are_removed() -> None:
         7,
         place=BEGIN,
         most=100,
-        written=lambda _key: True,
+        whole=True,
     )
     assert [(each.key, each.value, each.version) for each in made.outputs] == [(b"<a,b>", b"(0,0)", 15)]
     assert made.rows == {row_key(b"\x011", 0, b"a"): None, row_key(b"\x011", 1, b"b"): None}
@@ -138,12 +159,12 @@ def test_rows_of_slots_that_the_new_join_has_not_are_removed() -> None:
 def test_a_join_key_with_more_outputs_than_allowed_is_held_and_marked_until_it_has_fewer() -> None:
     state = filled((0, b"a"), (0, b"c"), (1, b"b"))
     few, many = two_inputs(1), two_inputs(2)
-    first = rework(state, many, few, 7, place=BEGIN, most=100, written=lambda _key: True)
+    first = rework(state, many, few, 7, place=BEGIN, most=100, whole=True)
     assert (first.outputs, [held.outputs for held in first.held], first.incomplete) == ([], [2], 1)
     state.take(first.rows)
     assert incomplete_key(b"\x011") in state
     # What is out of an incomplete join key nobody knows: all of it is written, also what did not change.
-    second = rework(state, few, many, 8, place=BEGIN, most=100, written=lambda _key: False)
+    second = rework(state, few, many, 8, place=BEGIN, most=100, sweep=True)
     assert ([each.key for each in second.outputs], second.held, second.incomplete) == ([b"<a,b>", b"<c,b>"], [], -1)
     state.take(second.rows)
     assert incomplete_key(b"\x011") not in state

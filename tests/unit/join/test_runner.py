@@ -6,9 +6,10 @@ import random
 
 import pytest
 
+from include.log import topics
 from tests.fuse import Fuse, Fused, Killed
 from tests.unit.join.histories import expected
-from tests.unit.join.runner_world import Process, world_of
+from tests.unit.join.runner_world import OUT, SOURCE, Process, world_of
 
 pytestmark = pytest.mark.unit
 
@@ -39,3 +40,19 @@ def test_a_join_that_is_killed_at_any_durable_call_goes_on_where_it_was(after: b
             break
         Process(world, lambda writer: writer, None).to_the_end()
         assert world.table() == expected(world.setup.history), seed
+
+
+@pytest.mark.parametrize("topic", [topics.requests(OUT), topics.control(SOURCE)])
+def test_a_request_or_a_control_record_that_nobody_can_read_is_set_aside(topic: str) -> None:
+    world = world_of(7, grouped=False)
+    world.write(5)
+    process = Process(world, lambda writer: writer, None)
+    process.to_the_end()
+    world.say(topic, b"garbage")
+    process.to_the_end()
+    world.write()
+    process.to_the_end()
+    assert world.table() == expected(world.setup.history)
+    dead = topics.dead(topic, "joins")
+    reader = world.log.reader()
+    assert [record.value for record in reader.read(dead, 0, 0, reader.end_offsets(dead)[0])] == [b"garbage"]

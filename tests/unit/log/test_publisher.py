@@ -372,3 +372,18 @@ def test_a_topic_that_is_not_its_own_is_not_written_to(world: World) -> None:
     process.publisher.begin()
     with pytest.raises(RuntimeError, match="none of the topics"):
         process.publisher.append("somebody", b"k", b"v")
+
+
+def test_one_that_stopped_within_its_first_far_step_for_longer_than_deletes_are_kept_is_incomplete(
+    world: World,
+) -> None:
+    world.clock.advance(5)
+    world.change("shop", 23)
+    process = Process(world, total_limit=6)
+    process.at = process.planner.latest(process.at)
+    process.batch(process.at.plan())
+    assert process.publisher.resolved is None
+    assert Process(world).publisher.why_incomplete() == ""
+    world.clock.advance(100 * 86_400)
+    for _ in range(2):
+        assert "longer than the log keeps deletes" in Process(world).publisher.why_incomplete()
