@@ -78,23 +78,7 @@ class Captured:
         records: list[tuple[str, bytes, bytes | None, Headers, int | None]] = []
         for number, (op, table, before, after) in enumerate(steps):
             self.version += 1
-            change = Change(
-                op=op,
-                before=before,
-                after=after,
-                source=SourceBlock(
-                    "1",
-                    self.source,
-                    self._tables[table].database,
-                    table,
-                    1,
-                    "bin.000001",
-                    self.transactions,
-                    number,
-                    self.transactions * 1_000_000,
-                ),
-                ts_us=self.transactions * 1_000_000,
-            )
+            change = self._change(op, table, before, after, number)
             key = self._encoders[table, "key"]({name: change.row[name] for name in self._tables[table].key})
             at = self._partition(table, change.row, key)
             value = self._encoders[table, "value"](change.envelope())
@@ -108,6 +92,32 @@ class Captured:
             records.append((topics.control(self.source), control.key(), control.value(), headers, None))
         self.version += 1
         return Transaction(self.transactions, self.version, records)
+
+    def size_of(self, table: str, row: Row) -> int:
+        """Bytes of a row as its topic has them: its key, and its image without the envelope."""
+        encode = self._encoders[table, "value"]
+        # The second has the image twice.
+        one, two = (len(encode(self._change("u", table, before, row, 0).envelope())) for before in (None, row))
+        return len(self._encoders[table, "key"]({name: row[name] for name in self._tables[table].key})) + two - one
+
+    def _change(self, op: Op, table: str, before: Row | None, after: Row | None, number: int) -> Change:
+        return Change(
+            op=op,
+            before=before,
+            after=after,
+            source=SourceBlock(
+                "1",
+                self.source,
+                self._tables[table].database,
+                table,
+                1,
+                "bin.000001",
+                self.transactions,
+                number,
+                self.transactions * 1_000_000,
+            ),
+            ts_us=self.transactions * 1_000_000,
+        )
 
     def write(self, transaction: Transaction) -> int:
         """Write it; the version of its resolved record."""

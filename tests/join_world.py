@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import sqlite3
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,16 @@ from tests.captured import Captured
 __all__ = ["PATIENCE_S", "JoinWorld"]
 
 PATIENCE_S = 60
+_FIRST = """
+SELECT r.review_id, b.business_id, r.stars, b.city, r.noise
+FROM reviews r JOIN businesses b ON b.business_id = r.business_id WHERE r.stars < :stars
+"""
+_SECOND = """
+SELECT r.review_id, b.business_id, o.owner_id, r.stars, b.city, o.phone, g.badge
+FROM reviews r JOIN businesses b ON b.business_id = r.business_id
+LEFT JOIN owners o ON o.business_id = b.business_id LEFT JOIN badges g ON g.business_id = b.business_id
+WHERE r.stars < :stars
+"""
 Row = dict[str, Any]
 
 
@@ -199,28 +210,30 @@ class JoinWorld:
             self.ads.heartbeat()
 
     def expected_first(self) -> dict[tuple[Any, ...], Row]:
-        return {
-            (review["review_id"], business["business_id"]): {
-                "review_id": review["review_id"],
-                "business_id": business["business_id"],
-                "stars": review["stars"],
-                "city": business["city"],
-                **({"noise": review["noise"]} if self.noisy else {}),
-            }
-            for review in self.reviews.values()
-            for business in self.businesses.values()
-            if review["business_id"] == business["business_id"] and (review["stars"] < 3 or not self.noisy)
-        }
+        """What SQL says of the tables."""
+        return self._by_key(_FIRST, 2, *(() if self.noisy else ("noise",)))
 
     def expected_second(self) -> dict[tuple[Any, ...], Row]:
-        found = {}
-        for key, row in self.expected_first().items():
-            mine = [owner for owner in self.owners.values() if owner["business_id"] == row["business_id"]]
-            shown = {name: value for name, value in row.items() if name != "noise"}
-            if self.badged:
-                shown["badge"] = self.badges.get(row["business_id"])
-            for owner in mine or [{"owner_id": None, "phone": None}]:
-                found[*key, owner["owner_id"]] = {**shown, "owner_id": owner["owner_id"], "phone": owner["phone"]}
+        """What SQL says of the tables."""
+        return self._by_key(_SECOND, 3, *(() if self.badged else ("badge",)))
+
+    def _by_key(self, query: str, width: int, *hidden: str) -> dict[tuple[Any, ...], Row]:
+        """Rows by their first columns, without some of the others."""
+        database = sqlite3.connect(":memory:")
+        badges = [{"business_id": business, "badge": badge} for business, badge in self.badges.items()]
+        for name, columns, rows in (
+            ("reviews", ("review_id", "business_id", "stars", "noise"), self.reviews.values()),
+            ("businesses", ("business_id", "city"), self.businesses.values()),
+            ("owners", ("owner_id", "business_id", "phone"), self.owners.values()),
+            ("badges", ("business_id", "badge"), badges),
+        ):
+            database.execute(f"CREATE TABLE {name} ({', '.join(columns)})")
+            places = ", ".join(f":{column}" for column in columns)
+            database.executemany(f"INSERT INTO {name} VALUES ({places})", list(rows))
+        made = database.execute(query, {"stars": 3 if self.noisy else 99})
+        names = [name for name, *_ in made.description]
+        found = {row[:width]: {n: each for n, each in zip(names, row, strict=True) if n not in hidden} for row in made}
+        database.close()
         return found
 
     def table(self, topic: str) -> dict[tuple[Any, ...], Row]:

@@ -203,7 +203,7 @@ def _say(what: str, count: int, spent: Mapping[str, float]) -> None:
 def _more(place: JoinPlace, process: ApplicationProcess, folder: Path) -> dict[str, float]:
     status = place.status()[0]
     stores = sum(each.stat().st_size for each in (folder / "state").rglob("*") if each.is_file())
-    more = {"rows_bytes": float(status.state_bytes), "stores_bytes": float(stores)}
+    more = {"live_bytes": place.live_bytes(), "rows_bytes": float(status.state_bytes), "stores_bytes": float(stores)}
     more["idle_cores"] = _idle_cores(place, process)
     more["p99_s"] = _p99_s(place)
     place.await_all(process, _WITHIN_S)
@@ -313,9 +313,9 @@ def _tell(found: dict[str, Found], *, as_json: bool) -> int:
             bounds.append(("bootstrap: rows a CPU second", each.rows_a_cpu_s, _BOOTSTRAP, True))
             bounds.append(("p99 at 5,000 changes/s, seconds", each.more["p99_s"], 3.0, False))
             bounds.append(("idle, cores", each.more["idle_cores"], 0.15, False))
-            bounds.append(
-                ("stores / live rows, bytes", each.more["stores_bytes"] / each.more["rows_bytes"], 1.3, False)
-            )
+            live, rows = each.more["live_bytes"], each.more["rows_bytes"]
+            bounds.append(("rows of the state / live input, bytes", rows / live, 1.3, False))
+            bounds.append(("stores on disk / rows of the state, bytes", each.more["stores_bytes"] / rows, None, False))
             bounds.append(("outputs again after kill -9, seconds", each.more["again_s"], 60.0, False))
             bounds.append(("the same on an empty host, seconds", each.more["again_empty_s"], 300.0, False))
         if each.flink is not None:

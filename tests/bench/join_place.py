@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import itertools
 import random
+import statistics
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -187,6 +188,11 @@ class JoinPlace:
     def keys(self) -> int:
         """Join keys that have rows."""
         return len(self._rows) // len(self._tables)
+
+    def live_bytes(self) -> float:
+        """Of all living rows as their topics have them, by some of them."""
+        some = self._draw.sample(list(self._rows.items()), min(len(self._rows), 5_000))
+        return len(self._rows) * statistics.mean(self.captured.size_of(table, row) for (table, _), row in some)
 
     def _updates(self, keys: Sequence[int]) -> Iterator[Any]:
         for key in keys:
