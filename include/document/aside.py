@@ -114,13 +114,11 @@ class Aside:
         return self.limit.dead - before.dead, len(self._lacking)
 
     def records(self, signals: Signals) -> None:
-        """The batch's unreadable records. They are spread evenly over the readable ones for the limit's `run`."""
-        good = signals.counts["read"] - len(signals.set_aside)
-        share = good // max(1, len(signals.set_aside))
-        for each in signals.set_aside:
-            self._tried.passed(share)
-            self._write(each.record, each.reason)
-        self._tried.passed(good - share * len(signals.set_aside))
+        """The batch's unreadable records."""
+        letters = [self._letter(each.record, each.reason) for each in signals.set_aside]
+        self._tried.batch(letters, signals.counts["read"] - len(letters))
+        for letter in letters:
+            self._publisher.set_aside(letter)
 
     def documents(self, wrong: Sequence[Wrong], written: int) -> None:
         """Documents beside `written` good ones. They have no coordinates, as they were never in the log: -1."""
@@ -140,8 +138,11 @@ class Aside:
             value = orjson.dumps(said, default=str)
             self._write(Record(self._publisher.topic, -1, -1, each.key, value, headers, 0), reason, counted=counted)
 
+    def _letter(self, record: Record, reason: str) -> DeadLetter:
+        return DeadLetter(record, self._publisher.application, reason, self._clock.now_us())
+
     def _write(self, record: Record, reason: str, *, counted: bool = True) -> None:
-        letter = DeadLetter(record, self._publisher.application, reason, self._clock.now_us())
+        letter = self._letter(record, reason)
         if counted:
             self._tried.set_aside(letter)
         self._publisher.set_aside(letter)

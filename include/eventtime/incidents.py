@@ -35,6 +35,13 @@ class JobIncidents:
                 topics.dead(source.topic, self._entry.application),
                 f"lyrebird eventtime status {self._job}",
             )
+        self._stream.set_aside(
+            "calls",
+            counts.get("failed", 0),
+            f"calls of {self._job} raised: what they had to do was set aside with the reason, an element in the "
+            f"dead-letter topic of its source, a timer in that of {self._product}",
+            f"lyrebird eventtime status {self._job}",
+        )
         self._held(lows)
         self._lateness(counts.get("read", 0), counts.get("late", 0))
         self._stream.save()

@@ -7,6 +7,7 @@ topic the newer image of a row is the element; a delete is none.
 from __future__ import annotations
 
 import datetime as dt
+import math
 from collections.abc import Callable, Mapping
 from typing import Any, Final, cast
 
@@ -25,7 +26,8 @@ __all__ = ["ElementReader"]
 _WIRE: Final = b"\x00"
 _EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _US: Final = dt.timedelta(microseconds=1)
-_FARTHEST: Final = 1 << 60
+_EARLIEST: Final = (dt.datetime(1900, 1, 1, tzinfo=dt.UTC) - _EPOCH) // _US
+_LATEST: Final = (dt.datetime(9999, 1, 1, tzinfo=dt.UTC) - _EPOCH) // _US
 _PER: Final[Mapping[TimeUnit, int]] = {"s": 1_000_000, "ms": 1_000, "us": 1}
 
 
@@ -117,19 +119,30 @@ def _iso(value: Any, field: str | None) -> int:
         moment = dt.datetime.fromisoformat(value)
     except (TypeError, ValueError) as error:
         raise InvalidRecord("event time is not ISO 8601", reason="time", field=field, got=repr(value)[:80]) from error
-    return ((moment if moment.tzinfo else moment.replace(tzinfo=dt.UTC)) - _EPOCH) // _US
+    return _possible(((moment if moment.tzinfo else moment.replace(tzinfo=dt.UTC)) - _EPOCH) // _US, value, field)
+
+
+def _possible(found: int, value: Any, field: str | None) -> int:
+    """Refuses what no calendar has, and what a clock says that was never set: year 1, or 1899."""
+    if not _EARLIEST <= found < _LATEST:
+        raise InvalidRecord(
+            "event time is out of range",
+            reason="time",
+            field=field,
+            got=repr(value)[:80],
+            allowed="1900 to 9998",
+        )
+    return found
 
 
 def _number(unit: TimeUnit) -> Callable[[Any, str | None], int]:
     def us(value: Any, field: str | None) -> int:
         if type(value) is int:
             found = value // 1_000 if unit == "ns" else value * _PER[unit]
-        elif type(value) is float and unit != "ns":
+        elif type(value) is float and unit != "ns" and math.isfinite(value * _PER[unit]):
             found = round(value * _PER[unit])
         else:
             raise InvalidRecord("event time is no number", reason="time", field=field, got=repr(value)[:80])
-        if not -_FARTHEST < found < _FARTHEST:
-            raise InvalidRecord("event time is out of range", reason="time", field=field, got=value)
-        return found
+        return _possible(found, value, field)
 
     return us

@@ -59,6 +59,7 @@ class JobRunner:
     ) -> None:
         self._job, self._publisher, self._reader = job, publisher, reader
         self._limit, self._clock, self._verdicts = limit, clock, verdicts
+        self._letters: list[DeadLetter] = []
         self._sources: Mapping[str, SourceDefinition] = {each.topic: each for each in job.entry.sources}
         self._outputs = {name: each.topic for name, each in job.entry.outputs.items()}
         self.committed = Committed(job.entry.buckets)
@@ -93,6 +94,10 @@ class JobRunner:
         lows = {place: low for place, low in committed.lows.items() if place[0] in self._sources}
         self.committed = replace(committed, sources=tuple(known), lows=lows)
 
+    def begin_in_order(self, sources: Sequence[str]) -> None:
+        """Begin with nothing, and with the ranks of sources that another run has; for its replay."""
+        self.committed = replace(self.committed, sources=tuple(dict.fromkeys((*sources, *self._sources))))
+
     def begin_with(self, savepoint: Savepoint) -> None:
         """Go on from a savepoint; for a replay, which has committed nothing itself."""
         self.committed = replace(
@@ -104,7 +109,11 @@ class JobRunner:
         )
 
     def run(self, carry_out: CarryOut, plan: BatchPlan) -> Counter[str]:
-        """Carry a batch out, exactly once, also when it is run again; what it did, nothing when it had been done."""
+        """Carry a batch out, exactly once, also when it is run again; what it did, nothing when it had been done.
+
+        Raises:
+            Terminal: too many records cannot be understood, or too many calls raised; nothing is committed.
+        """
         counts: Counter[str] = Counter()
         ends = {
             place: end
@@ -123,12 +132,14 @@ class JobRunner:
             return counts
         pointers: dict[int, bytes] = {}
         self._publisher.begin()
+        self._letters.clear()
         for bucket, result in () if idle else carry_out(work):
             self._write(result, counts)
             if result.pointer is not None:
                 pointers[bucket] = result.pointer
             if bucket == 0:
                 lows, decided, watermark = work.closed(result.lows)
+        self._limit.batch(self._letters, max(0, counts["read"] - len(self._letters)))
         for verdict in (*joined, *decided):
             topic = topics.idle(verdict.place[0], self._publisher.application)
             self._publisher.append(topic, *verdict_record(verdict), partition=0)
@@ -231,8 +242,6 @@ class JobRunner:
         for (topic, what), count in result.counts.items():
             counts[what] += count
             counts[f"{what} {topic}"] += count
-        read = sum(count for (_, what), count in result.counts.items() if what == "read")
-        self._limit.passed(read - len(result.refused))
 
     def _emit(self, output: Output) -> None:
         topic = self._outputs[output.output]
@@ -245,7 +254,7 @@ class JobRunner:
 
     def _set_aside(self, record: Record, reason: str) -> None:
         letter = DeadLetter(record, self._publisher.application, reason, self._clock.now_us())
-        self._limit.set_aside(letter)
+        self._letters.append(letter)
         self._publisher.set_aside(letter)
 
     def _record_of(self, failed: Failed) -> Record:

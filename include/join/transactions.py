@@ -39,6 +39,7 @@ class JoinTransactions:
         self._publisher, self._epoch, self._limit, self._clock = publisher, epoch, limit, clock
         self._written: dict[bytes, int] = {}
         self._told: set[bytes] = set()
+        self._letters: list[DeadLetter] = []
         self.committed = Committed(0)
         self.anchored = False
 
@@ -70,12 +71,17 @@ class JoinTransactions:
             answers: to requests.
             refused: records of other topics than inputs that cannot be understood.
             part: nothing is resolved next.
+
+        Raises:
+            Terminal: too many records cannot be understood; nothing is committed.
         """
         publisher, pointers = self._publisher, dict[BucketKey, bytes]()
         places: dict[int, bytes] = {}
         publisher.begin()
         self._written.clear()
         self._told.clear()
+        self._letters.clear()
+        read = counts["read"]
         for each in refused:
             self._set_aside(each)
         for bucket, result in () if work is None else carry_out(work):
@@ -95,6 +101,7 @@ class JoinTransactions:
                 version = versions.pack(self._epoch, of_tombstone(work.step.rank))
                 publisher.write(key, None, version, (vector_to_header(()),))
                 counts["tombstones"] += 1
+        self._limit.batch(self._letters, max(0, counts["read"] - read - len(self._letters)))
         for answer, headers in answers:
             publisher.answer(answer, headers)
         if after.takeover is not None and places:
@@ -127,7 +134,6 @@ class JoinTransactions:
             counts[f"{what} {topic}"] += count
         for place, size in enumerate(result.products):
             counts[f"product {place}"] = max(size, counts[f"product {place}"])
-        self._limit.passed(sum(n for (_, what), n in result.counts.items() if what == "read") - len(result.refused))
 
     def _tell_of_held(
         self, result: BucketResult, ranks: Ranks, start: Mapping[Partition, int], counts: Counter[str]
@@ -148,7 +154,7 @@ class JoinTransactions:
             self._publisher.set_aside(DeadLetter(record, self._publisher.application, reason, self._clock.now_us()))
 
     def _set_aside(self, refused: Refused) -> None:
-        """A record that cannot be understood; raises when these are too many."""
+        """A record that cannot be understood."""
         letter = DeadLetter(refused.record, self._publisher.application, refused.reason, self._clock.now_us())
-        self._limit.set_aside(letter)
+        self._letters.append(letter)
         self._publisher.set_aside(letter)

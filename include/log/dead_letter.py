@@ -5,6 +5,7 @@ A bad deploy must stop a stage, not drain its topic into dead letters: hence `De
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from include.errors import LyrebirdError, Terminal
@@ -107,6 +108,17 @@ class DeadLetterLimit:
         if count > 0:
             self.seen += count
             self._in_a_row = 0
+
+    def batch(self, letters: Sequence[DeadLetter], good: int) -> None:
+        """A batch of which these were set aside and `good` were understood, as if they were spread evenly among these.
+
+        Who works on a batch in parts does not know their order, and a part may have nothing but bad ones.
+        """
+        share = good // max(1, len(letters))
+        for letter in letters:
+            self.passed(share)
+            self.set_aside(letter)
+        self.passed(good - share * len(letters))
 
     def set_aside(self, letter: DeadLetter) -> None:
         """One was not; raises `Terminal` when that is one too many, before the letter is written."""

@@ -34,18 +34,19 @@ class TimeSlices:
         if sum(max(0, end - starts[at]) for at, end in ends.items()) <= _FEW:
             return dict(ends)
         last = self._clock.now_us() // 1_000 // self._slice_ms + 1
-        if not 0 < self._number <= last or not self._moves(starts, self._at(self._number, ends)):
-            low, high = 0, last
-            while low < high:
-                middle = (low + high) // 2
-                moves = self._moves(starts, self._at(middle, ends))
-                low, high = (low, middle) if moves else (middle + 1, high)
-            self._number = low
-        found = self._at(self._number, ends)
-        if not self._moves(starts, found):
-            return dict(ends)
-        self._number += 1
-        return found
+        # The slice before may not be through: a batch has limits of its own.
+        for number in (self._number, self._number + 1):
+            if 0 < number <= last and self._moves(starts, found := self._at(number, ends)):
+                self._number = number
+                return found
+        low, high = 0, last
+        while low < high:
+            middle = (low + high) // 2
+            moves = self._moves(starts, self._at(middle, ends))
+            low, high = (low, middle) if moves else (middle + 1, high)
+        self._number = low
+        found = self._at(low, ends)
+        return found if self._moves(starts, found) else dict(ends)
 
     def _at(self, number: int, ends: Mapping[Partition, int]) -> dict[Partition, int]:
         found = self._survey.offsets(list(ends), number * self._slice_ms)

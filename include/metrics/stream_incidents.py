@@ -31,20 +31,23 @@ class StreamIncidents:
 
     def refused(self, topic: str, count: int, dead: str, fix: str) -> None:
         """So many more records of a topic were set aside in `dead`; told of until none has come for an hour."""
+        self.set_aside(
+            topic,
+            count,
+            f"records of {topic} could not be read and were set aside in {dead}: rows of theirs are missing in "
+            f"{self._product}",
+            fix,
+        )
+
+    def set_aside(self, what: str, count: int, said: str, fix: str) -> None:
+        """As `refused`, of anything; `said` follows the number of them."""
         if not count:
             return
-        key = f"refused:{self._name}:{topic}"
+        key = f"refused:{self._name}:{what}"
         found = self.ledger.find(key)
         count += found["count"] if found is not None else 0
         self.ledger.note(
-            key,
-            "refused",
-            self._name,
-            f"{count:,} records of {topic} could not be read and were set aside in {dead}: rows of theirs are missing "
-            f"in {self._product}",
-            fix,
-            count=count,
-            newest_us=self._clock.now_us(),
+            key, "refused", self._name, f"{count:,} {said}", fix, count=count, newest_us=self._clock.now_us()
         )
 
     def lag(self, commit_us: int | None) -> None:

@@ -69,14 +69,14 @@ def check_replay(
 
 
 def judge_replay(report: str, *, asked: bool) -> int:
-    """Fails the run when an output differs; returns the number of days of jobs that are the same.
+    """Fails the run when an output differs, or nobody can say; returns the number of days of jobs that are the same.
 
     Args:
         report: file of the report.
-        asked: a person wants these days: one that cannot be replayed fails the run as well.
+        asked: a person wants these days: one that the live run has not come to fails the run as well.
 
     Raises:
-        Terminal: a replay gave something else, or a day that was asked for could not be replayed.
+        Terminal: a replay gave something else, or a day could not be replayed.
     """
     rows = rows_of("replay", Kept("", 0, json.loads(Path(report).read_text(encoding="utf-8"))))
     bad = [row for row in rows if not row.clean and (asked or not row.incomplete)]

@@ -46,6 +46,12 @@ NOT_YET: dict[str, Any] = {
     "took_s": 0.0,
     "clean": False,
     "error": "the live run has not come to this day (reached='nothing').",
+    "waits": True,
+}
+IMPOSSIBLE: dict[str, Any] = {
+    **NOT_YET,
+    "error": "an object that a savepoint is made of is gone (key='state/x').",
+    "waits": False,
 }
 
 
@@ -116,6 +122,11 @@ def test_a_day_that_the_live_run_has_not_come_to_fails_only_who_asked_for_it() -
     assert judge_replay(report, asked=False) == 0
     with pytest.raises(Terminal, match="not come to this day"):
         judge_replay(report, asked=True)
+
+
+def test_a_day_that_cannot_be_replayed_fails_the_nightly_run_as_well() -> None:
+    with pytest.raises(Terminal, match=r"status on 2026-11-19: not replayed; an object .* is gone"):
+        judge_replay(written(SAME, IMPOSSIBLE), asked=False)
 
 
 def test_runs_are_kept_and_shown() -> None:

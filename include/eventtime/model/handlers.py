@@ -30,7 +30,7 @@ _RANDOM: Final = "random: derive it from the element"
 _OUTSIDE: Final = "what is outside of the stream: bring it in as a topic or a setting"
 _MODULES: Final[Mapping[str, str]] = {
     **dict.fromkeys(("time", "sched"), _CLOCK),
-    **dict.fromkeys(("random", "secrets", "uuid"), _RANDOM),
+    **dict.fromkeys(("random", "secrets", "uuid", "numpy.random"), _RANDOM),
     **dict.fromkeys(
         (
             *(
@@ -88,8 +88,8 @@ def faults(process: type[Process[Any]]) -> list[Fault]:
         method
         for kind in process.__mro__
         if kind not in (Process, object) and issubclass(kind, Process)
-        for name, method in vars(kind).items()
-        if isinstance(method, types.FunctionType) and name != "__init__"
+        for named in vars(kind).values()
+        for method in _functions_of(named)
     ]
     seen: set[int] = set()
     found: set[Fault] = set()
@@ -102,6 +102,12 @@ def faults(process: type[Process[Any]]) -> list[Fault]:
         found |= set(look.found)
         waiting += look.calls
     return sorted(found, key=lambda fault: (fault.file, fault.line, fault.text))
+
+
+def _functions_of(named: Any) -> Iterator[types.FunctionType]:
+    """The functions behind what a class has under a name: a method of any kind, or a property."""
+    parts = (named, *(getattr(named, part, None) for part in ("__func__", "fget", "fset", "func")))
+    return (part for part in parts if isinstance(part, types.FunctionType))
 
 
 def _is_own(function: types.FunctionType) -> bool:
@@ -125,6 +131,7 @@ class _Look(ast.NodeVisitor):
         self._names = {**vars(builtins), **function.__globals__, **closed.nonlocals}
         self._own = _bound(tree)
         self._self = next(iter(inspect.signature(function).parameters), "")
+        self._makes = function.__name__ == "__init__"
         self._sets = {name for name, value in _assigned(tree) if self._is_set(value)}
         if inspect.iscoroutinefunction(function) or inspect.isgeneratorfunction(function):
             self._say(tree, f"{function.__name__} is a generator or a coroutine, so nothing of it would run")
@@ -218,7 +225,7 @@ class _Look(ast.NodeVisitor):
                 return node.func.attr in _OF_SETS and self._is_set(node.func.value)
             return self._value(node.func) in (set, frozenset)
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr | ast.BitAnd | ast.BitXor | ast.Sub):
-            return self._is_set(node.left) or self._is_set(node.right)
+            return any(self._is_set(each) or _is_view(each) for each in (node.left, node.right))
         return False
 
     # What is kept.
@@ -259,9 +266,10 @@ class _Look(ast.NodeVisitor):
         """Whether a value is there after the call: of the process itself, or of its module."""
         while isinstance(node, ast.Attribute | ast.Subscript):
             node = node.value
-        return isinstance(node, ast.Name) and (
-            (node.id == self._self == "self") or (node.id not in self._own and node.id in self._names)
-        )
+        if not isinstance(node, ast.Name):
+            return False
+        own = node.id == self._self == "self"
+        return not self._makes if own else node.id not in self._own and node.id in self._names
 
 
 def _modules_of(value: Any, root: Any) -> Iterator[str]:
@@ -271,6 +279,12 @@ def _modules_of(value: Any, root: Any) -> Iterator[str]:
         name = each.__name__ if isinstance(each, types.ModuleType) else getattr(each, "__module__", None)
         if isinstance(name, str):
             yield name.partition(".")[0].lstrip("_")
+            yield ".".join(name.split(".")[:2])
+
+
+def _is_view(node: ast.AST) -> bool:
+    """Whether it is the keys or items of something: what comes of two of these is a set."""
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in ("keys", "items")
 
 
 def _of_datetime(called: ast.Attribute, of: Any) -> bool:

@@ -42,6 +42,8 @@ from include.settings.deployment import Strict
 
 __all__ = ["Context", "Element", "EventTime", "Key", "Process"]
 
+_FARTHEST: Final = 1 << 60
+
 S = TypeVar("S")
 Key = str | int
 
@@ -99,13 +101,15 @@ class Context(Generic[S]):
         A time that has passed counts as this call's own: such a timer comes next, after the elements of its time.
 
         Raises:
-            ValueError: in `on_timer` a timer was set that is not later, so that time would not go on; or the name is
-                in no encoding.
+            ValueError: in `on_timer` a timer was set that is not later, so that time would not go on; the name is in
+                no encoding; or the time is beyond 36,000 years, as one in nanoseconds is.
         """
         if type(time) is not int or type(name) is not str:
             raise TypeError(f"a timer has a text and whole microseconds, not {name!r} and {time!r}")
         if not name.isascii():
             name.encode()
+        if time >= _FARTHEST:
+            raise ValueError(f"timer {name!r} is set to {time:,}, which are no microseconds since 1970")
         if time <= self.time:
             if self._by_timer:
                 raise ValueError(f"timer {name!r} is set by a timer and lies not after it")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, replace
@@ -39,6 +39,7 @@ from include.store.object_store import ObjectStore
 
 __all__ = [
     "Day",
+    "NotReached",
     "await_readable",
     "carried_out",
     "day_to_replay",
@@ -54,6 +55,10 @@ _READABLE_S: Final = 30.0
 _NOWHERE: Final = Elsewhere({})
 
 
+class NotReached(SettingsError):
+    """The live run has not come to a day: it can be replayed later."""
+
+
 @dataclass(frozen=True)
 class Day:
     """What is replayed: outputs with an event time in (after, until], µs.
@@ -63,12 +68,14 @@ class Day:
         savepoint: what it begins with; None: with nothing, at the sources' beginnings.
         until: where the live run's next savepoint stands, or how far it has come.
         places: the partitions that it has come to know: of a captured table none before its first row.
+        sources: its topics in the order that it met them in, which is that of their elements at one time.
     """
 
     day: str
     savepoint: Savepoint | None
     until: int
     places: frozenset[Place]
+    sources: tuple[str, ...]
 
     @property
     def after(self) -> int:
@@ -80,7 +87,8 @@ def day_to_replay(job: DeployedJob, reader: LogReader, day: str, elsewhere: Else
     """From where to where a day is replayed; `elsewhere`: where its sources are now.
 
     Raises:
-        SettingsError: it is no day, or the live run has not come to its begin.
+        NotReached: the live run has not come to its begin.
+        SettingsError: it is no day.
         Terminal: there is no savepoint of it, and the sources' beginnings are gone.
     """
     try:
@@ -90,7 +98,7 @@ def day_to_replay(job: DeployedJob, reader: LogReader, day: str, elsewhere: Else
     committed = read_committed(reader, job.topic)
     if committed is None or committed.watermark == NEVER or day_of(committed.watermark) < day:
         reached = "nothing" if committed is None or committed.watermark == NEVER else iso(committed.watermark)
-        raise SettingsError("the live run has not come to this day", job=job.name, day=day, reached=reached)
+        raise NotReached("the live run has not come to this day", job=job.name, day=day, reached=reached)
     savepoint = committed.savepoints.get(day)
     later = [each.watermark for each in committed.savepoints.values() if day_of(each.watermark) >= following]
     until = min([*later, committed.watermark])
@@ -107,7 +115,7 @@ def day_to_replay(job: DeployedJob, reader: LogReader, day: str, elsewhere: Else
                         savepoints=sorted(committed.savepoints),
                         fix="Choose one of these days, or restore the topic with `lyrebird lake restore`.",
                     )
-    return Day(day, savepoint, until, frozenset(committed.lows))
+    return Day(day, savepoint, until, frozenset(committed.lows), committed.sources)
 
 
 def patient(job: DeployedJob, patience_us: int) -> DeployedJob:
@@ -167,7 +175,7 @@ def replayed_day(
     opened = opened_job(again, application, access, ids=ids, verdicts=verdicts)
     with closing(opened.publisher):
         savepoint = None if day.savepoint is None else elsewhere.savepoint(day.savepoint)
-        starts = _begin(opened.runner, savepoint)
+        starts = _begin(opened.runner, savepoint, [elsewhere.topic(source) for source in day.sources])
         counts = carried_out(
             again, opened.runner, equip(again, opened), survey, access.clock, starts, until=day.until, tell=tell
         )
@@ -279,9 +287,10 @@ def _application(job: DeployedJob, name: str) -> str:
     return f"{job.entry.application}-replay-{name}"
 
 
-def _begin(runner: JobRunner, savepoint: Savepoint | None) -> dict[str, dict[int, int]]:
-    """Let a runner begin with a savepoint; the sources' next offsets."""
+def _begin(runner: JobRunner, savepoint: Savepoint | None, sources: Sequence[str]) -> dict[str, dict[int, int]]:
+    """Let a runner begin with a savepoint, or with nothing; the sources' next offsets."""
     if savepoint is None:
+        runner.begin_in_order(sources)
         return {}
     runner.begin_with(savepoint)
     starts: dict[str, dict[int, int]] = {}

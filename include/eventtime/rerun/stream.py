@@ -20,6 +20,7 @@ from include.eventtime.config.definition import declared_jobs
 from include.eventtime.model.process import Process
 from include.eventtime.replay import Line, Replay
 from include.eventtime.rerun.day import (
+    NotReached,
     day_to_replay,
     patient,
     remove_replay,
@@ -67,6 +68,7 @@ def verify(
         patience_us: by how much longer than the live run it waits for what comes late.
 
     Raises:
+        NotReached: the live run has not come to the day.
         SettingsError: there is no such job or day.
         Terminal: the day cannot be replayed any more.
     """
@@ -82,7 +84,7 @@ def verify(
         closing(store_of(deployment.one("store", ObjectStore))) as store,
     ):
         if access.admin.describe(topics.state(job.topic)) is None:
-            raise SettingsError(
+            raise NotReached(
                 "the job has never run", job=name, fix=f"Start the DAG stream_{job.entry.application} in Airflow."
             )
         found = day_to_replay(job, access.reader, day, elsewhere)
@@ -118,7 +120,7 @@ def verify_days(
     """Replay these days of these jobs, one after the other.
 
     Gives each report as `Report.to_json` has it, with `at`, `took_s` (seconds) and `said` (lines for a person); with
-    `error` instead, where a day cannot be replayed.
+    `error` instead, where a day cannot be replayed, and `waits`: it may be, once the live run has come to it.
 
     Raises:
         SettingsError: there is no such job.
@@ -132,7 +134,7 @@ def verify_days(
         try:
             report = verify(spark, deployment, name, day, lambda *_: None)
         except (SettingsError, Terminal) as error:
-            found: dict[str, Any] = {"clean": False, "error": str(error)}
+            found: dict[str, Any] = {"clean": False, "error": str(error), "waits": isinstance(error, NotReached)}
         else:
             found = report.to_json(shown)
             found["said"] = report.lines(found["first"])

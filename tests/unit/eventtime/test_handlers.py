@@ -9,10 +9,12 @@ import time
 import uuid
 from collections.abc import Callable
 from datetime import datetime
+from functools import cached_property
 from random import random as chance
 from time import time as clock
 from typing import Any
 
+import numpy
 import pytest
 
 from include.eventtime.jobs.battery import Battery
@@ -186,6 +188,45 @@ def test_what_is_sure_to_be_the_same_passes() -> None:
         ctx.state.own = [own, *element.value.items()]
 
     assert faults(process_of(handler)) == []
+
+
+class Hidden(Process[Any]):
+    """Everything that is wrong stands in another kind of method."""
+
+    def __init__(self) -> None:
+        self.salt = chance()
+
+    @staticmethod
+    def at_random() -> float:
+        return float(numpy.random.rand())
+
+    @classmethod
+    def at_clock(cls) -> float:
+        return time.time()
+
+    @property
+    def user(self) -> str:
+        return os.environ["USER"]
+
+    @cached_property
+    def name(self) -> str:
+        return str(uuid.uuid4())
+
+    def on_element(self, element: Element, ctx: Context[Any]) -> None:
+        for each in element.value.keys() & NAMES:
+            ctx.set_timer(each, 1)
+
+
+def test_methods_of_every_kind_are_looked_at() -> None:
+    found = [fault.text.partition(":")[0].partition(",")[0] for fault in faults(Hidden)]
+    assert found == [
+        "uses chance",
+        "uses numpy.random.rand",
+        "uses time.time",
+        "uses os.environ",
+        "uses uuid.uuid4",
+        "goes through a set in its order",
+    ]
 
 
 @pytest.mark.parametrize("process", [Offline, Battery, MovedWhileLocked, Sessions, Everything])

@@ -179,6 +179,7 @@ def test_an_output_is_what_it_was_when_it_was_written() -> None:
     ("value", "reason"),
     [
         ('{"number": 2, "timer": "x"}', "TypeError: a timer has"),
+        ('{"number": 2, "timer": 2305843009213693952}', "ValueError: timer 't' is set to 2,305,843,009,213,693,952"),
         ('{"number": 2, "emit": "other"}', "LookupError: the job has no output 'other': many"),
         ('{"number": 2, "tuple": ["a"]}', "TypeError: Many.names is ('a',), not list[str]"),
         ('{"number": "2"}', "TypeError: Many.number is '2', not int"),

@@ -17,9 +17,11 @@ from include.eventtime.model.typed import EventTime
 from include.eventtime.outputs import value_schema
 from include.eventtime.reading import ElementReader
 from include.eventtime.status import job_status
+from include.log import topics
 from include.log.memory_registry import MemoryRegistry
 from include.record.codec import Encoder
-from tests.unit.eventtime.runner_world import Process, World
+from tests.unit.eventtime.runner_world import APPLICATION, Process, World
+from tests.unit.eventtime.test_skew import FAST, LENGTH_S, Backlog
 
 pytestmark = pytest.mark.unit
 
@@ -92,6 +94,30 @@ def test_late_elements_and_wrong_clocks_are_told_of() -> None:
     assert "2 records of t0 could not be read and were set aside in t0.app.dead" in told.open()[0]["text"]
 
 
+def test_calls_that_raise_are_told_of() -> None:
+    world = World(2)
+    told = incidents(world)
+    told.after_batch({"failed": 3}, {})
+    told.after_batch({"failed": 2}, {})
+    (incident,) = told.open()
+    assert incident["text"].startswith("5 calls of job raised")
+
+
+def test_a_hundred_bad_records_among_many_good_ones_of_a_batch_end_no_job() -> None:
+    world = Backlog()
+    world.writer.begin()
+    for _ in range(100):
+        world.writer.append(world.topic, None, b"garbage", partition=0)
+    world.writer.commit()
+    process = Process(world)
+    process.at = process.planner.latest(process.at)
+    counts = process.runner.run(process.carry_out, process.at.plan())
+    assert counts["read"] == 100 + (FAST + 1) * LENGTH_S
+    assert counts[f"refused {world.topic}"] == 100
+    reader, dead = world.log.reader(), topics.dead(world.topic, APPLICATION)
+    assert sum(1 for _ in reader.read(dead, 0, 0, reader.end_offsets(dead)[0])) == 100
+
+
 @dataclass
 class Shown:
     """What is shown.
@@ -159,6 +185,22 @@ def test_event_times_are_read_in_each_unit(unit: str, at: str, us: int) -> None:
     found = read(reader_of(unit), b'{"of": {"device": "x"}, "at": %s}' % at.encode())
     assert found is not None
     assert (found.time, found.key, found.partition, found.offset) == (us, b'"x"', 1, 5)
+
+
+@pytest.mark.parametrize(
+    ("unit", "at"),
+    [
+        ("s", "1e308"),
+        ("ms", "-1e300"),
+        ("us", "9223372036854775807"),
+        ("iso", '"0001-01-01T00:00:00"'),
+        ("iso", '"1899-12-30T00:00:00Z"'),
+        ("iso", '"9999-12-31T23:59:59Z"'),
+    ],
+)
+def test_times_that_no_clock_shows_are_refused(unit: str, at: str) -> None:
+    with pytest.raises(InvalidRecord, match=r"out of range|no number"):
+        read(reader_of(unit), b'{"of": {"device": "x"}, "at": %s}' % at.encode())
 
 
 def test_avro_and_json_are_told_apart_by_their_first_byte() -> None:

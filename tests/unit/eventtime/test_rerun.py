@@ -94,6 +94,17 @@ def test_a_day_without_a_savepoint_is_replayed_from_the_beginning() -> None:
         day_to_replay(world.job, world.log.reader(), day(0))
 
 
+def test_sources_that_are_declared_in_another_order_now_keep_the_one_that_they_had_live() -> None:
+    several = 0
+    for seed in range(12):
+        world, process = lived(seed)
+        entry = world.job.entry
+        several += len(entry.sources) > 1
+        object.__setattr__(world.job, "entry", entry.model_copy(update={"sources": entry.sources[::-1]}))
+        assert again(world, process, day(0)).clean, seed
+    assert several > 3
+
+
 def restored(world: World, process: Process, topic: str) -> Restored:
     """A copy of a topic with other offsets, which `process` can read."""
     target, reader, writer = f"again.{topic}", world.log.reader(), world.log.writer("restore")

@@ -82,6 +82,17 @@ def test_a_record_that_passes_ends_the_run() -> None:
     assert (limit.seen, limit.dead) == (30, 20)
 
 
+def test_bad_records_of_a_batch_count_as_if_they_were_spread_over_it() -> None:
+    limit = DeadLetterLimit(ratio=0.1, run=20)
+    limit.batch([letter() for _ in range(30)], 900)
+    assert (limit.seen, limit.dead) == (930, 30)
+    limit.batch([], 70)
+    with pytest.raises(Terminal, match="too many records"):
+        limit.batch([letter() for _ in range(200)], 800)
+    with pytest.raises(Terminal, match="in_a_row=20"):
+        DeadLetterLimit(ratio=1.0, run=20).batch([letter() for _ in range(30)], 10)
+
+
 def test_too_great_a_share_stops_the_stage_once_enough_was_seen() -> None:
     limit = DeadLetterLimit(ratio=0.1, run=20)
     limit.set_aside(letter())
