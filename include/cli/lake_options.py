@@ -59,7 +59,7 @@ def registry_of(deployment: Deployment, store: ObjectStore) -> SchemaRegistry:
 
     found = deployment.one("registry", Registry) if "registry" in deployment.values else None
     prefixes = backup_prefixes(declared_groups(deployment))
-    return KeptRegistry(ConfluentRegistry(found.url) if found else None, store, prefixes)
+    return KeptRegistry(ConfluentRegistry(found) if found else None, store, prefixes)
 
 
 def means_of(deployment: Deployment) -> Means:

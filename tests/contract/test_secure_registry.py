@@ -7,10 +7,14 @@ import ssl
 from pathlib import Path
 
 import pytest
+import yaml
 
+from include.cli.lake_options import registry_of
 from include.errors import Terminal
 from include.log.registry import ConfluentRegistry
 from include.settings.connections import Registry
+from include.settings.deployment import Deployment
+from include.store.memory import MemoryStore
 from tests.tls_front import tls_front
 
 ORDER = {"type": "record", "name": "Order", "fields": [{"name": "id", "type": "long"}]}
@@ -26,6 +30,15 @@ def test_schemas_are_registered_and_read(
         registry = ConfluentRegistry(Registry.model_validate({"url": front.url, "ca_file": front.authority, **who}))
         assert registry.schema(registry.register(f"{unique}-value", ORDER)) == ORDER
         registry.close()
+
+
+def test_commands_of_the_lake_are_let_in_as_the_section_says(registry_url: str, unique: str, tmp_path: Path) -> None:
+    with tls_front(registry_url, tmp_path, "Bearer t0ken") as front:
+        section = {"url": front.url, "ca_file": front.authority, "token": "t0ken"}
+        (tmp_path / "deployment").mkdir()
+        (tmp_path / "deployment" / "platform.yaml").write_text(yaml.safe_dump({"registry": section}), "utf-8")
+        registry = registry_of(Deployment.load(tmp_path / "deployment", {}), MemoryStore())
+        assert registry.schema(registry.register(f"{unique}-value", ORDER)) == ORDER
 
 
 def test_who_is_not_let_in_is_told_so_and_shows_no_secret(registry_url: str, tmp_path: Path) -> None:
