@@ -15,10 +15,10 @@ SEED ?= 1
 BYTES := $(addprefix tests/prove/,test_fuzz.py test_plain.py test_cat.py test_capture_crashes.py)
 SERVERS := $(filter-out $(BYTES) tests/prove/test_join% tests/prove/test_lake% tests/prove/test_search% tests/prove/test_tables% tests/prove/test_eventtime%,$(wildcard tests/prove/test_*.py))
 
-.PHONY: help setup fetched demo up down status test test-unit test-dags test-services test-e2e prove-capture prove-bytes prove-servers prove-join prove-lake prove-search prove-tables prove-eventtime check format lock bench bench-capture bench-lake bench-search bench-join bench-merkle bench-tables bench-eventtime clean
+.PHONY: help setup fetched demo up down status test test-unit test-dags test-services test-e2e prove-capture prove-bytes prove-servers prove-join prove-lake prove-search prove-tables prove-eventtime check format lock bench bench-capture bench-lake bench-search bench-join bench-merkle bench-tables bench-eventtime manual clean
 
 help: ## list these commands
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: $(STAMP) $(BUILT) ## make .venv, install what requirements.txt pins, compile row decoders, event loop, record reader, JSON writer (again only on changes)
 
@@ -127,6 +127,9 @@ bench-merkle: setup ## the proof of tables: rows a CPU second at the server and 
 
 bench: setup ## latency from commit to searchable: 2,000 orders at 20/s through the whole platform
 	$(MAKE) demo ONCE=1 ORDERS=2000 RATE=20
+
+manual: setup ## the pages of docs/ that are made from the code: deployment reference, commands, DAGs, metrics
+	$(BIN)/python -m tests.support.manual
 
 clean: ## remove .venv, state and caches of tools (downloads stay in $$LYREBIRD_CACHE)
 	@if [ -x $(BIN)/lyrebird ]; then $(BIN)/lyrebird down; fi

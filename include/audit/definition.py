@@ -31,6 +31,7 @@ class AuditDefinition(Strict):
     """One audit. `kind` search: the topics of an index against the index; join: a join's inputs against its topic."""
 
     kind: Literal["search", "join"] = "search"
+    """search: the topics of an index against the index; join: a join's inputs against its topic."""
     index: str | None = Field(default=None, description="of kind search: name of the entry in section `indexes`")
     join: str | None = Field(default=None, description="of kind join: name of the entry in section `joins`")
 

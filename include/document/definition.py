@@ -89,6 +89,7 @@ class Fact(Strict):
     """The table whose rows are the entity's versions; its changes are the signals."""
 
     table: str
+    """Its name in `database`."""
     key: list[str] = Field(min_length=1, description="columns that name the entity; integers or texts")
     newest_by: str = Field(description="the greatest value of this column is the entity's newest row")
     state: str = Field(description="column that holds the state")
@@ -126,7 +127,9 @@ class DocumentDefinition(Strict):
     fact: Fact
     fields: Fields = Field(description="what the document shows of the fact row")
     lookups: dict[str, Lookup] = Field(default_factory=dict)
+    """Rows of other tables that the document shows, by the field's name."""
     computed: dict[str, Computed] = Field(default_factory=dict)
+    """Fields that a Python function makes, by name."""
     signals: list[str] = Field(
         default_factory=list, description="looked-up tables whose change alone alters a document"
     )

@@ -60,8 +60,11 @@ class IndexDefinition(Strict):
         default="header", description="header: as the topic's writer counts; offset: of topics that have no versions"
     )
     shards: int = Field(default=1, ge=1)
+    """Primary shards of the index; fixed once it is made."""
     replicas: int = Field(default=0, ge=0)
+    """Replicas of each shard."""
     refresh_interval: str = Field(default="500ms", pattern=r"^[1-9][0-9]*(ms|s)$")
+    """How soon a search finds what was indexed."""
     sort: list[str] = Field(
         default_factory=list,
         description="fields of one value, `-` in front for descending, by which a segment's documents lie on disk",

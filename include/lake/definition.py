@@ -54,10 +54,15 @@ class FormatDefinition(Strict):
     """Exactly one of them, with its options."""
 
     sequence: SequenceFile | None = None
+    """Hadoop SequenceFiles."""
     text: DelimitedTextOptions | None = None
+    """A message a line."""
     json_lines: JsonLinesOptions | None = None
+    """A JSON object a line."""
     avro: AvroContainerOptions | None = None
+    """Avro container files."""
     parquet: ParquetOptions | None = None
+    """Parquet files."""
 
     @model_validator(mode="after")
     def _one(self) -> FormatDefinition:
@@ -83,6 +88,7 @@ class Rule(Strict):
     """What becomes of the topics of a pattern (`*`, `?`)."""
 
     topics: str = Field(min_length=1)
+    """The pattern; the first rule whose pattern fits holds for a topic."""
     format: FormatDefinition
     versions: Versions | None = Field(default=None, description="of the parser; a backup has none: it looks at nothing")
 
@@ -91,6 +97,7 @@ class LakeGroup(Strict):
     """One group: an independent copy of its topics below its own prefix."""
 
     kind: Kind
+    """backup: keeps records whole and looks at nothing; partition: parses them and files them by what they say."""
     application: str = Field(description="the only application that writes it")
     topics: tuple[str, ...] = Field(
         min_length=1,
@@ -115,6 +122,7 @@ class LakeGroup(Strict):
     policy: UploadPolicies = Field(default_factory=UploadPolicies)
     finalise: Finalising = Field(default_factory=Finalising, description="partition groups only: when a date is over")
     rules: tuple[Rule, ...] = Field(min_length=1)
+    """What becomes of the topics, in order: each topic needs one."""
 
     @model_validator(mode="after")
     def _parses(self) -> LakeGroup:

@@ -42,6 +42,7 @@ class UploadPolicy(Strict):
         default=200_000_000, ge=1, le=_MOST_BYTES, description="who reads an object holds it in memory"
     )
     max_age_s: int = Field(default=3600, ge=1)
+    """An upload is due when the oldest record that waits is older than this."""
     max_records: int = Field(default=2_000_000, ge=1, description="of offsets in a cut, whatever their size")
     max_folders: int = Field(
         default=1000,
@@ -60,17 +61,24 @@ class TopicPolicy(Strict):
     """Other values for the topics of a pattern (`*`, `?`); what is left out stays as the group has it."""
 
     topics: str = Field(min_length=1)
+    """The pattern."""
     max_bytes: int | None = Field(default=None, ge=1, le=_MOST_BYTES)
+    """Instead of the group's."""
     max_age_s: int | None = Field(default=None, ge=1)
+    """Instead of the group's."""
     max_records: int | None = Field(default=None, ge=1)
+    """Instead of the group's."""
     max_folders: int | None = Field(default=None, ge=1)
+    """Instead of the group's."""
     record_bytes: int | None = Field(default=None, ge=1)
+    """Instead of the group's."""
 
 
 class UploadPolicies(UploadPolicy):
     """A group's policy, with exceptions: the first whose pattern has the topic holds, alone."""
 
     topics: tuple[TopicPolicy, ...] = ()
+    """Other values for some topics; the first pattern that fits holds."""
 
     def of(self, topic: str) -> tuple[UploadPolicy, str]:
         """What holds for `topic`, and the pattern that says so, "" for the group's own."""

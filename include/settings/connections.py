@@ -52,7 +52,9 @@ class Cluster(Strict):
     """Section `cluster`: how this installation names itself in documents' metadata."""
 
     name: str = Field(pattern=r"^[A-Za-z0-9-]+$")
+    """`cluster_name` of documents."""
     type: str
+    """`cluster_type` of documents."""
 
     def __str__(self) -> str:
         """`<name>/<type>`."""
@@ -63,7 +65,9 @@ class Kafka(Strict):
     """Section `kafka`. `options` go to librdkafka as they are (security.protocol, …)."""
 
     bootstrap: str
+    """`host:port` of brokers, with commas between."""
     options: dict[str, str | int | bool] = Field(default_factory=dict)
+    """Of librdkafka, for every client."""
 
 
 class Registry(Strict):
@@ -75,13 +79,17 @@ class Registry(Strict):
     url: str
     """May name a user and a password itself; those of the fields win."""
     user: str | None = None
+    """For basic authentication."""
     password: str | None = Field(default=None, min_length=1, repr=False)
+    """The user's."""
     token: str | None = Field(default=None, min_length=1, repr=False)
     """Sent as `Authorization: Bearer`, instead of user and password."""
     ca_file: str | None = None
     """Certificates (PEM) that the registry's is verified by, instead of the system's."""
     client_cert: str | None = None
+    """This client's certificate (PEM)."""
     client_key: str | None = None
+    """Its key; without it, the key is in `client_cert`."""
 
     @model_validator(mode="after")
     def _agree(self) -> Self:
@@ -101,7 +109,9 @@ class Elasticsearch(Strict):
     """Of one node or of several: a list, or addresses with commas between. They take turns; one that does not answer is
     left out for a while."""
     user: str | None = None
+    """For basic authentication."""
     password: str | None = Field(default=None, repr=False)
+    """The user's."""
     api_key: str | None = Field(default=None, min_length=1, repr=False)
     """As Elasticsearch gives it (`encoded`), instead of user and password."""
     ca_file: str | None = None
@@ -109,7 +119,9 @@ class Elasticsearch(Strict):
     fingerprint: str | None = Field(default=None, pattern=r"^([0-9A-Fa-f]{2}:?){32}$")
     """SHA-256 of the nodes' authority or of a node's own certificate, as Elasticsearch prints it at its first start."""
     client_cert: str | None = None
+    """This client's certificate (PEM)."""
     client_key: str | None = None
+    """Its key; without it, the key is in `client_cert`."""
 
     @property
     def urls(self) -> tuple[str, ...]:
@@ -136,15 +148,21 @@ class ObjectStore(Strict):
     """
 
     endpoint: str
+    """The store's URL."""
     bucket: str
+    """It has to be there."""
     access_key: str | None = Field(default=None, min_length=1, repr=False)
+    """With `secret_key`, or not at all."""
     secret_key: str | None = Field(default=None, min_length=1, repr=False)
+    """With `access_key`, or not at all."""
     session_token: str | None = Field(default=None, min_length=1, repr=False)
     """Of keys that were given for some hours."""
     profile: str | None = None
     """Of `~/.aws/config`; instead of keys."""
     region: str = "us-east-1"
+    """As the store calls it."""
     addressing: Addressing = "path"
+    """Where the bucket stands: in the URL's path, or in its host; auto: as botocore finds fit."""
     ca_file: str | None = None
     """Certificates (PEM) that the store's is verified by, instead of the public ones."""
     encryption: Encryption | None = None
@@ -154,6 +172,7 @@ class ObjectStore(Strict):
     storage_class: str | None = None
     """Of objects of 128 KiB or more, the least that other classes bill."""
     checksums: Checksums = "when_required"
+    """when_required: a body is covered by the request's signature; always: a CRC is kept beside the object too."""
 
     @model_validator(mode="after")
     def _agree(self) -> Self:

@@ -87,7 +87,9 @@ class OutputDefinition(Strict):
     """A topic that a job writes."""
 
     topic: str
+    """Its name."""
     partitions: int = Field(default=2, ge=1)
+    """Of the topic when it is made."""
     compacted: bool = Field(default=False, description="keeps the newest record of each key, instead of all for a time")
 
 
@@ -97,6 +99,7 @@ class JobEntry(Strict):
     application: str = Field(description="the entry of `applications` that hosts it, with others or alone")
     process: str = Field(pattern=r"^[A-Za-z_][\w.]*\.[A-Za-z_]\w*$", description="its class, dotted")
     sources: list[SourceDefinition] = Field(min_length=1, max_length=100)
+    """The topics that it reads; their order decides between elements of one time."""
     settings: dict[str, Any] = Field(default_factory=dict, description="what the class's settings say")
     outputs: dict[str, OutputDefinition] = Field(min_length=1, description="a topic for each output of the class")
     buckets: int = Field(default=16, ge=1, le=4096, description="parts of the state; fixed by the first start")

@@ -20,7 +20,9 @@ class TopicLateness(Strict):
     """Another lateness for the topics of a pattern (`*`, `?`)."""
 
     topics: str = Field(min_length=1)
+    """The pattern."""
     lateness_s: int = Field(ge=0)
+    """How long after a date's end its records are waited for."""
 
 
 class Finalising(Strict):
@@ -33,6 +35,7 @@ class Finalising(Strict):
     lateness_s: int = Field(default=3600, ge=0, description="how long after its end records of a date are waited for")
     zone: ZoneName | None = Field(default=None, description="whose dates; None: the zones that the parsers name")
     topics: tuple[TopicLateness, ...] = ()
+    """Another lateness for some topics."""
 
     def lateness_of(self, topic: str) -> int:
         """In seconds."""

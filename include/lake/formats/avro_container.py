@@ -40,8 +40,11 @@ class AvroContainerOptions(Strict):
 
     schema_id: int | None = Field(default=None, ge=0, description="of all files; without it a folder each")
     codec: Literal["null", "deflate", "zstandard", "snappy"] = "null"
+    """Of blocks."""
     level: int | None = Field(default=None, ge=1, le=9)
+    """Of deflate (6 when left out) and zstandard (3)."""
     block_bytes: int = Field(default=256 << 10, ge=1, le=64 << 20)
+    """Bytes that end a block."""
 
     @model_validator(mode="after")
     def _level_has_use(self) -> AvroContainerOptions:

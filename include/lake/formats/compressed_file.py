@@ -36,7 +36,9 @@ class Compression(Strict):
     """How a whole file is compressed. `level`: gzip 1-9 (6 when left out), zstd 1-19 (3 when left out)."""
 
     codec: Literal["none", "gzip", "zstd"] = "none"
+    """Of the file."""
     level: int = Field(default=0, ge=0)
+    """gzip 1 to 9, zstd 1 to 19; 0: 6 and 3."""
 
     @model_validator(mode="after")
     def _level_exists(self) -> Compression:

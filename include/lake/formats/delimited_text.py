@@ -31,8 +31,11 @@ class DelimitedTextOptions(Strict):
     """The format as a deployment declares it."""
 
     embedded: Literal["quarantine", "escape"] = "quarantine"
+    """What becomes of a message with a line break in it: set aside, or written with escapes."""
     breaks: Literal["any", "lf"] = "any"
+    """What counts as a line break: LF and CR, or LF alone."""
     compression: Compression = Field(default_factory=Compression)
+    """Of the whole file."""
 
 
 class DelimitedText:

@@ -33,7 +33,9 @@ class JsonLinesOptions(Strict):
     """The format as a deployment declares it."""
 
     content: Literal["message", "payload"] = "message"
+    """message: a line has key, value, headers and coordinates; payload: it is the message's own JSON."""
     compression: Compression = Field(default_factory=Compression)
+    """Of the whole file."""
 
 
 class JsonLines:

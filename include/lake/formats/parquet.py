@@ -39,9 +39,12 @@ class ParquetOptions(Strict):
 
     schema_id: int | None = Field(default=None, ge=0, description="of all files; without it a folder each")
     coordinates: bool = False
+    """Whether each row has columns with its offset, timestamp and key."""
     compression: Literal["none", "snappy", "gzip", "zstd"] = "zstd"
+    """Of column chunks."""
     level: int | None = Field(default=None, ge=1, le=9, description="of gzip (6 when left out) and zstd (3)")
     row_group_bytes: int = Field(default=16 << 20, ge=1, le=1 << 30)
+    """Bytes that end a row group."""
 
     @model_validator(mode="after")
     def _level_has_use(self) -> ParquetOptions:

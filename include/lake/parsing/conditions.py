@@ -23,7 +23,9 @@ class Condition(Strict):
 
     field: PathField
     one_of: tuple[Scalar, ...] | None = Field(default=None, min_length=1)
+    """Values for which it holds."""
     present: bool | None = None
+    """Whether it holds for a value that is there, or for one that is not."""
 
     @model_validator(mode="after")
     def _whole(self) -> Condition:

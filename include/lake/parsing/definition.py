@@ -73,6 +73,7 @@ class JsonParser(Rules):
 
     format: Literal["json"]
     framing: JsonFraming = "none"
+    """none: the text alone; confluent: 0x00 and a schema id of 4 bytes in front of it."""
 
 
 class AvroParser(Rules):
@@ -92,6 +93,7 @@ class DelimitedParser(Rules):
 
     format: Literal["delimited"]
     delimiter: str = Field(default=",", min_length=1, max_length=8)
+    """Between values."""
     columns: tuple[str, ...] = Field(default=(), description="names of all columns, when messages have exactly these")
     quote: str | None = Field(default=None, min_length=1, max_length=1, description="what values may be quoted with")
 
@@ -109,6 +111,7 @@ class RegexParser(Rules):
 
     format: Literal["regex"]
     pattern: str = Field(min_length=1, max_length=2000)
+    """The expression."""
     most_bytes: int = Field(default=8192, ge=1, le=1 << 20, description="longer messages are refused")
 
     @model_validator(mode="after")
@@ -122,6 +125,7 @@ class ThriftParser(Rules):
 
     format: Literal["thrift"]
     protocol: ThriftProtocol = "binary"
+    """How structs are written."""
 
 
 class ProtobufParser(Rules):
@@ -131,6 +135,7 @@ class ProtobufParser(Rules):
     descriptor_set: str = Field(min_length=1, description="file of `protoc --include_imports -o`, in the deployment")
     message: str = Field(min_length=1, description="full name, as in shop.v1.Order")
     framing: ProtobufFraming = "none"
+    """none: the message alone; confluent: 0x00, schema id, the message's index in its file in front of it."""
 
 
 class OpaqueParser(Rules):
@@ -151,6 +156,7 @@ class CustomParser(Strict):
 
     format: Literal["class"]
     parser: ClassReference
+    """The class."""
 
 
 ParserDefinition = Annotated[

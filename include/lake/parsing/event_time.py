@@ -43,6 +43,7 @@ class EventTime(Strict):
 
     field: PathField | None = Field(default=None, description="path of the value; none: the record's Kafka timestamp")
     unit: TimeUnit | None = None
+    """What the value is; `instant`: a value that says its own unit (Avro, MessagePack, Protobuf)."""
     pattern: str | None = Field(default=None, description="for unit pattern, e.g. %d/%b/%Y:%H:%M:%S %z")
     zone: ZoneName = Field(default="UTC", description="of texts that name no offset")
     missing: Literal["refuse", "kafka"] = Field(

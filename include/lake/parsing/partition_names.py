@@ -56,8 +56,10 @@ class TimeName(Strict):
     """`dt=YYYY-MM-DD`, and `hr=HH` with `by: hour`, of the event time."""
 
     by: Literal["day", "hour"]
+    """How long one folder's time is."""
     zone: ZoneName = Field(default="UTC", description="whose days and hours these are")
     layout: Layout = "hive"
+    """hive: `dt=2026-11-21`; secor: `2026-11-21`."""
 
 
 class OffsetName(Strict):
@@ -65,6 +67,7 @@ class OffsetName(Strict):
 
     by: Literal["offset"]
     step: int = Field(ge=1)
+    """Offsets of one folder."""
 
 
 class ContentName(Strict):
@@ -72,7 +75,9 @@ class ContentName(Strict):
 
     by: Literal["field"]
     name: str = Field(pattern=r"^[A-Za-z][A-Za-z0-9_]{0,63}$")
+    """The folder's name."""
     field: PathField
+    """Path of the value."""
     null: Literal["keep", "refuse"] = Field(default="keep", description="keep: null and empty are Hive's null")
 
 

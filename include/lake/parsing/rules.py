@@ -23,17 +23,22 @@ class ClassReference(Strict):
 
     name: str = Field(pattern=r"^[A-Za-z_][\w.]*:[A-Za-z_]\w*$", description="module:Class")
     options: dict[str, Any] = Field(default_factory=dict)
+    """What the class is made with."""
 
 
 class Rules(Strict):
     """Filters come first, so that a filtered message needs no event time; then the time, then the names."""
 
     time: EventTime | None = None
+    """When a message happened; needed by names of days and hours."""
     names: tuple[NameRule, ...] = Field(default=(TimeName(by="day"),), min_length=1, max_length=8)
+    """The folders, in order."""
     drop: tuple[Condition, ...] = Field(default=(), description="a message for which any of them holds is filtered")
     keep: tuple[Condition, ...] = Field(default=(), description="one for which not all of them hold, too")
     tombstones: Tombstones = "refuse"
+    """refuse: records without a value are set aside; drop: filtered; kafka: kept, by the Kafka timestamp."""
     transformer: ClassReference | None = None
+    """A class that changes a message before it is stored."""
 
     @model_validator(mode="after")
     def _whole(self) -> Rules:

@@ -36,12 +36,14 @@ class ParserVersion(Strict):
     """One version of a topic's parser."""
 
     version: int = Field(ge=1)
+    """Its number; later ones are greater."""
     added: AwareDatetime = Field(description="when it was put into the deployment, for backfills by as_of")
     from_offsets: dict[int, Annotated[int, Field(ge=0)]] | None = Field(
         default=None, description="first offset by Kafka partition; those not named have it from their beginning"
     )
     from_time: AwareDatetime | None = Field(default=None, description="Kafka timestamp from which it holds")
     parser: ParserDefinition
+    """What messages are read by."""
 
     @model_validator(mode="after")
     def _whole(self) -> ParserVersion:

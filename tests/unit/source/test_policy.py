@@ -121,9 +121,9 @@ def test_the_example_of_the_documentation_does_what_it_says(tmp_path: Path) -> N
     assert source.policy.of("shop", "orders").whole
 
 
-def test_the_example_of_the_readme_is_accepted(tmp_path: Path) -> None:
-    readme = (PROJECT_ROOT / "README.md").read_text("utf-8")
-    (example,) = [block for block in re.findall(r"```yaml\n(.*?)```", readme, re.DOTALL) if "filter_policy" in block]
+def test_the_example_of_the_manual_is_accepted(tmp_path: Path) -> None:
+    page = (PROJECT_ROOT / "docs" / "capture.md").read_text("utf-8")
+    (example,) = [block for block in re.findall(r"```yaml\n(.*?)```", page, re.DOTALL) if "filter_policy" in block]
     server = "shop: {host: db, port: 1, user: u, password: p, "
     values = yaml.safe_load(example)["sources"]["shop"] | {"mask_salt": SALT}
     (tmp_path / "sources.yaml").write_text(f"sources:\n  {server}{yaml.safe_dump(values, default_flow_style=True)[1:]}")
