@@ -50,7 +50,7 @@ status: setup ## what runs, and how far behind it is
 
 test: check test-unit test-dags test-services test-e2e ## everything: check, then all tests on real servers (under 30 minutes)
 
-test-unit: setup ## unit tests alone: no servers, about a minute
+test-unit: setup ## unit tests alone: no servers, some minutes
 	$(BIN)/pytest -q -n 2 tests/unit
 
 test-dags: setup ## Airflow: DAGs, supervision

@@ -11,9 +11,9 @@ topics of its own.
 
 **When it fails.** In `replay`: it could not be made (a server away); it is tried again by itself, from its start. In
 `verdict`: a job wrote something else live; the mail names the first output that differs. What the replay wrote stays in
-topics that have `.replay-` in their names, to be looked at. A day that the live run has not come to, or that cannot be
-replayed any more, is said and fails no nightly run. What each run has found is kept: the link *Audit result* leads
-there.
+topics that have `.replay-` in their names, to be looked at. A day that cannot be replayed any more fails the run,
+too; one that the live run has not come to yet is said and fails no nightly run. What each run has found is kept: the
+link *Audit result* leads there.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 **Purpose.** Of each group that declares `keep_days`, lets all topics forget the cuts whose records are all older: the
 readers' pointer moves up first, then data and old commits are removed, by the credentials of the section `expiry`.
 
-**When it runs.** At 03:40 UTC every day where a group has `keep_days`, before the nightly audit, and whenever a person
+**When it runs.** At 03:40 UTC every day where a group has `keep_days`, and whenever a person
 starts it.
 
 **Must not run beside.** A backfill of days that are about to be forgotten: its promotion would find them gone. Writers,
