@@ -137,8 +137,9 @@ class _Keeping(Background):
 
 
 @contextmanager
-def captured(world: World) -> Iterator[None]:
-    world.run("run", "--snapshot")
+def captured(world: World, limit_s: float = 90) -> Iterator[None]:
+    """`limit_s`: how long the first snapshot may take."""
+    world.run("run", "--snapshot", limit_s=limit_s)
     process = world.start("run")
     world.wait(lambda: world.sequence() > 0)
     world.wait_until_complete()

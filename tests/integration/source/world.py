@@ -122,9 +122,9 @@ class World:
         self.running.append(process)
         return process
 
-    def run(self, *words: str, code: int = 0) -> tuple[str, str]:
+    def run(self, *words: str, code: int = 0, limit_s: float = 90) -> tuple[str, str]:
         process = self.start(*words)
-        out, said = process.communicate(timeout=90)
+        out, said = process.communicate(timeout=limit_s)
         self.running.remove(process)
         assert process.returncode == code, said
         return out, said
