@@ -11,7 +11,7 @@ from __future__ import annotations
 import sys
 from functools import partial
 
-from include.lake.ending import ending_told
+from include.lake.incidents.ending import ending_told
 from include.lake.stream import run_application
 from include.log.application import main
 

@@ -12,7 +12,7 @@ import argparse
 import sys
 
 from include.errors import Fenced, LyrebirdError
-from include.lake.ending import ending_told
+from include.lake.incidents.ending import ending_told
 from include.lake.run_params import UPLOADS
 from include.lake.stream import upload
 from include.log.application import log_to_stderr

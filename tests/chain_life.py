@@ -12,13 +12,13 @@ import pytest
 from include.audit import chain_commits, chain_objects
 from include.audit.chain import Options
 from include.errors import Transient
-from include.lake import chain as chain_module
 from include.lake.backfill.expiry import expire, plan_expiry
-from include.lake.chain import Chain
-from include.lake.log_cuts import LogCuts
-from include.lake.log_ranges import PortRanges
-from include.lake.pointer import change_pointer, ranges_of, read_pointer
-from include.lake.protocol import Plan
+from include.lake.protocol import chain as chain_module
+from include.lake.protocol.chain import Chain
+from include.lake.protocol.commit_protocol import Plan
+from include.lake.protocol.pointer import change_pointer, ranges_of, read_pointer
+from include.lake.reading.log_ranges import PortRanges
+from include.lake.writing.log_cuts import LogCuts
 from include.store.memory import MemoryStore
 from include.store.object_store import ObjectInfo, StoredObject
 from tests.chain_world import PARTED, Apart, ChainWorld

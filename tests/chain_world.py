@@ -9,18 +9,18 @@ from include.audit.chain import Options, audit_chain
 from include.audit.chain_finding import Finding
 from include.audit.chain_report import ChainReport
 from include.errors import InvalidRecord
-from include.lake.chain import Chain
-from include.lake.chain_key import ChainKey, TopicKey
-from include.lake.cut import Commit
 from include.lake.definition import LakeGroup
-from include.lake.driver import Driver
 from include.lake.formats.sequence_file import SequenceFile
-from include.lake.log_cuts import Logic
-from include.lake.log_ranges import PortRanges
 from include.lake.message import Message
 from include.lake.parsing.port import Batch
-from include.lake.planner import Spot
-from include.lake.task import Means, Outcome, Task, run_task
+from include.lake.protocol.chain import Chain
+from include.lake.protocol.chain_key import ChainKey, TopicKey
+from include.lake.protocol.cut import Commit
+from include.lake.reading.log_ranges import PortRanges
+from include.lake.writing.driver import Driver
+from include.lake.writing.log_cuts import Logic
+from include.lake.writing.planner import Spot
+from include.lake.writing.task import Means, Outcome, Task, run_task
 from include.store.memory import MemoryStore
 from tests.lake_world import GROUP, VERBATIM, One, World
 

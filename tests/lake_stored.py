@@ -8,16 +8,16 @@ from typing import Any
 import orjson
 
 from include.clock import ManualClock
-from include.lake.chain_key import TopicKey
 from include.lake.definition import LakeGroup
-from include.lake.driver import Driver
-from include.lake.log_cuts import Logics
-from include.lake.log_ranges import PortRanges
-from include.lake.logics import logics_of
 from include.lake.parsing.definition import Means as ParserMeans
-from include.lake.planner import Spot
-from include.lake.report import Report
-from include.lake.task import Means, Outcome, Task, run_task
+from include.lake.protocol.chain_key import TopicKey
+from include.lake.reading.log_ranges import PortRanges
+from include.lake.writing.driver import Driver
+from include.lake.writing.log_cuts import Logics
+from include.lake.writing.planner import Spot
+from include.lake.writing.report import Report
+from include.lake.writing.task import Means, Outcome, Task, run_task
+from include.lake.writing.topic_pipelines import logics_of
 from include.log.memory import MemoryLog
 from include.log.ports import TopicInfo, TopicSpec
 from include.store.memory import MemoryStore

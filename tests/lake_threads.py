@@ -11,13 +11,13 @@ from pathlib import Path
 
 from include.clock import SystemClock
 from include.lake.definition import group_named
-from include.lake.driver import Driver
-from include.lake.host import Host
-from include.lake.kafka_group import KafkaGroupLog
-from include.lake.listing import Dates, list_topic
-from include.lake.report import Report
-from include.lake.task import Outcome, Task, run_task
-from include.lake.worker import Place, work
+from include.lake.inspect.listing import Dates, list_topic
+from include.lake.reading.kafka_group import KafkaGroupLog
+from include.lake.writing.driver import Driver
+from include.lake.writing.host import Host
+from include.lake.writing.report import Report
+from include.lake.writing.task import Outcome, Task, run_task
+from include.lake.writing.worker import Place, work
 from include.metrics.progress import RunFolder
 from include.settings.connections import Kafka, ObjectStore
 from include.settings.deployment import Deployment

@@ -7,16 +7,16 @@ from pathlib import Path
 
 from include.clock import ManualClock
 from include.errors import LyrebirdError, Transient
-from include.lake.chain import Chain
-from include.lake.chain_key import ChainKey, TopicKey
-from include.lake.cut_files import whole
 from include.lake.definition import LakeGroup
-from include.lake.driver import Driver, Watcher
 from include.lake.formats.sequence_file import SequenceFile
-from include.lake.log_cuts import Logic
-from include.lake.log_ranges import MessageBatch, PortRanges
-from include.lake.planner import Remade, Spot
-from include.lake.task import Means, Outcome, Task, run_task
+from include.lake.protocol.chain import Chain
+from include.lake.protocol.chain_key import ChainKey, TopicKey
+from include.lake.reading.log_ranges import MessageBatch, PortRanges
+from include.lake.writing.cut_files import whole
+from include.lake.writing.driver import Driver, Watcher
+from include.lake.writing.log_cuts import Logic
+from include.lake.writing.planner import Remade, Spot
+from include.lake.writing.task import Means, Outcome, Task, run_task
 from include.log.memory import MemoryLog
 from include.log.ports import TopicInfo, TopicSpec
 from include.log.survey import Hidden, PortSurvey

@@ -11,13 +11,13 @@ import threading
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 
-from include.lake.chain import SUMMARY_COMMITS
-from include.lake.chain_key import ChainKey, CutKey, TopicKey
-from include.lake.cut import Commit, StoredFile
 from include.lake.definition import LakeGroup
-from include.lake.object_key import digits
-from include.lake.planner import Spot
-from include.lake.pointer import Pointer
+from include.lake.protocol.chain import SUMMARY_COMMITS
+from include.lake.protocol.chain_key import ChainKey, CutKey, TopicKey
+from include.lake.protocol.cut import Commit, StoredFile
+from include.lake.protocol.object_key import digits
+from include.lake.protocol.pointer import Pointer
+from include.lake.writing.planner import Spot
 from include.log.ports import TopicInfo
 from include.store.memory import MemoryStore
 from include.store.object_store import ObjectInfo, StoredObject

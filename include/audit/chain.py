@@ -28,7 +28,7 @@ from include.audit.chain_versus import versus
 from include.clock import iso
 from include.lake.backfill.expiry import Eraser
 from include.lake.definition import LakeGroup
-from include.lake.stored import stored_topics
+from include.lake.protocol.inventory import stored_topics
 from include.settings.names import unknown
 from include.store.object_store import ObjectStore
 

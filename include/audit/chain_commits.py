@@ -18,10 +18,10 @@ import orjson
 from include.audit.chain_finding import Findings
 from include.audit.chain_listing import ChainFolder, Progress
 from include.errors import Terminal
-from include.lake import chain as chains
 from include.lake.backfill.expiry import Eraser
-from include.lake.chain import Chain
-from include.lake.cut import Commit, Intent
+from include.lake.protocol import chain as chains
+from include.lake.protocol.chain import Chain
+from include.lake.protocol.cut import Commit, Intent
 from include.store.object_store import ObjectInfo, ObjectStore
 
 __all__ = ["CommitReader", "Unreadable"]

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from include.audit.chain_finding import Findings
 from include.audit.chain_listing import LifeListing
 from include.audit.chain_walk import Cut, WalkedChain
-from include.lake.chain_key import ChainKey
-from include.lake.pointer import Pointer
+from include.lake.protocol.chain_key import ChainKey
+from include.lake.protocol.pointer import Pointer
 
 __all__ = ["check_pointer", "read_cuts"]
 

@@ -14,10 +14,10 @@ from include.audit.chain_compare import Segment
 from include.audit.chain_finding import Findings
 from include.audit.chain_listing import Progress
 from include.errors import Terminal
-from include.lake.chain_key import ChainKey
-from include.lake.contents import Contents, open_contents
-from include.lake.cut import Commit, Intent, StoredFile
 from include.lake.definition import FormatDefinition
+from include.lake.inspect.object_reader import Contents, open_contents
+from include.lake.protocol.chain_key import ChainKey
+from include.lake.protocol.cut import Commit, Intent, StoredFile
 from include.store.object_store import ObjectStore
 
 __all__ = ["DeepCheck", "read_objects"]

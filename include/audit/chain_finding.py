@@ -6,7 +6,7 @@ import shlex
 from dataclasses import asdict, dataclass
 from typing import Any, Final, Literal
 
-from include.lake.chain_key import ChainKey, TopicKey
+from include.lake.protocol.chain_key import ChainKey, TopicKey
 
 __all__ = ["RULE_TOOK", "Fault", "Finding", "Findings", "counted"]
 

@@ -17,13 +17,13 @@ from include.audit.chain_report import GroupFigures
 from include.audit.chain_walk import WalkedChain, walk
 from include.errors import Terminal, Transient
 from include.lake.backfill.expiry import Eraser
-from include.lake.chain import Chain
-from include.lake.chain_key import ChainKey, TopicKey
-from include.lake.cut import Commit
 from include.lake.definition import LakeGroup
-from include.lake.generations import lives
-from include.lake.object_key import ObjectKey, topic_path
-from include.lake.pointer import Entry, Pointer, read_pointer
+from include.lake.protocol.chain import Chain
+from include.lake.protocol.chain_key import ChainKey, TopicKey
+from include.lake.protocol.cut import Commit
+from include.lake.protocol.generations import lives
+from include.lake.protocol.object_key import ObjectKey, topic_path
+from include.lake.protocol.pointer import Entry, Pointer, read_pointer
 from include.store.object_store import ObjectStore
 
 __all__ = ["GroupAudit", "Place"]

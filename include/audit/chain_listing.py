@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
-from include.lake.chain_key import ChainKey, TopicKey
+from include.lake.protocol.chain_key import ChainKey, TopicKey
 from include.store.object_store import ObjectInfo, ObjectStore
 
 __all__ = ["ChainFolder", "LifeListing", "Progress", "Silent", "kept_of", "list_life"]

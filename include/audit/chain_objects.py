@@ -12,12 +12,12 @@ from include.audit.chain_finding import RULE_TOOK, Findings
 from include.audit.chain_listing import Progress
 from include.audit.chain_walk import WalkedChain
 from include.errors import Terminal
-from include.lake.chain_key import ChainKey, TopicKey
-from include.lake.cut import Commit, Intent
 from include.lake.finalising.marker import LATE, SUCCESS
-from include.lake.generations import lives as lives_of
-from include.lake.object_key import ObjectKey, topic_path
-from include.lake.pointer import Pointer, read_pointer
+from include.lake.protocol.chain_key import ChainKey, TopicKey
+from include.lake.protocol.cut import Commit, Intent
+from include.lake.protocol.generations import lives as lives_of
+from include.lake.protocol.object_key import ObjectKey, topic_path
+from include.lake.protocol.pointer import Pointer, read_pointer
 from include.store.object_store import ObjectStore
 
 __all__ = ["LifeChains", "ObjectCheck", "check_objects", "labels_differ"]

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from include.audit.chain_commits import Unreadable
 from include.audit.chain_finding import Findings, counted
 from include.audit.chain_listing import ChainFolder
-from include.lake.cut import Commit
+from include.lake.protocol.cut import Commit
 
 __all__ = ["Cut", "WalkedChain", "walk"]
 

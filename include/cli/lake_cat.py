@@ -39,9 +39,9 @@ def command(name: str, offset: int | None, limit: int | None, raw: bool, decode:
     value; `-` where the format keeps none. Records of a quarantine object say why they were refused. With --json each
     record is one JSON object.
     """
-    from include.lake.contents import open_contents
-    from include.lake.object_key import QUARANTINE
-    from include.lake.shown import record_json, record_line
+    from include.lake.inspect.object_reader import open_contents
+    from include.lake.inspect.record_text import record_json, record_line
+    from include.lake.protocol.object_key import QUARANTINE
 
     if raw and (as_json or decode):
         raise SettingsError("--raw and --json or --decode ask for different things", fix="Choose one of them.")
@@ -84,8 +84,8 @@ def command(name: str, offset: int | None, limit: int | None, raw: bool, decode:
 
 def _decoded(messages: Iterator[Message]) -> Iterator[Message]:
     """Values in Confluent's framing as JSON, by the registry and what backups keep; others as they are."""
-    from include.lake.contents import as_json_value
     from include.lake.formats.avro_schemas import WireSchemas
+    from include.lake.inspect.object_reader import as_json_value
     from include.settings.deployment import Deployment
 
     deployment = Deployment.load()
@@ -132,7 +132,7 @@ def _bytes(name: str) -> tuple[str, bytes, FormatDefinition | None]:
 def _declared(deployment: Deployment, key: str) -> FormatDefinition | None:
     """The format of the rule that the object's topic has now, where a group has its prefix."""
     from include.lake.definition import declared_groups
-    from include.lake.object_key import topic_of
+    from include.lake.protocol.object_key import topic_of
 
     for group in declared_groups(deployment).values():
         below = key.removeprefix(f"{group.prefix}/")

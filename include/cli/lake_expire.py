@@ -30,9 +30,9 @@ def command(topic: str, generation: int, group: str, topic_id: str, plan: bool, 
     from include.clock import SystemClock
     from include.lake.backfill.deployed import deleting
     from include.lake.backfill.expiry import expire, plan_expiry
-    from include.lake.backfill.followed import only_life
+    from include.lake.backfill.live_cuts import only_life
     from include.lake.definition import group_named
-    from include.lake.task import patience
+    from include.lake.writing.task import patience
     from include.settings.connections import ObjectStore
     from include.settings.deployment import Deployment
     from include.store.s3 import store_of

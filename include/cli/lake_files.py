@@ -15,7 +15,7 @@ from include.errors import SettingsError
 
 if TYPE_CHECKING:
     from include.lake.definition import LakeGroup
-    from include.lake.listing import Dates, ListedObject
+    from include.lake.inspect.listing import Dates, ListedObject
     from include.settings.deployment import Deployment
     from include.store.object_store import ObjectStore
 
@@ -57,8 +57,8 @@ def command(
     are chosen by the Kafka timestamps of their records, and may hold records of other dates, too. Without --group the
     group that parses the topic is meant.
     """
-    from include.lake.listing import Dates
-    from include.lake.stored import require_stored
+    from include.lake.inspect.listing import Dates
+    from include.lake.protocol.inventory import require_stored
     from include.settings.connections import ObjectStore
     from include.settings.deployment import Deployment
 
@@ -100,7 +100,7 @@ def _group(deployment: Deployment, name: str | None, topic: str) -> tuple[str, L
 
 
 def _listed(store: ObjectStore, group: LakeGroup, topic: str, dates: Dates, *, refused: bool) -> list[ListedObject]:
-    from include.lake.listing import list_topic
+    from include.lake.inspect.listing import list_topic
 
     hidden = not sys.stderr.isatty()
     with click.progressbar(length=1, label="partitions", file=sys.stderr, hidden=hidden) as bar:
@@ -113,7 +113,7 @@ def _listed(store: ObjectStore, group: LakeGroup, topic: str, dates: Dates, *, r
 
 
 def _query(bucket: str, group: LakeGroup, topic: str, found: list[ListedObject], form: As) -> str:
-    from include.lake.readers import duckdb_sql, read_set_of, spark_line
+    from include.lake.inspect.readers import duckdb_sql, read_set_of, spark_line
 
     rule = group.rule(topic)
     wanted = read_set_of(bucket, group.prefix, topic, found, rule.format if rule else None)

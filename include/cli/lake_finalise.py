@@ -47,11 +47,11 @@ def command(
     the asset lake://TOPIC/dt. Without TOPIC all topics that are stored are looked at. Exit code: 1 when a topic cannot
     be judged, the others are.
     """
-    from include.lake.finalising.finalise import acknowledge as acknowledged
-    from include.lake.finalising.finalise import finalise_groups
+    from include.lake.finalising.mark import acknowledge as acknowledged
+    from include.lake.finalising.mark import finalise_groups
     from include.lake.finalising.report import TopicReport, counted, together
-    from include.lake.kafka_group import KafkaGroupLog
-    from include.lake.stored import require_stored
+    from include.lake.protocol.inventory import require_stored
+    from include.lake.reading.kafka_group import KafkaGroupLog
     from include.metrics.exporter import write_atomically
     from include.settings.connections import Kafka
     from include.settings.deployment import Deployment

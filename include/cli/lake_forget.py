@@ -46,7 +46,7 @@ def command(
     from include.clock import SystemClock
     from include.lake.backfill.deployed import deleting
     from include.lake.forgetting import forget
-    from include.lake.task import patience
+    from include.lake.writing.task import patience
     from include.settings.deployment import Deployment
     from include.store.s3 import store_of
 
@@ -88,7 +88,7 @@ def _plans(
 ) -> list[Forgetting]:
     from include.lake.definition import declared_groups, group_named
     from include.lake.forgetting import plan_forgetting
-    from include.lake.stored import stored_topics
+    from include.lake.protocol.inventory import stored_topics
     from include.settings.names import require_known
 
     groups = {name: group_named(deployment, name) for name in names} or declared_groups(deployment)

@@ -53,7 +53,7 @@ def open_store(deployment: Deployment) -> S3Store:
 def registry_of(deployment: Deployment, store: ObjectStore) -> SchemaRegistry:
     """The registry of the deployment, if any; what it lacks is looked up beside the backups."""
     from include.lake.definition import backup_prefixes, declared_groups
-    from include.lake.kept_schemas import KeptRegistry
+    from include.lake.reading.kept_schemas import KeptRegistry
     from include.log.registry import ConfluentRegistry
     from include.settings.connections import Registry
 

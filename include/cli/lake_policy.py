@@ -16,7 +16,7 @@ from include.errors import SettingsError
 
 if TYPE_CHECKING:
     from include.lake.definition import LakeGroup
-    from include.lake.policy_report import RuleReport
+    from include.lake.inspect.policy_report import RuleReport
     from include.settings.deployment import Deployment
 
 __all__ = ["command"]
@@ -36,7 +36,7 @@ def command(topic: str | None, explain: bool, group_name: str | None, as_json: b
     need not exist. --explain asks bucket and Kafka, too: what waits in each partition, and what follows from that.
     Without TOPIC and --explain the rules are listed. Exit code 1: what is declared cannot be carried out.
     """
-    from include.lake.policy_report import explain_topic, list_rules
+    from include.lake.inspect.policy_report import explain_topic, list_rules
     from include.settings.deployment import Deployment
 
     deployment = Deployment.load()
@@ -79,8 +79,8 @@ def _topics(deployment: Deployment) -> list[str]:
 
 def _waits(deployment: Deployment, group: LakeGroup, report: RuleReport) -> list[dict[str, Any]]:
     """For each partition that Kafka has, the lines that tell what waits and when it is due."""
-    from include.lake.kafka_group import KafkaGroupLog
-    from include.lake.status import group_status, standing_of
+    from include.lake.inspect.status import group_status, standing_of
+    from include.lake.reading.kafka_group import KafkaGroupLog
     from include.lake.upload_policy import explain
     from include.settings.connections import Kafka
 

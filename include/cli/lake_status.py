@@ -16,7 +16,7 @@ from include.cli.table import duration, table
 from include.clock import SystemClock, iso
 
 if TYPE_CHECKING:
-    from include.lake.status import GroupStatus, LastCommit, PartitionStatus
+    from include.lake.inspect.status import GroupStatus, LastCommit, PartitionStatus
 
 __all__ = ["command"]
 
@@ -38,10 +38,10 @@ def command(group_name: str | None, topic: str | None, with_gone: bool, as_json:
     first offset that is not stored, `lag` the offsets behind it, `oldest` the age of the first record that waits,
     `open` what the files of all that waits would have, as estimated from the last commit.
     """
-    from include.lake.kafka_group import KafkaGroupLog
+    from include.lake.inspect.status import group_status
+    from include.lake.protocol.inventory import stored_topics
+    from include.lake.reading.kafka_group import KafkaGroupLog
     from include.lake.run_params import UPLOADS
-    from include.lake.status import group_status
-    from include.lake.stored import stored_topics
     from include.settings.connections import Kafka
     from include.settings.deployment import Deployment
     from include.settings.environment import state_folder

@@ -13,7 +13,7 @@ import orjson
 from include.cli.lake_options import group_option, groups_meant, json_option, means_of, open_store, registry_of
 
 if TYPE_CHECKING:
-    from include.lake.find import Found
+    from include.lake.inspect.locate import Found
 
 __all__ = ["command"]
 
@@ -31,11 +31,11 @@ def command(topic: str, partition: int, offset: int, group_name: str | None, as_
     that the log never had it, or that it is not stored yet. A topic that was made anew is answered for each of its
     lives. Exit code 1: a record that should be there is missing.
     """
-    from include.lake.find import find_record
-    from include.lake.generations import lives
-    from include.lake.logics import logics_of
-    from include.lake.replay import Replay
-    from include.lake.stored import require_stored
+    from include.lake.inspect.locate import find_record
+    from include.lake.inspect.replay import Replay
+    from include.lake.protocol.generations import lives
+    from include.lake.protocol.inventory import require_stored
+    from include.lake.writing.topic_pipelines import logics_of
     from include.settings.deployment import Deployment
 
     deployment = Deployment.load()

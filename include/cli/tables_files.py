@@ -81,7 +81,7 @@ def _query(found: TableVersion, bucket: str, form: As) -> str:
             "from include.lake.tables.stream import read_table\n"
             f"read_table(spark, deployment, {found.topic!r}, at={str(found.version)!r})"
         )
-    from include.lake.readers import ReadSet, duckdb_sql
+    from include.lake.inspect.readers import ReadSet, duckdb_sql
 
     keys = tuple(f"{found.folder}/{each.path}" for each in found.files)
     return duckdb_sql(ReadSet(bucket, found.folder, {"parquet": keys}))

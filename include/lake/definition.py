@@ -21,8 +21,8 @@ from include.lake.formats.json_lines import JsonLines, JsonLinesOptions
 from include.lake.formats.parquet import Parquet, ParquetOptions
 from include.lake.formats.port import Format
 from include.lake.formats.sequence_file import SequenceFile
-from include.lake.object_key import HIDDEN, valid_prefix
 from include.lake.parsing.versions import Versions
+from include.lake.protocol.object_key import HIDDEN, valid_prefix
 from include.lake.upload_policy import UploadPolicies
 from include.log.ports import SchemaRegistry
 from include.settings.deployment import Deployment, Strict, unknown_name

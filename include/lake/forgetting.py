@@ -25,15 +25,15 @@ from functools import partial
 from typing import Any, Final
 
 from include.lake.backfill.expiry import Eraser
-from include.lake.chain import Chain, give_up
-from include.lake.chain_key import ChainKey, CutKey, TopicKey, parse_cut_key
-from include.lake.cut import Commit
+from include.lake.dates.event_hours import Period, folder_of
 from include.lake.dates.kept import DateIndex
-from include.lake.event_hours import Period, folder_of
-from include.lake.object_key import topic_path
-from include.lake.pointer import Pointer, change_pointer, read_pointer
-from include.lake.read_cuts import ReadCut, read_cuts, read_partitions
-from include.lake.runner import Pause, Runner
+from include.lake.protocol.chain import Chain, give_up
+from include.lake.protocol.chain_key import ChainKey, CutKey, TopicKey, parse_cut_key
+from include.lake.protocol.cut import Commit
+from include.lake.protocol.object_key import topic_path
+from include.lake.protocol.pointer import Pointer, change_pointer, read_pointer
+from include.lake.protocol.read_cuts import ReadCut, read_cuts, read_partitions
+from include.lake.protocol.runner import Pause, Runner
 from include.store.object_store import ObjectStore
 
 __all__ = ["Forgetting", "PartitionFloor", "forget", "plan_forgetting"]

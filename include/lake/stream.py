@@ -18,10 +18,7 @@ from pyspark.sql import SparkSession
 
 from include.clock import Clock, SystemClock
 from include.errors import Terminal, Transient
-from include.lake.chain import Chain
-from include.lake.chain_key import ChainKey
 from include.lake.check import check_folders
-from include.lake.cut import Commit
 from include.lake.definition import (
     Kind,
     LakeGroup,
@@ -30,17 +27,20 @@ from include.lake.definition import (
     group_named,
     groups_of_application,
 )
-from include.lake.driver import Driver, Watcher
-from include.lake.ending import ending_told
-from include.lake.group_metrics import GroupMetrics
-from include.lake.host import Host
-from include.lake.incidents import Incidents, Watchers
-from include.lake.kafka_group import KafkaGroupLog
-from include.lake.lag_offsets import LagOffsets, consumer_group
-from include.lake.report import Report
+from include.lake.incidents.ending import ending_told
+from include.lake.incidents.incidents import Incidents, Watchers
+from include.lake.protocol.chain import Chain
+from include.lake.protocol.chain_key import ChainKey
+from include.lake.protocol.cut import Commit
+from include.lake.reading.kafka_group import KafkaGroupLog
 from include.lake.run_params import UPLOADS
-from include.lake.task import Outcome, Run, Task, run_task
-from include.lake.worker import Place, work
+from include.lake.writing.driver import Driver, Watcher
+from include.lake.writing.group_metrics import GroupMetrics
+from include.lake.writing.host import Host
+from include.lake.writing.lag_offsets import LagOffsets, consumer_group
+from include.lake.writing.report import Report
+from include.lake.writing.task import Outcome, Run, Task, run_task
+from include.lake.writing.worker import Place, work
 from include.log.failure import first_line
 from include.log.kafka_offsets import KafkaOffsets
 from include.log.stream import session

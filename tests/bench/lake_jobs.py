@@ -19,7 +19,7 @@ from pyspark.sql import SparkSession
 from include.clock import SystemClock
 from include.lake import stream
 from include.lake.definition import declared_groups
-from include.lake.host import Host
+from include.lake.writing.host import Host
 from include.log.stream import session
 from include.metrics.progress import RunFolder
 from include.settings.deployment import Deployment

@@ -19,9 +19,9 @@ from typing import Any, Final
 from include.audit.chain import audit_chain
 from include.clock import SystemClock
 from include.lake.definition import declared_groups
-from include.lake.host import Host
-from include.lake.report import Report
 from include.lake.stream import build
+from include.lake.writing.host import Host
+from include.lake.writing.report import Report
 from include.metrics.progress import RunFolder
 from include.settings.connections import ObjectStore
 from include.settings.deployment import Deployment

@@ -19,13 +19,13 @@ from typing import Final
 
 from include.clock import SystemClock
 from include.errors import LyrebirdError
-from include.lake.chain_key import ChainKey, TopicKey
-from include.lake.cut import Commit
 from include.lake.definition import LakeGroup
-from include.lake.driver import Driver
-from include.lake.generations import take_over
-from include.lake.planner import Remade, Spot
-from include.lake.task import Outcome, Task
+from include.lake.protocol.chain_key import ChainKey, TopicKey
+from include.lake.protocol.cut import Commit
+from include.lake.protocol.generations import take_over
+from include.lake.writing.driver import Driver
+from include.lake.writing.planner import Remade, Spot
+from include.lake.writing.task import Outcome, Task
 from include.log.ports import TopicInfo
 from include.log.survey import Hidden
 from include.settings.connections import ObjectStore

@@ -23,9 +23,9 @@ from botocore.httpsession import URLLib3Session
 from confluent_kafka import Consumer, TopicPartition
 
 from include.lake.definition import LakeGroup
-from include.lake.planner import Range, Spot
-from include.lake.task import Outcome, Task
-from include.lake.worker import Place, work
+from include.lake.writing.planner import Range, Spot
+from include.lake.writing.task import Outcome, Task
+from include.lake.writing.worker import Place, work
 from include.settings.connections import Kafka, ObjectStore
 
 __all__ = ["main"]

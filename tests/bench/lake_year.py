@@ -15,9 +15,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from include.clock import ManualClock
-from include.lake.finalising.finalise import acknowledge, finalise_groups
+from include.lake.finalising.mark import acknowledge, finalise_groups
 from include.lake.finalising.report import together
-from include.lake.listing import Dates, list_topic
+from include.lake.inspect.listing import Dates, list_topic
 from tests.lake_year import GROUP, HOUR_MS, MadeUpTopic
 
 __all__ = ["main"]

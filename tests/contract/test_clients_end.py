@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from include.errors import Fenced, Terminal
-from include.lake.kafka_group import KafkaGroupLog
-from include.lake.planner import Spot
+from include.lake.reading.kafka_group import KafkaGroupLog
+from include.lake.writing.planner import Spot
 from include.log.kafka import KafkaAdmin, KafkaReader, KafkaWriter
 from include.log.kafka_offsets import KafkaOffsets
 from include.log.ports import TopicSpec

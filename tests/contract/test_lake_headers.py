@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from include.errors import Terminal
-from include.lake.kafka_ranges import KafkaRanges
+from include.lake.reading.kafka_ranges import KafkaRanges
 from include.log.kafka import KafkaAdmin
 from include.log.ports import TopicSpec
 from tests.raw_headers import RawHeaders, produce_raw

@@ -8,9 +8,9 @@ import pytest
 
 from include.clock import SystemClock
 from include.errors import Terminal, Transient
-from include.lake.kafka_ranges import KafkaRanges
-from include.lake.log_ranges import LogRanges, PortRanges
 from include.lake.message import Message
+from include.lake.reading.kafka_ranges import KafkaRanges
+from include.lake.reading.log_ranges import LogRanges, PortRanges
 from include.log.kafka import KafkaAdmin, KafkaReader, KafkaWriter
 from include.log.memory import MemoryLog
 from include.log.ports import LogReader, LogWriter, TopicSpec

@@ -18,10 +18,10 @@ import pytest
 from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from include.lake.chain import Chain
-from include.lake.chain_key import TopicKey
-from include.lake.generations import take_over
-from include.lake.stored import stored_topics
+from include.lake.protocol.chain import Chain
+from include.lake.protocol.chain_key import TopicKey
+from include.lake.protocol.generations import take_over
+from include.lake.protocol.inventory import stored_topics
 from include.log.kafka import KafkaAdmin
 from include.log.ports import TopicSpec
 from include.settings.connections import ObjectStore

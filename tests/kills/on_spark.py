@@ -11,12 +11,12 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from include.clock import SystemClock
-from include.lake.driver import Driver
-from include.lake.host import Host
-from include.lake.kafka_group import KafkaGroupLog
-from include.lake.report import Report
+from include.lake.reading.kafka_group import KafkaGroupLog
 from include.lake.stream import SparkPool
-from include.lake.worker import Place, store_of
+from include.lake.writing.driver import Driver
+from include.lake.writing.host import Host
+from include.lake.writing.report import Report
+from include.lake.writing.worker import Place, store_of
 from include.metrics.progress import RunFolder
 from tests.kills.conductor import Conductor, carry_on, until, wake
 from tests.kills.logged import Ran

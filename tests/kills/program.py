@@ -13,19 +13,19 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
-import include.lake.chain
-import include.lake.task
+import include.lake.protocol.chain
+import include.lake.writing.task
 from include.clock import SystemClock
 from include.errors import Fenced, LyrebirdError
-from include.lake.chain import Chain
 from include.lake.definition import LakeGroup
-from include.lake.driver import Driver
-from include.lake.host import Host
-from include.lake.kafka_group import KafkaGroupLog
-from include.lake.lag_offsets import LagOffsets, consumer_group
-from include.lake.report import Report
-from include.lake.runner import Sending
-from include.lake.worker import Place, store_of
+from include.lake.protocol.chain import Chain
+from include.lake.protocol.runner import Sending
+from include.lake.reading.kafka_group import KafkaGroupLog
+from include.lake.writing.driver import Driver
+from include.lake.writing.host import Host
+from include.lake.writing.lag_offsets import LagOffsets, consumer_group
+from include.lake.writing.report import Report
+from include.lake.writing.worker import Place, store_of
 from include.log.kafka_offsets import KafkaOffsets
 from include.metrics.progress import RunFolder
 from include.settings.connections import Kafka, ObjectStore
@@ -60,8 +60,8 @@ def run(program: Program) -> None:
     sys.stderr = (folder / "stderr").open("w", encoding="utf-8", buffering=1)
     # Parts and hints as big groups have them, with little data.
     sending = Sending(program.at_once, PART_BYTES)
-    vars(include.lake.task)["Chain"] = partial(Chain, sending=sending)
-    vars(include.lake.chain)["_HINT_COMMITS"] = 1
+    vars(include.lake.writing.task)["Chain"] = partial(Chain, sending=sending)
+    vars(include.lake.protocol.chain)["_HINT_COMMITS"] = 1
     place = Place.of(program.group, program.kafka, None, program.store, folder)
     pool = WorkerPool(place, program.workers, WORKERS)
     (folder / "workers").write_text(" ".join(map(str, pool.pids)))

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from include.lake.log_ranges import LogRanges, MessageBatch
+from include.lake.reading.log_ranges import LogRanges, MessageBatch
 from include.store.s3 import S3Store
 
 __all__ = ["How", "Strike", "StruckLog", "StruckOffsets", "Switch"]

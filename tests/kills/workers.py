@@ -14,8 +14,8 @@ from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 
 from include.errors import Transient
-from include.lake.task import Means, Outcome, Task, run_task
-from include.lake.worker import Place, work
+from include.lake.writing.task import Means, Outcome, Task, run_task
+from include.lake.writing.worker import Place, work
 from tests.kills.switch import Strike, StruckLog, Switch
 
 __all__ = ["WorkerPool", "struck_task"]

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from include.audit.chain import audit_chain
-from include.lake.chain_key import ChainKey, TopicKey
-from include.lake.cut import Commit, Intent, PlannedFile, StoredFile
-from include.lake.pointer import Pointer
+from include.lake.protocol.chain_key import ChainKey, TopicKey
+from include.lake.protocol.cut import Commit, Intent, PlannedFile, StoredFile
+from include.lake.protocol.pointer import Pointer
 from include.store.memory import MemoryStore
 from tests.chain_life import audited_beside
 from tests.lake_world import GROUP

@@ -9,8 +9,8 @@ from confluent_kafka import Producer
 
 from include.clock import SystemClock
 from include.lake.definition import declared_groups
-from include.lake.kafka_group import KafkaGroupLog
-from include.lake.status import group_status
+from include.lake.inspect.status import group_status
+from include.lake.reading.kafka_group import KafkaGroupLog
 from include.settings.deployment import Deployment
 from tests.integration.lake.traffic import wait_until
 from tests.integration.lake.world import opened

@@ -8,15 +8,15 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, NamedTuple
 
-from include.lake.adoption import joined_gaps
 from include.lake.backfill.plan import PlannedCut
 from include.lake.backfill.planning import missing_offsets
-from include.lake.backfill.runs import Run
-from include.lake.chain import Chain, give_up
-from include.lake.chain_key import ChainKey
-from include.lake.cut import Commit, StoredFile
-from include.lake.event_hours import Period
-from include.lake.runner import Pause
+from include.lake.backfill.run_registry import Run
+from include.lake.dates.event_hours import Period
+from include.lake.protocol.chain import Chain, give_up
+from include.lake.protocol.chain_key import ChainKey
+from include.lake.protocol.commit_rules import joined_gaps
+from include.lake.protocol.cut import Commit, StoredFile
+from include.lake.protocol.runner import Pause
 from include.store.object_store import ObjectStore
 
 __all__ = ["NO_DATE", "Comparison", "Counts", "Difference", "DifferenceKind", "compare"]

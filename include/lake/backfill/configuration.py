@@ -7,13 +7,13 @@ import json
 from collections.abc import Sequence
 
 from include.errors import SettingsError
-from include.lake.backfill.asked import Asked
+from include.lake.backfill.selection import Asked
 from include.lake.definition import LakeGroup, Rule
-from include.lake.logics import logics_of
 from include.lake.parsing.definition import Means
 from include.lake.parsing.partition_names import TimeName
 from include.lake.parsing.rules import Rules
 from include.lake.parsing.versions import ParserVersion, ParserVersions
+from include.lake.writing.topic_pipelines import logics_of
 
 __all__ = ["fingerprint", "narrowed", "zones_of"]
 

@@ -11,24 +11,24 @@ from dataclasses import dataclass
 from typing import Final
 
 from include.clock import Clock, SystemClock
-from include.lake.backfill.asked import Asked
 from include.lake.backfill.comparison import Comparison, compare
 from include.lake.backfill.configuration import narrowed
-from include.lake.backfill.followed import only_life
+from include.lake.backfill.live_cuts import only_life
 from include.lake.backfill.plan import BackfillPlan
 from include.lake.backfill.planning import Bucket, make_plan
 from include.lake.backfill.raw_ranges import check_source
 from include.lake.backfill.request import Request
 from include.lake.backfill.rewrite import carry_out, rewrite, tasks_of
-from include.lake.backfill.runs import Run, begin, run_named
+from include.lake.backfill.run_registry import Run, begin, run_named
+from include.lake.backfill.selection import Asked
 from include.lake.definition import LakeGroup, backup_prefixes, declared_groups
-from include.lake.driver import Pool
-from include.lake.kafka_ranges import KafkaRanges
-from include.lake.kept_schemas import KeptRegistry
 from include.lake.parsing.definition import Means
-from include.lake.stored import require_stored
-from include.lake.task import Outcome, Task, patience
-from include.lake.worker import Place, work
+from include.lake.protocol.inventory import require_stored
+from include.lake.reading.kafka_ranges import KafkaRanges
+from include.lake.reading.kept_schemas import KeptRegistry
+from include.lake.writing.driver import Pool
+from include.lake.writing.task import Outcome, Task, patience
+from include.lake.writing.worker import Place, work
 from include.log.registry import ConfluentRegistry
 from include.settings.connections import Kafka, ObjectStore, Registry
 from include.settings.deployment import Deployment

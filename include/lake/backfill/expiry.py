@@ -17,11 +17,11 @@ from functools import partial
 from typing import Any, NamedTuple, Protocol
 
 from include.errors import Terminal
-from include.lake.chain import give_up
-from include.lake.chain_key import TopicKey
-from include.lake.object_key import ObjectKey, topic_path
-from include.lake.pointer import Pointer, change_pointer, read_pointer
-from include.lake.runner import Pause, Runner
+from include.lake.protocol.chain import give_up
+from include.lake.protocol.chain_key import TopicKey
+from include.lake.protocol.object_key import ObjectKey, topic_path
+from include.lake.protocol.pointer import Pointer, change_pointer, read_pointer
+from include.lake.protocol.runner import Pause, Runner
 from include.store.object_store import ObjectStore
 
 __all__ = ["Eraser", "Expiry", "Unread", "expire", "plan_expiry"]

@@ -14,9 +14,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
-from include.lake.backfill.asked import Asked
-from include.lake.canonical import dump, load, offset, text, unreadable
-from include.lake.chain_key import TopicKey
+from include.lake.backfill.selection import Asked
+from include.lake.protocol.canonical import dump, load, offset, text, unreadable
+from include.lake.protocol.chain_key import TopicKey
 
 __all__ = ["BackfillPlan", "PlannedCut", "Source"]
 

@@ -10,24 +10,24 @@ from operator import attrgetter
 from typing import Final
 
 from include.errors import Terminal
-from include.lake.adoption import joined_gaps
-from include.lake.backfill.asked import Asked, span_ms
 from include.lake.backfill.configuration import fingerprint, narrowed, zones_of
-from include.lake.backfill.followed import Followed, live_cuts, only_life, partitions_of, read_instead
+from include.lake.backfill.live_cuts import Followed, live_cuts, only_life, partitions_of, read_instead
 from include.lake.backfill.plan import BackfillPlan, PlannedCut, Source
 from include.lake.backfill.secor_ranges import archived
-from include.lake.chain import give_up
-from include.lake.chain_key import ChainKey, TopicKey
-from include.lake.cut import Commit
+from include.lake.backfill.selection import Asked, span_ms
+from include.lake.dates.event_hours import Period
 from include.lake.definition import LakeGroup
-from include.lake.event_hours import Period
-from include.lake.log_cuts import Logics
-from include.lake.log_ranges import LogRanges
-from include.lake.logics import logics_of
 from include.lake.parsing.definition import Means
-from include.lake.pointer import Pointer, read_pointer
-from include.lake.read_cuts import read_cuts
-from include.lake.runner import Pause
+from include.lake.protocol.chain import give_up
+from include.lake.protocol.chain_key import ChainKey, TopicKey
+from include.lake.protocol.commit_rules import joined_gaps
+from include.lake.protocol.cut import Commit
+from include.lake.protocol.pointer import Pointer, read_pointer
+from include.lake.protocol.read_cuts import read_cuts
+from include.lake.protocol.runner import Pause
+from include.lake.reading.log_ranges import LogRanges
+from include.lake.writing.log_cuts import Logics
+from include.lake.writing.topic_pipelines import logics_of
 from include.store.object_store import ObjectStore
 
 __all__ = ["Bucket", "NothingCommitted", "make_plan", "missing_offsets"]

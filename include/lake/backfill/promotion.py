@@ -13,11 +13,11 @@ from typing import Any
 
 from include.errors import Terminal
 from include.lake.backfill.comparison import Comparison, compare
-from include.lake.backfill.runs import Run, standing
-from include.lake.chain import Chain, give_up
-from include.lake.chain_key import ChainKey
-from include.lake.pointer import Cuts, Pointer, change_pointer, ranges_of, read_pointer
-from include.lake.runner import Pause
+from include.lake.backfill.run_registry import Run, standing
+from include.lake.protocol.chain import Chain, give_up
+from include.lake.protocol.chain_key import ChainKey
+from include.lake.protocol.pointer import Cuts, Pointer, change_pointer, ranges_of, read_pointer
+from include.lake.protocol.runner import Pause
 from include.store.object_store import ObjectStore
 
 __all__ = ["Promoted", "promote"]

@@ -16,18 +16,18 @@ from typing import Final
 
 from include.errors import Terminal
 from include.lake.backfill.plan import Source
-from include.lake.chain import give_up
-from include.lake.chain_key import ChainKey, TopicKey
-from include.lake.cut import Commit, Gap, StoredFile
-from include.lake.cut_files import REFUSED_HEADER
 from include.lake.formats.sequence_file import layout_of, read_messages
 from include.lake.formats.sequence_reader import SequenceReader
 from include.lake.formats.verbatim import VerbatimKey
-from include.lake.log_ranges import MessageBatch
 from include.lake.message import Message
-from include.lake.pointer import read_pointer
-from include.lake.read_cuts import ReadCut, read_cuts
-from include.lake.runner import Pause, Runner
+from include.lake.protocol.chain import give_up
+from include.lake.protocol.chain_key import ChainKey, TopicKey
+from include.lake.protocol.cut import Commit, Gap, StoredFile
+from include.lake.protocol.pointer import read_pointer
+from include.lake.protocol.read_cuts import ReadCut, read_cuts
+from include.lake.protocol.runner import Pause, Runner
+from include.lake.reading.log_ranges import MessageBatch
+from include.lake.writing.cut_files import REFUSED_HEADER
 from include.store.object_store import ObjectStore
 
 __all__ = ["RawRanges", "check_source"]

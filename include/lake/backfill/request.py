@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Final, get_args
 
 from include.errors import SettingsError
-from include.lake.backfill.asked import Asked, Days, Origin, parse_offsets
+from include.lake.backfill.selection import Asked, Days, Origin, parse_offsets
 from include.lake.definition import Kind, LakeGroup
 
 __all__ = ["ORIGINS", "Request", "group_of"]

@@ -12,20 +12,20 @@ from typing import Final
 
 from include.clock import Clock
 from include.errors import BackPressure, LyrebirdError, Terminal, Transient
-from include.lake.adoption import joined_gaps
 from include.lake.backfill.plan import BackfillPlan, PlannedCut
 from include.lake.backfill.raw_ranges import RawRanges
 from include.lake.backfill.secor_ranges import SecorRanges
-from include.lake.chain import Chain
-from include.lake.chain_key import TopicKey
-from include.lake.cut import Commit
-from include.lake.driver import Pool
-from include.lake.log_cuts import LogCuts
-from include.lake.planner import Range, Spot
-from include.lake.protocol import Plan
-from include.lake.runner import OnCommit
-from include.lake.steps import LocalCut, ReadRange
-from include.lake.task import Means, Outcome, Task, patience
+from include.lake.protocol.chain import Chain
+from include.lake.protocol.chain_key import TopicKey
+from include.lake.protocol.commit_protocol import Plan
+from include.lake.protocol.commit_rules import joined_gaps
+from include.lake.protocol.cut import Commit
+from include.lake.protocol.runner import OnCommit
+from include.lake.protocol.steps import LocalCut, ReadRange
+from include.lake.writing.driver import Pool
+from include.lake.writing.log_cuts import LogCuts
+from include.lake.writing.planner import Range, Spot
+from include.lake.writing.task import Means, Outcome, Task, patience
 
 __all__ = ["RANGE_BYTES", "Rewrite", "carry_out", "rewrite", "tasks_of"]
 

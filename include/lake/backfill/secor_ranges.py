@@ -18,13 +18,13 @@ from typing import Final, NamedTuple
 
 from include.errors import Terminal
 from include.lake.backfill.plan import Source
-from include.lake.chain import give_up
-from include.lake.chain_key import TopicKey
-from include.lake.contents import open_contents
 from include.lake.formats.secor import SecorName
-from include.lake.log_ranges import MessageBatch
+from include.lake.inspect.object_reader import open_contents
 from include.lake.message import Message
-from include.lake.runner import Pause, Runner
+from include.lake.protocol.chain import give_up
+from include.lake.protocol.chain_key import TopicKey
+from include.lake.protocol.runner import Pause, Runner
+from include.lake.reading.log_ranges import MessageBatch
 from include.store.object_store import ObjectInfo, ObjectStore
 
 __all__ = ["Archive", "SecorRanges", "archived"]

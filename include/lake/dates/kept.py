@@ -25,10 +25,10 @@ from typing import Any, Final, NamedTuple
 import orjson
 
 from include.errors import Terminal
-from include.lake.canonical import dump, load
-from include.lake.chain_key import TopicKey
-from include.lake.event_hours import Period, folder_of
-from include.lake.pointer import Pointer
+from include.lake.dates.event_hours import Period, folder_of
+from include.lake.protocol.canonical import dump, load
+from include.lake.protocol.chain_key import TopicKey
+from include.lake.protocol.pointer import Pointer
 from include.store.object_store import ObjectStore
 
 __all__ = ["ANY_DAY", "DateIndex", "IndexedFile", "Mark", "NamedTimes", "Void", "folders_of", "latest"]

@@ -14,15 +14,15 @@ from functools import partial
 from itertools import islice
 from typing import Final, NamedTuple
 
-from include.lake.chain import SUMMARY_COMMITS, Chain
-from include.lake.chain_key import ChainKey, TopicKey, parse_cut_key
-from include.lake.cut import Commit
+from include.lake.dates.event_hours import Period
 from include.lake.dates.kept import DateIndex, IndexedFile, Mark, NamedTimes, Void, latest
-from include.lake.event_hours import Period
-from include.lake.object_key import digits
-from include.lake.pointer import Pointer
-from include.lake.read_cuts import ReadCut, read_cuts, read_partitions
-from include.lake.stored import stored_partitions
+from include.lake.protocol.chain import SUMMARY_COMMITS, Chain
+from include.lake.protocol.chain_key import ChainKey, TopicKey, parse_cut_key
+from include.lake.protocol.cut import Commit
+from include.lake.protocol.inventory import stored_partitions
+from include.lake.protocol.object_key import digits
+from include.lake.protocol.pointer import Pointer
+from include.lake.protocol.read_cuts import ReadCut, read_cuts, read_partitions
 from include.store.object_store import ObjectStore
 
 __all__ = ["catch_up", "partitions_of"]

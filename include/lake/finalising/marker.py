@@ -15,8 +15,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal, get_args
 
-from include.lake.canonical import choice, dump, load, offset, text, unreadable
-from include.lake.object_key import topic_path
+from include.lake.protocol.canonical import choice, dump, load, offset, text, unreadable
+from include.lake.protocol.object_key import topic_path
 
 __all__ = ["LATE", "SUCCESS", "Change", "Late", "Success", "digest_of", "marker_key"]
 

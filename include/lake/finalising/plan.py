@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from include.lake.event_hours import Period
-from include.lake.finalised import Progress, came_late, finished, passed
-from include.lake.finalising.gathered import DatedObject, Folder, Gathered, committed_times
+from include.lake.dates.event_hours import Period
+from include.lake.dates.finalised import Progress, came_late, finished, passed
 from include.lake.finalising.marker import Late, Success, digest_of
+from include.lake.finalising.scan import DatedObject, Folder, Gathered, committed_times
 
 __all__ = ["DateStep", "Standing", "TopicPlan", "plan_topic"]
 

@@ -22,10 +22,10 @@ from include.errors import LyrebirdError, Terminal, Transient
 from include.lake.backfill.planning import Bucket
 from include.lake.backfill.raw_ranges import RawRanges
 from include.lake.message import Message
-from include.lake.restore.begun import Restore
+from include.lake.protocol.runner import Runner
+from include.lake.restore.manifest import Restore
 from include.lake.restore.offset_map import PartName, Totals, committed_parts, part_of, read_part
 from include.lake.restore.schema_ids import SchemaIds
-from include.lake.runner import Runner
 from include.log.ports import LogReader, LogWriter, TopicAdmin
 
 __all__ = ["Kafka", "Limits", "PartitionMap", "Tell", "copy"]

@@ -9,22 +9,22 @@ from functools import partial
 
 from include.clock import Clock
 from include.errors import SettingsError
-from include.lake.backfill.asked import Days, parse_offsets
-from include.lake.backfill.followed import only_life
+from include.lake.backfill.live_cuts import only_life
 from include.lake.backfill.planning import Bucket
 from include.lake.backfill.request import group_of
+from include.lake.backfill.selection import Days, parse_offsets
 from include.lake.definition import declared_groups
-from include.lake.restore.begun import Restore, begin, check_target
+from include.lake.protocol.inventory import require_stored
+from include.lake.protocol.runner import Runner
 from include.lake.restore.copying import Kafka, Limits, Tell, copy
 from include.lake.restore.groups import committed_of, translate
+from include.lake.restore.manifest import Restore, begin, check_target
 from include.lake.restore.offset_map import Span, committed_parts, read_part
 from include.lake.restore.plan import RestoreAsked, RestorePlan
 from include.lake.restore.planning import make_plan
-from include.lake.restore.restored import Restored
+from include.lake.restore.result import Restored
 from include.lake.restore.schema_ids import SchemaIds
-from include.lake.runner import Runner
-from include.lake.stored import require_stored
-from include.lake.task import patience
+from include.lake.writing.task import patience
 from include.log.kafka import KafkaAdmin, KafkaReader, KafkaWriter
 from include.log.ports import SchemaRegistry
 from include.log.registry import ConfluentRegistry

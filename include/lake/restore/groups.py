@@ -8,11 +8,11 @@ from typing import Literal
 
 from include.errors import SettingsError, Terminal
 from include.lake.backfill.planning import Bucket
-from include.lake.chain_key import TopicKey
-from include.lake.restore.begun import Restore
+from include.lake.protocol.chain_key import TopicKey
+from include.lake.protocol.runner import Runner
 from include.lake.restore.copying import Kafka, PartitionMap
+from include.lake.restore.manifest import Restore
 from include.lake.restore.offset_map import new_offset
-from include.lake.runner import Runner
 
 __all__ = ["How", "Translated", "committed_of", "translate"]
 

@@ -17,9 +17,9 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from include.errors import Terminal
-from include.lake.canonical import dump, load, offset, unreadable
 from include.lake.message import Message
-from include.lake.object_key import digits
+from include.lake.protocol.canonical import dump, load, offset, unreadable
+from include.lake.protocol.object_key import digits
 from include.store.object_store import ObjectStore
 
 __all__ = ["Part", "PartName", "Span", "Totals", "committed_parts", "new_offset", "part_of", "read_part"]

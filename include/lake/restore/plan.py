@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from include.errors import SettingsError
-from include.lake.backfill.asked import Days, Offsets, span_ms
-from include.lake.canonical import dump, load, offset, text, unreadable
-from include.lake.chain_key import TopicKey
+from include.lake.backfill.selection import Days, Offsets, span_ms
 from include.lake.parsing.zones import zone
+from include.lake.protocol.canonical import dump, load, offset, text, unreadable
+from include.lake.protocol.chain_key import TopicKey
 
 __all__ = ["RestoreAsked", "RestorePlan"]
 

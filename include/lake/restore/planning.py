@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from include.errors import SettingsError, Terminal
 from include.lake.backfill.planning import Bucket
-from include.lake.chain_key import TopicKey
-from include.lake.cut import Commit
-from include.lake.pointer import Pointer, read_pointer
-from include.lake.read_cuts import read_cuts, read_partitions
+from include.lake.protocol.chain_key import TopicKey
+from include.lake.protocol.cut import Commit
+from include.lake.protocol.pointer import Pointer, read_pointer
+from include.lake.protocol.read_cuts import read_cuts, read_partitions
+from include.lake.protocol.runner import Runner
 from include.lake.restore.plan import RestoreAsked, RestorePlan
-from include.lake.runner import Runner
 from include.log.ports import TopicAdmin
 
 __all__ = ["make_plan"]

@@ -17,8 +17,8 @@ import orjson
 
 from include.errors import InvalidRecord, Terminal
 from include.lake.formats.avro_schemas import WireSchemas
-from include.lake.kept_schemas import KeptRegistry, kept_ids
 from include.lake.message import Message
+from include.lake.reading.kept_schemas import KeptRegistry, kept_ids
 from include.log.ports import Compatibility, SchemaRegistry
 from include.record.codec import frame, unframe
 from include.store.object_store import ObjectStore

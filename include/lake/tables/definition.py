@@ -9,7 +9,7 @@ from typing import Annotated
 from pydantic import AfterValidator, Field
 
 from include.errors import SettingsError
-from include.lake.object_key import valid_prefix
+from include.lake.protocol.object_key import valid_prefix
 from include.log.topics import TopicName
 from include.settings.applications import Application
 from include.settings.deployment import Deployment, Strict, unknown_name

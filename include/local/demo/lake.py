@@ -11,7 +11,7 @@ from include.local.demo.chain_audit import audited
 from include.local.demo.told import Closing, Told
 
 if TYPE_CHECKING:
-    from include.lake.status import GroupStatus, PartitionStatus
+    from include.lake.inspect.status import GroupStatus, PartitionStatus
 
 __all__ = ["CLOSINGS", "committed", "stored", "told_of"]
 
@@ -28,8 +28,8 @@ def committed(clock: Clock) -> Told:
     Waits for it, but a minute and a half at most: what is still open then is not good.
     """
     from include.lake.definition import declared_groups
-    from include.lake.kafka_group import KafkaGroupLog
-    from include.lake.status import group_status
+    from include.lake.inspect.status import group_status
+    from include.lake.reading.kafka_group import KafkaGroupLog
     from include.settings.connections import Kafka, ObjectStore
     from include.settings.deployment import Deployment
     from include.store.s3 import store_of

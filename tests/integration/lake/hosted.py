@@ -24,12 +24,12 @@ from typing import Any
 from include.clock import SystemClock
 from include.errors import Fenced, LyrebirdError
 from include.lake.definition import declared_groups
-from include.lake.driver import Driver
-from include.lake.host import Host
-from include.lake.kafka_group import KafkaGroupLog
-from include.lake.report import Report
-from include.lake.task import Outcome, Task
-from include.lake.worker import Place, work
+from include.lake.reading.kafka_group import KafkaGroupLog
+from include.lake.writing.driver import Driver
+from include.lake.writing.host import Host
+from include.lake.writing.report import Report
+from include.lake.writing.task import Outcome, Task
+from include.lake.writing.worker import Place, work
 from include.log.application import log_to_stderr
 from include.log.supervised import stop_signal
 from include.metrics.progress import RunFolder

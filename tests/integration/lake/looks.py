@@ -6,7 +6,7 @@ import threading
 import time
 from typing import Any, Self
 
-from include.lake.listing import list_topic
+from include.lake.inspect.listing import list_topic
 from tests.integration.lake.world import EVER, World, read
 
 __all__ = ["Looks"]

@@ -11,8 +11,8 @@ import fastavro
 import psutil
 from confluent_kafka import Producer
 
-from include.lake.chain import Chain
-from include.lake.chain_key import ChainKey
+from include.lake.protocol.chain import Chain
+from include.lake.protocol.chain_key import ChainKey
 from include.log.registry import ConfluentRegistry
 from tests.integration.lake.faulty_store import FaultyStore
 from tests.integration.lake.hosted import Hosted

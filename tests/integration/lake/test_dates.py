@@ -7,7 +7,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from include.lake.listing import Dates, list_topic
+from include.lake.inspect.listing import Dates, list_topic
 from include.store.object_store import StoredObject
 from include.store.s3 import S3Store
 from tests.unit.lake.finalising.dates_world import DAY_MS, HOUR_MS, NOON, DatesWorld

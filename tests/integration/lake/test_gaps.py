@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from include.lake.chain import Chain
-from include.lake.chain_key import ChainKey
-from include.lake.cut import Gap
+from include.lake.protocol.chain import Chain
+from include.lake.protocol.chain_key import ChainKey
+from include.lake.protocol.cut import Gap
 from include.log.kafka import KafkaWriter
 from tests.integration.lake.world import World, opened
 

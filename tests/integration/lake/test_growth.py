@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from include.lake.chain import Chain
-from include.lake.chain_key import ChainKey
-from include.lake.pointer import read_pointer
+from include.lake.protocol.chain import Chain
+from include.lake.protocol.chain_key import ChainKey
+from include.lake.protocol.pointer import read_pointer
 from tests.integration.lake.looks import Looks
 from tests.integration.lake.traffic import Traffic, wait_until
 from tests.integration.lake.world import World, opened, same

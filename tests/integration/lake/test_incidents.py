@@ -12,15 +12,15 @@ from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from include.clock import Clock, SystemClock
-from include.lake.chain import Chain
-from include.lake.chain_key import ChainKey
-from include.lake.cut import Commit
 from include.lake.definition import LakeGroup
-from include.lake.driver import Driver
-from include.lake.incidents import Incidents
-from include.lake.kafka_group import KafkaGroupLog
-from include.lake.status import group_status
-from include.lake.worker import Place, store_of
+from include.lake.incidents.incidents import Incidents
+from include.lake.inspect.status import group_status
+from include.lake.protocol.chain import Chain
+from include.lake.protocol.chain_key import ChainKey
+from include.lake.protocol.cut import Commit
+from include.lake.reading.kafka_group import KafkaGroupLog
+from include.lake.writing.driver import Driver
+from include.lake.writing.worker import Place, store_of
 from include.log.kafka import KafkaAdmin
 from include.log.ports import TopicSpec
 from include.metrics.incidents import Incident

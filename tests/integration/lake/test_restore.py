@@ -14,21 +14,21 @@ from confluent_kafka import Producer
 from include.clock import SystemClock
 from include.errors import LyrebirdError, SettingsError, Terminal
 from include.lake.backfill.planning import Bucket
-from include.lake.chain_key import TopicKey
-from include.lake.kafka_ranges import KafkaRanges
-from include.lake.kept_schemas import SchemaKeeper
-from include.lake.lag_offsets import LagOffsets, consumer_group
 from include.lake.message import Message
-from include.lake.planner import Planner
-from include.lake.report import Report
-from include.lake.restore.begun import begin
+from include.lake.protocol.chain_key import TopicKey
+from include.lake.reading.kafka_ranges import KafkaRanges
+from include.lake.reading.kept_schemas import SchemaKeeper
 from include.lake.restore.copying import Kafka, Limits, copy
 from include.lake.restore.deployed import Deployed, RestoreRequest, kafka_of
 from include.lake.restore.groups import committed_of, translate
+from include.lake.restore.manifest import begin
 from include.lake.restore.plan import RestoreAsked
 from include.lake.restore.planning import make_plan
-from include.lake.restore.restored import Restored
+from include.lake.restore.result import Restored
 from include.lake.restore.schema_ids import SchemaIds
+from include.lake.writing.lag_offsets import LagOffsets, consumer_group
+from include.lake.writing.planner import Planner
+from include.lake.writing.report import Report
 from include.log.kafka import KafkaAdmin, KafkaReader, KafkaWriter
 from include.log.kafka_offsets import KafkaOffsets
 from include.log.memory_registry import MemoryRegistry

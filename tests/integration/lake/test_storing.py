@@ -13,19 +13,19 @@ import pytest
 
 from include.clock import SystemClock
 from include.errors import LyrebirdError
-from include.lake.chain import Chain
-from include.lake.chain_key import ChainKey, TopicKey
-from include.lake.cut import Commit
 from include.lake.definition import LakeGroup
-from include.lake.driver import Driver
 from include.lake.formats.sequence_file import SequenceFile
-from include.lake.kafka_group import KafkaGroupLog
-from include.lake.kafka_ranges import KafkaRanges
-from include.lake.logics import logics_of
 from include.lake.message import Message
 from include.lake.parsing.definition import Means as ParserMeans
-from include.lake.planner import Remade, Spot
-from include.lake.task import Means, Outcome, Task, run_task
+from include.lake.protocol.chain import Chain
+from include.lake.protocol.chain_key import ChainKey, TopicKey
+from include.lake.protocol.cut import Commit
+from include.lake.reading.kafka_group import KafkaGroupLog
+from include.lake.reading.kafka_ranges import KafkaRanges
+from include.lake.writing.driver import Driver
+from include.lake.writing.planner import Remade, Spot
+from include.lake.writing.task import Means, Outcome, Task, run_task
+from include.lake.writing.topic_pipelines import logics_of
 from include.log.kafka import KafkaAdmin, KafkaWriter
 from include.log.ports import TopicSpec
 from include.store.s3 import S3Store

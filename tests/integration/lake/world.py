@@ -19,12 +19,12 @@ from confluent_kafka.admin import AdminClient, NewPartitions
 
 from include.audit.chain import audit_chain
 from include.clock import SystemClock
-from include.lake.chain_key import TopicKey
 from include.lake.definition import declared_groups
 from include.lake.formats.sequence_file import SequenceFile
-from include.lake.kafka_group import KafkaGroupLog
-from include.lake.listing import Dates, list_topic
-from include.lake.status import group_status
+from include.lake.inspect.listing import Dates, list_topic
+from include.lake.inspect.status import group_status
+from include.lake.protocol.chain_key import TopicKey
+from include.lake.reading.kafka_group import KafkaGroupLog
 from include.log.kafka import KafkaAdmin
 from include.log.ports import TopicSpec
 from include.settings.deployment import Deployment

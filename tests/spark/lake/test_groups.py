@@ -13,14 +13,14 @@ from pyspark.sql import SparkSession
 
 from include.clock import SystemClock
 from include.errors import Terminal
-from include.lake.chain import Chain
-from include.lake.chain_key import ChainKey, TopicKey
-from include.lake.cut import Commit
 from include.lake.definition import declared_groups
 from include.lake.formats.sequence_file import SequenceFile
-from include.lake.host import Host
+from include.lake.protocol.chain import Chain
+from include.lake.protocol.chain_key import ChainKey, TopicKey
+from include.lake.protocol.cut import Commit
 from include.lake.stream import SparkPool, build, require_honest
-from include.lake.task import Task
+from include.lake.writing.host import Host
+from include.lake.writing.task import Task
 from include.log.kafka import KafkaAdmin, KafkaWriter
 from include.log.ports import TopicSpec
 from include.metrics.progress import RunFolder

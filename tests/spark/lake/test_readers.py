@@ -18,12 +18,12 @@ from include.errors import InvalidRecord
 from include.lake.backfill.promotion import promote
 from include.lake.definition import LakeGroup
 from include.lake.formats.message_pack_key import MessagePackKey
-from include.lake.listing import Dates
-from include.lake.log_cuts import Logics
-from include.lake.logics import logics_of
+from include.lake.inspect.listing import Dates
+from include.lake.inspect.readers import ReadSet, read_set, spark_line
 from include.lake.message import Message
 from include.lake.parsing.definition import Means
-from include.lake.readers import ReadSet, read_set, spark_line
+from include.lake.writing.log_cuts import Logics
+from include.lake.writing.topic_pipelines import logics_of
 from include.record.codec import frame
 from include.store.memory import MemoryStore
 from tests.lake_stored import Stored, event, parsing_group

@@ -13,10 +13,10 @@ from pyspark.sql import SparkSession
 
 from include.errors import Transient
 from include.lake.definition import LakeGroup
-from include.lake.planner import Range, Spot
 from include.lake.stream import SparkPool
-from include.lake.task import Means, Outcome, Task
-from include.lake.worker import Place
+from include.lake.writing.planner import Range, Spot
+from include.lake.writing.task import Means, Outcome, Task
+from include.lake.writing.worker import Place
 from include.settings.connections import Kafka, ObjectStore
 
 GROUP = LakeGroup.model_validate(

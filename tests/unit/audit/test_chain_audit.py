@@ -16,11 +16,11 @@ from include.audit.chain import Options, audit_chain
 from include.audit.chain_compare import Difference, Segment, differences
 from include.audit.chain_report import audit_line, together
 from include.errors import SettingsError, Transient
-from include.lake.chain import Chain
-from include.lake.log_cuts import LogCuts
-from include.lake.log_ranges import PortRanges
-from include.lake.pointer import ranges_of, read_pointer
-from include.lake.protocol import Plan
+from include.lake.protocol.chain import Chain
+from include.lake.protocol.commit_protocol import Plan
+from include.lake.protocol.pointer import ranges_of, read_pointer
+from include.lake.reading.log_ranges import PortRanges
+from include.lake.writing.log_cuts import LogCuts
 from include.store.memory import MemoryStore
 from include.store.object_store import ObjectInfo
 from tests.chain_world import GROUPS, PARTED, Apart, ChainWorld, faults
@@ -64,7 +64,7 @@ def upgrade(world: ChainWorld) -> None:
 @pytest.fixture
 def unaware(monkeypatch: pytest.MonkeyPatch) -> None:
     """Drivers do not look whether they were overtaken: as they are between two looks."""
-    monkeypatch.setattr("include.lake.driver.require_current", lambda *_: None)
+    monkeypatch.setattr("include.lake.writing.driver.require_current", lambda *_: None)
 
 
 @pytest.mark.usefixtures("unaware")

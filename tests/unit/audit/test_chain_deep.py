@@ -12,12 +12,12 @@ import pytest
 
 from include.audit.chain import Options, audit_chain
 from include.errors import Terminal
-from include.lake import chain as chain_module
-from include.lake.cut import Commit, Gap, Intent
 from include.lake.formats.json_lines import JsonLines, JsonLinesOptions
 from include.lake.formats.port import Format, Identity
 from include.lake.formats.sequence_file import SequenceFile
 from include.lake.message import Message
+from include.lake.protocol import chain as chain_module
+from include.lake.protocol.cut import Commit, Gap, Intent
 from include.store.memory import MemoryStore
 from include.store.object_store import ObjectInfo, StoredObject
 from tests.chain_world import GROUPS, ChainWorld, faults

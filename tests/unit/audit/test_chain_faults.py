@@ -10,10 +10,10 @@ import orjson
 import pytest
 
 from include.audit.chain import Options
-from include.lake import chain as chain_module
-from include.lake.chain import Chain
-from include.lake.cut import Commit, Intent
-from include.lake.pointer import Entry, Pointer, read_pointer
+from include.lake.protocol import chain as chain_module
+from include.lake.protocol.chain import Chain
+from include.lake.protocol.cut import Commit, Intent
+from include.lake.protocol.pointer import Entry, Pointer, read_pointer
 from tests.chain_world import ChainWorld, faults
 
 DEEP = Options(depth="bytes")

@@ -14,7 +14,7 @@ from include.audit.chain_run_params import verdict_of
 from include.cli import lake, lake_audit
 from include.clock import ManualClock
 from include.errors import Transient
-from include.lake import chain
+from include.lake.protocol import chain
 from tests.chain_world import GROUPS, ChainWorld
 
 STORE = {"endpoint": "http://127.0.0.1:9", "bucket": "lake", "access_key": "a", "secret_key": "secret-password"}

@@ -57,7 +57,7 @@ class Run:
         self.folder, self.world = folder, Stored(folder / "world")
         for module in (lake_cat, lake_files, lake_policy, lake_status, lake_where):
             monkeypatch.setattr(module, "open_store", lambda _deployment: self.world.store)
-        monkeypatch.setattr("include.lake.kafka_group.KafkaGroupLog", lambda *_, **__: self.world)
+        monkeypatch.setattr("include.lake.reading.kafka_group.KafkaGroupLog", lambda *_, **__: self.world)
         for timed in (lake_policy, lake_status):
             monkeypatch.setattr(timed, "SystemClock", lambda: self.world.clock)
         monkeypatch.setattr(lake_policy, "_topics", lambda _deployment: ["events", "else"])

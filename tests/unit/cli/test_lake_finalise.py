@@ -48,7 +48,7 @@ class Run:
         self.world = DatesWorld(folder / "world")
         monkeypatch.setattr(lake_finalise, "open_store", lambda _deployment: self.world.store)
         monkeypatch.setattr(lake_finalise, "SystemClock", lambda: self.world.clock)
-        monkeypatch.setattr("include.lake.kafka_group.KafkaGroupLog", lambda *_, **__: self.world)
+        monkeypatch.setattr("include.lake.reading.kafka_group.KafkaGroupLog", lambda *_, **__: self.world)
         self.world.at(NOON - 1000, NOON - 999, NOON)
         self.world.set_ms(NOON + HOUR_MS // 2)
 

@@ -8,7 +8,7 @@ import pytest
 
 from include.cli import lake_files, lake_finalise, lake_where
 from include.errors import SettingsError
-from include.lake.stored import require_stored
+from include.lake.protocol.inventory import require_stored
 from tests.unit.cli.test_lake_backfill import Shell
 
 DAY = ("--from", "2024-05-01")
@@ -34,7 +34,7 @@ def test_a_topic_that_is_not_stored_meets_the_nearest_one(
     shell = Shell(tmp_path, monkeypatch)
     for module in (lake_files, lake_finalise, lake_where):
         monkeypatch.setattr(module, "open_store", lambda _deployment: shell.world.store)
-    monkeypatch.setattr("include.lake.kafka_group.KafkaGroupLog", lambda *_, **__: shell.world)
+    monkeypatch.setattr("include.lake.reading.kafka_group.KafkaGroupLog", lambda *_, **__: shell.world)
     refused = shell(*arguments)
     assert refused.exit_code == 1
     assert isinstance(refused.exception, SettingsError)

@@ -13,9 +13,9 @@ import random
 from collections.abc import Callable
 from typing import Any
 
-from include.lake.chain_key import ChainKey
-from include.lake.cut import Commit
-from include.lake.pointer import Pointer, change_pointer, read_pointer
+from include.lake.protocol.chain_key import ChainKey
+from include.lake.protocol.cut import Commit
+from include.lake.protocol.pointer import Pointer, change_pointer, read_pointer
 from tests.unit.lake.model_log import TOPIC, Log, Witness
 from tests.unit.lake.model_worker import Backfill, Worker
 

@@ -7,7 +7,7 @@ import json
 from collections import Counter
 from typing import Any
 
-from include.lake.pointer import read_pointer
+from include.lake.protocol.pointer import read_pointer
 from tests.unit.lake.model import World
 from tests.unit.lake.model_log import TOPIC
 

@@ -6,8 +6,8 @@ import random
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from include.lake.chain_key import TopicKey
-from include.lake.object_key import QUARANTINE
+from include.lake.protocol.chain_key import TopicKey
+from include.lake.protocol.object_key import QUARANTINE
 from include.store.memory import MemoryStore
 
 TOPIC = TopicKey("lake", "shop.orders", "AAAAAAAAAAAAAAAAAAAAAA")

@@ -8,11 +8,11 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from include.errors import Terminal
-from include.lake import steps
-from include.lake.cut import Commit
-from include.lake.pointer import Entry, Pointer, change_pointer, ranges_of, read_pointer
-from include.lake.protocol import Plan, advance, find_head, write_cut
-from include.lake.standing import gap_at
+from include.lake.protocol import steps
+from include.lake.protocol.commit_protocol import Plan, advance, find_head, write_cut
+from include.lake.protocol.cut import Commit
+from include.lake.protocol.log_checks import gap_at
+from include.lake.protocol.pointer import Entry, Pointer, change_pointer, ranges_of, read_pointer
 from tests.unit.lake.model_log import TOPIC
 
 if TYPE_CHECKING:

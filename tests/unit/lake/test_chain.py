@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 
 from include.errors import BackPressure, Terminal, Transient
-from include.lake import chain as chain_module
-from include.lake.chain import Chain
-from include.lake.chain_key import ChainKey, TopicKey
-from include.lake.cut import Commit
-from include.lake.protocol import Plan
-from include.lake.runner import Runner, Sending
-from include.lake.steps import LocalCut, LocalFile, PutFile, PutFiles, ReadRange
+from include.lake.protocol import chain as chain_module
+from include.lake.protocol.chain import Chain
+from include.lake.protocol.chain_key import ChainKey, TopicKey
+from include.lake.protocol.commit_protocol import Plan
+from include.lake.protocol.cut import Commit
+from include.lake.protocol.runner import Runner, Sending
+from include.lake.protocol.steps import LocalCut, LocalFile, PutFile, PutFiles, ReadRange
 from include.store.memory import MemoryStore
 from include.store.object_store import PART_BYTES
 

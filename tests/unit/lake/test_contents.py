@@ -11,13 +11,13 @@ import fastavro
 import pytest
 
 from include.errors import Terminal
-from include.lake.contents import kind_by_name, open_contents
-from include.lake.cut_files import REFUSED_HEADER
 from include.lake.definition import FormatDefinition, format_of
 from include.lake.formats.codecs import CodecName, codec
 from include.lake.formats.port import Identity
+from include.lake.inspect.object_reader import kind_by_name, open_contents
+from include.lake.inspect.record_text import record_json, record_line
 from include.lake.message import Message
-from include.lake.shown import record_json, record_line
+from include.lake.writing.cut_files import REFUSED_HEADER
 from include.log.memory_registry import MemoryRegistry
 from include.record.codec import Encoder
 

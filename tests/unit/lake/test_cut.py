@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from include.errors import Terminal
-from include.lake.chain_key import ChainKey, TopicKey
-from include.lake.cut import Commit, Gap, Intent, PlannedFile, StoredFile
+from include.lake.protocol.chain_key import ChainKey, TopicKey
+from include.lake.protocol.cut import Commit, Gap, Intent, PlannedFile, StoredFile
 
 CHAIN = ChainKey(TopicKey("lake", "shop", "q2mGjA1dRHyJ8pAQ1gK9xw"), 1, 0)
 ONE = str(CHAIN.data(("_quarantine",), 7, ".seq"))

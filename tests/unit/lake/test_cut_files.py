@@ -11,14 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from include.errors import InvalidRecord, Terminal
-from include.lake.chain_key import ChainKey, TopicKey
-from include.lake.cut_files import REFUSED_HEADER, CutFiles, Sorter, whole
 from include.lake.formats.avro_container import AvroContainer, AvroContainerOptions
 from include.lake.formats.delimited_text import DelimitedText, DelimitedTextOptions
 from include.lake.formats.sequence_file import SequenceFile
 from include.lake.message import Message
-from include.lake.object_key import QUARANTINE
 from include.lake.parsing.port import Batch
+from include.lake.protocol.chain_key import ChainKey, TopicKey
+from include.lake.protocol.object_key import QUARANTINE
+from include.lake.writing.cut_files import REFUSED_HEADER, CutFiles, Sorter, whole
 
 CHAIN = ChainKey(TopicKey("lake/raw", "events", "id"), 1, 3)
 TEXT = DelimitedText(DelimitedTextOptions())

@@ -7,7 +7,7 @@ from botocore.exceptions import ClientError
 from botocore.stub import Stubber
 
 from include.errors import BackPressure, Fenced, LyrebirdError, Terminal, Transient
-from include.lake.diagnosis import Trouble, diagnose, system_of
+from include.lake.incidents.diagnosis import Trouble, diagnose, system_of
 from include.store.s3 import S3Store
 
 

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from include.errors import Fenced, Terminal, Transient
-from include.lake.chain import Chain
-from include.lake.chain_key import ChainKey, TopicKey
-from include.lake.planner import Spot
-from include.lake.pointer import read_pointer
+from include.lake.protocol.chain import Chain
+from include.lake.protocol.chain_key import ChainKey, TopicKey
+from include.lake.protocol.pointer import read_pointer
+from include.lake.writing.planner import Spot
 from tests.lake_world import GROUP, World
 
 

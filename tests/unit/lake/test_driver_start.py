@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from include.errors import Transient
-from include.lake.planner import Spot
+from include.lake.writing.planner import Spot
 from include.store.memory import MemoryStore
 from tests.lake_world import GROUP, World
 

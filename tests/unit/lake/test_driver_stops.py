@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from include.errors import Fenced, Terminal, Transient
-from include.lake.chain_key import TopicKey
-from include.lake.planner import Spot
-from include.lake.pointer import read_pointer
-from include.lake.report import Report
+from include.lake.protocol.chain_key import TopicKey
+from include.lake.protocol.pointer import read_pointer
+from include.lake.writing.planner import Spot
+from include.lake.writing.report import Report
 from include.store.memory import MemoryStore
 from include.store.object_store import ObjectInfo
 from tests.lake_world import GROUP, World

@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 from include.errors import Fenced, LyrebirdError, Restart, Terminal
-from include.lake.driver import Driver
-from include.lake.ending import ending_told
-from include.lake.host import Host
-from include.lake.incidents import Incidents, Watchers
-from include.lake.planner import Spot
-from include.lake.report import Report
+from include.lake.incidents.ending import ending_told
+from include.lake.incidents.incidents import Incidents, Watchers
 from include.lake.run_params import UPLOADS
+from include.lake.writing.driver import Driver
+from include.lake.writing.host import Host
+from include.lake.writing.planner import Spot
+from include.lake.writing.report import Report
 from include.log.application import main
 from include.metrics.progress import RunFolder
 from include.settings.deployment import Deployment

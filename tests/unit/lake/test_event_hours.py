@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from include.lake.event_hours import Period, folder_of
+from include.lake.dates.event_hours import Period, folder_of
 from include.lake.parsing.zones import zone
 
 MINUTE = dt.timedelta(minutes=1)

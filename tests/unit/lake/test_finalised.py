@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from include.lake.event_hours import Period
-from include.lake.finalised import CommittedTimes, Progress, came_late, finished, passed
+from include.lake.dates.event_hours import Period
+from include.lake.dates.finalised import CommittedTimes, Progress, came_late, finished, passed
 from include.lake.parsing.zones import zone
 
 HOUR = 3_600_000

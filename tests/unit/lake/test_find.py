@@ -10,17 +10,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from include.lake.chain import Chain
-from include.lake.chain_key import ChainKey
-from include.lake.contents import open_contents
-from include.lake.cut import Gap, Intent
 from include.lake.definition import LakeGroup
-from include.lake.find import Found, find_record
-from include.lake.log_cuts import LogCuts
-from include.lake.log_ranges import PortRanges
-from include.lake.pointer import change_pointer
-from include.lake.protocol import Plan
-from include.lake.replay import Fate, Replay
+from include.lake.inspect.locate import Found, find_record
+from include.lake.inspect.object_reader import open_contents
+from include.lake.inspect.replay import Fate, Replay
+from include.lake.protocol.chain import Chain
+from include.lake.protocol.chain_key import ChainKey
+from include.lake.protocol.commit_protocol import Plan
+from include.lake.protocol.cut import Gap, Intent
+from include.lake.protocol.pointer import change_pointer
+from include.lake.reading.log_ranges import PortRanges
+from include.lake.writing.log_cuts import LogCuts
 from tests.lake_stored import Stored, backup_group, event, parsing_group
 
 TEXT = {"json_lines": {"content": "payload"}}
@@ -218,7 +218,7 @@ def test_an_object_in_which_no_offset_is_left_out_need_not_be_read(
     world, group = Stored(tmp_path), backup_group()
     world.append([event(n) for n in range(4)])
     world.store_all(group)
-    monkeypatch.setattr("include.lake.find.open_contents", lambda *_: pytest.fail("it was read"))
+    monkeypatch.setattr("include.lake.inspect.locate.open_contents", lambda *_: pytest.fail("it was read"))
     assert [(found.state, found.index) for found in (where(world, group, offset) for offset in range(4))] == [
         ("stored", index) for index in range(4)
     ]

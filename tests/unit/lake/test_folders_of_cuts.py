@@ -12,15 +12,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from include.errors import InvalidRecord
-from include.lake.chain import Chain
-from include.lake.chain_key import ChainKey, TopicKey
-from include.lake.cut import Commit
 from include.lake.definition import LakeGroup
 from include.lake.formats.sequence_file import SequenceFile
-from include.lake.log_cuts import LogCuts, Logic
 from include.lake.message import Message
 from include.lake.parsing.port import Batch
-from include.lake.protocol import Plan
+from include.lake.protocol.chain import Chain
+from include.lake.protocol.chain_key import ChainKey, TopicKey
+from include.lake.protocol.commit_protocol import Plan
+from include.lake.protocol.cut import Commit
+from include.lake.writing.log_cuts import LogCuts, Logic
 from include.log.memory import MemoryLog
 from include.log.ports import TopicSpec
 from include.store.memory import MemoryStore

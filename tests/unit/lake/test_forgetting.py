@@ -11,18 +11,18 @@ import pytest
 
 from include.audit.chain import audit_chain
 from include.errors import Fenced, Terminal
-from include.lake.backfill.asked import Asked
 from include.lake.backfill.planning import Bucket
 from include.lake.backfill.promotion import promote
-from include.lake.chain import Chain
-from include.lake.chain_key import ChainKey, TopicKey
-from include.lake.finalising.gathered import gather
-from include.lake.find import find_record
+from include.lake.backfill.selection import Asked
+from include.lake.finalising.scan import gather
 from include.lake.forgetting import Forgetting, forget, plan_forgetting
-from include.lake.generations import note_heads, require_current, take_over
-from include.lake.listing import Dates, list_topic
-from include.lake.pointer import Pointer, change_pointer, read_pointer
-from include.lake.read_cuts import read_cuts
+from include.lake.inspect.listing import Dates, list_topic
+from include.lake.inspect.locate import find_record
+from include.lake.protocol.chain import Chain
+from include.lake.protocol.chain_key import ChainKey, TopicKey
+from include.lake.protocol.generations import note_heads, require_current, take_over
+from include.lake.protocol.pointer import Pointer, change_pointer, read_pointer
+from include.lake.protocol.read_cuts import read_cuts
 from include.lake.restore.plan import RestoreAsked
 from include.lake.restore.planning import make_plan
 from include.store.memory import MemoryStore
@@ -71,7 +71,7 @@ class Crashing(MemoryStore):
 
 @pytest.fixture
 def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> BackfillWorld:
-    monkeypatch.setattr("include.lake.chain.SUMMARY_COMMITS", 3)
+    monkeypatch.setattr("include.lake.protocol.chain.SUMMARY_COMMITS", 3)
     made = BackfillWorld(tmp_path, RIGHT)
     made.make("events", 2)
     for day in range(DAYS):
@@ -163,7 +163,7 @@ def test_all_forgotten_is_told_as_committed_up_to_there(world: BackfillWorld) ->
 @pytest.mark.parametrize("after", [False, True])
 def test_a_crash_at_any_write_is_gone_on_from(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, after: bool) -> None:
     monkeypatch.setattr("include.lake.forgetting._AT_ONCE", 1)
-    monkeypatch.setattr("include.lake.chain.SUMMARY_COMMITS", 3)
+    monkeypatch.setattr("include.lake.protocol.chain.SUMMARY_COMMITS", 3)
     made = BackfillWorld(tmp_path, RIGHT)
     made.make("events")
     for day in range(8):

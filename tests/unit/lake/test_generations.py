@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from include.errors import Fenced, Transient
-from include.lake.chain_key import ChainKey, TopicKey
-from include.lake.generations import Live, least_generation, lives, take_over
-from include.lake.pointer import read_pointer
+from include.lake.protocol.chain_key import ChainKey, TopicKey
+from include.lake.protocol.generations import Live, least_generation, lives, take_over
+from include.lake.protocol.pointer import read_pointer
 from include.store.memory import MemoryStore
 
 TOPIC = TopicKey("lake/raw", "events", "id1")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from include.lake.group_metrics import GroupMetrics
-from include.lake.report import Report
+from include.lake.writing.group_metrics import GroupMetrics
+from include.lake.writing.report import Report
 from include.metrics.exporter import Metrics
 from tests.lake_world import World
 

@@ -6,8 +6,8 @@ import datetime as dt
 from pathlib import Path
 
 from include.audit.chain_platform import audit_in_bucket
-from include.lake.listing import Dates, list_topic
-from include.lake.status import group_status
+from include.lake.inspect.listing import Dates, list_topic
+from include.lake.inspect.status import group_status
 from tests.lake_stored import NOW_US, Stored, backup_group
 
 NAMED = backup_group(topics=["*", "_schemas"])

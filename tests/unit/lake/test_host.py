@@ -8,16 +8,16 @@ from pathlib import Path
 import pytest
 
 from include.errors import Terminal, Transient
-from include.lake.cut import Commit, Gap
-from include.lake.driver import Driver
-from include.lake.group_metrics import GroupMetrics
-from include.lake.host import Host
-from include.lake.incidents import Incidents, Watchers
-from include.lake.planner import Range, Remade, Spot
-from include.lake.pointer import read_pointer
-from include.lake.report import Report
-from include.lake.stored import stored_topics
-from include.lake.task import Outcome, Task
+from include.lake.incidents.incidents import Incidents, Watchers
+from include.lake.protocol.cut import Commit, Gap
+from include.lake.protocol.inventory import stored_topics
+from include.lake.protocol.pointer import read_pointer
+from include.lake.writing.driver import Driver
+from include.lake.writing.group_metrics import GroupMetrics
+from include.lake.writing.host import Host
+from include.lake.writing.planner import Range, Remade, Spot
+from include.lake.writing.report import Report
+from include.lake.writing.task import Outcome, Task
 from include.metrics.exporter import Metrics
 from include.metrics.progress import RunFolder
 from tests.lake_world import GROUP, World

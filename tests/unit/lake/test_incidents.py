@@ -10,15 +10,15 @@ from typing import Any
 import pytest
 
 from include.errors import BackPressure, Fenced, Terminal, Transient
-from include.lake.chain import Chain
-from include.lake.chain_key import ChainKey
-from include.lake.cut import Commit, Gap, StoredFile
 from include.lake.definition import LakeGroup
-from include.lake.driver import Driver
-from include.lake.incident import LeftStanding, next_command
-from include.lake.incidents import Incidents, Watchers
-from include.lake.planner import Planner, Range, Remade, Spot
-from include.lake.task import Outcome, Task
+from include.lake.incidents.incidents import Incidents, Watchers
+from include.lake.incidents.kinds import LeftStanding, next_command
+from include.lake.protocol.chain import Chain
+from include.lake.protocol.chain_key import ChainKey
+from include.lake.protocol.cut import Commit, Gap, StoredFile
+from include.lake.writing.driver import Driver
+from include.lake.writing.planner import Planner, Range, Remade, Spot
+from include.lake.writing.task import Outcome, Task
 from include.metrics.incidents import Incident
 from tests.lake_world import GROUP, World
 

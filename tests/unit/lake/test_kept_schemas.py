@@ -12,9 +12,9 @@ import pytest
 
 from include.clock import ManualClock
 from include.errors import InvalidRecord, Terminal, Transient
-from include.lake.kept_schemas import KeptRegistry, SchemaKeeper, kept_key
-from include.lake.log_ranges import PortRanges
-from include.lake.task import Means, Outcome, Task, run_task
+from include.lake.reading.kept_schemas import KeptRegistry, SchemaKeeper, kept_key
+from include.lake.reading.log_ranges import PortRanges
+from include.lake.writing.task import Means, Outcome, Task, run_task
 from include.log.memory_registry import MemoryRegistry
 from include.log.ports import UnknownSchema
 from include.record.codec import frame

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from include.errors import LyrebirdError, Transient
-from include.lake.host import Host
-from include.lake.lag_offsets import LagOffsets, consumer_group
-from include.lake.report import Report
+from include.lake.writing.host import Host
+from include.lake.writing.lag_offsets import LagOffsets, consumer_group
+from include.lake.writing.report import Report
 from include.metrics.progress import RunFolder
 from tests.lake_world import World
 

@@ -10,13 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from include.errors import SettingsError, Terminal
-from include.lake.chain import Chain
-from include.lake.chain_key import ChainKey
-from include.lake.contents import open_contents
 from include.lake.definition import LakeGroup
-from include.lake.listing import Dates, ListedObject, list_topic
-from include.lake.pointer import change_pointer
-from include.lake.readers import ReadSet, duckdb_sql, read_set, read_set_of, spark_line, spark_paths
+from include.lake.inspect.listing import Dates, ListedObject, list_topic
+from include.lake.inspect.object_reader import open_contents
+from include.lake.inspect.readers import ReadSet, duckdb_sql, read_set, read_set_of, spark_line, spark_paths
+from include.lake.protocol.chain import Chain
+from include.lake.protocol.chain_key import ChainKey
+from include.lake.protocol.pointer import change_pointer
 from tests.lake_stored import Stored, backup_group, event, parsing_group
 
 TODAY = dt.date(2026, 11, 21)
@@ -223,7 +223,7 @@ def test_readers_find_each_record_once_though_older_revisions_write_on(
         # The newest one first, so that those before it still write what it has written, too, between two of the looks
         # that tell them that they were overtaken.
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("include.lake.driver.require_current", lambda *_: None)
+            patch.setattr("include.lake.writing.driver.require_current", lambda *_: None)
             for writer in reversed(writers):
                 for _ in range(20):
                     writer.step("flush")

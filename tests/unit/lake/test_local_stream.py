@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from include.errors import Transient
-from include.lake.local_stream import BUFFER_BYTES, LocalStream
+from include.lake.writing.local_stream import BUFFER_BYTES, LocalStream
 
 
 @given(st.lists(st.integers(0, 3 * BUFFER_BYTES), max_size=8), st.data())

@@ -8,17 +8,17 @@ from pathlib import Path
 import pytest
 
 from include.errors import Terminal
-from include.lake.chain import Chain
-from include.lake.chain_key import ChainKey, TopicKey
-from include.lake.cut import Commit, Gap
-from include.lake.cut_files import whole
 from include.lake.formats.sequence_file import SequenceFile
-from include.lake.log_cuts import LogCuts, Logic
-from include.lake.log_ranges import MessageBatch, PortRanges
 from include.lake.message import Message
 from include.lake.parsing.port import Batch
-from include.lake.protocol import Plan
-from include.lake.steps import ReadRange
+from include.lake.protocol.chain import Chain
+from include.lake.protocol.chain_key import ChainKey, TopicKey
+from include.lake.protocol.commit_protocol import Plan
+from include.lake.protocol.cut import Commit, Gap
+from include.lake.protocol.steps import ReadRange
+from include.lake.reading.log_ranges import MessageBatch, PortRanges
+from include.lake.writing.cut_files import whole
+from include.lake.writing.log_cuts import LogCuts, Logic
 from include.log.memory import MemoryLog
 from include.log.ports import TopicSpec
 from include.store.memory import MemoryStore

@@ -8,10 +8,10 @@ import pytest
 
 from include.errors import SettingsError, Terminal
 from include.lake.definition import LakeGroup
-from include.lake.log_cuts import Logics
-from include.lake.logics import logics_of
 from include.lake.message import Message
 from include.lake.parsing.definition import Means
+from include.lake.writing.log_cuts import Logics
+from include.lake.writing.topic_pipelines import logics_of
 
 MEANS = Means(Path("/nowhere"))
 

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from include.lake import adoption, protocol
-from include.lake.object_key import ObjectKey
+from include.lake.protocol import commit_protocol as protocol
+from include.lake.protocol import commit_rules as adoption
+from include.lake.protocol.object_key import ObjectKey
 from tests.unit.lake.model import World, world_of
 from tests.unit.lake.model_check import faults
 from tests.unit.lake.model_log import SAFEGUARDS, TOPIC

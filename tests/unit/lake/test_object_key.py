@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from include.errors import Terminal
-from include.lake.chain_key import ChainKey, CutKey, TopicKey, parse_cut_key
-from include.lake.object_key import KEY_BYTES, QUARANTINE, ObjectKey, topic_of, topic_path
+from include.lake.protocol.chain_key import ChainKey, CutKey, TopicKey, parse_cut_key
+from include.lake.protocol.object_key import KEY_BYTES, QUARANTINE, ObjectKey, topic_of, topic_path
 
 OFFSETS = st.integers(0, (1 << 63) - 1)
 NAMES = st.text(

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from include.lake.cut import Commit, StoredFile
 from include.lake.definition import LakeGroup
-from include.lake.planner import Planner, Range, Remade, Spot, jobs_of
+from include.lake.protocol.cut import Commit, StoredFile
+from include.lake.writing.planner import Planner, Range, Remade, Spot, jobs_of
 from include.log.ports import TopicInfo
 
 GROUP = LakeGroup.model_validate(

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from include.errors import Terminal, Transient
-from include.lake.chain_key import ChainKey, TopicKey
-from include.lake.cut import Commit
-from include.lake.pointer import Entry, Pointer, change_pointer, ranges_of, read_pointer
+from include.lake.protocol.chain_key import ChainKey, TopicKey
+from include.lake.protocol.cut import Commit
+from include.lake.protocol.pointer import Entry, Pointer, change_pointer, ranges_of, read_pointer
 from include.store.memory import MemoryStore
 
 TOPIC = TopicKey("lake", "shop", "q2mGjA1dRHyJ8pAQ1gK9xw")

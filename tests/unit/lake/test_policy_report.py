@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from include.lake.definition import declared_groups
-from include.lake.logics import logics_of
+from include.lake.inspect.policy_report import RuleReport, explain_topic, list_rules
 from include.lake.parsing.definition import Means
-from include.lake.policy_report import RuleReport, explain_topic, list_rules
+from include.lake.writing.topic_pipelines import logics_of
 from include.settings.deployment import Deployment
 
 LAKE = """\

@@ -5,12 +5,12 @@ from typing import Any
 import pytest
 
 from include.errors import Terminal
-from include.lake.adoption import joined_gaps
-from include.lake.chain_key import ChainKey, TopicKey
-from include.lake.cut import Commit, Gap, Intent
-from include.lake.protocol import Plan, advance, find_head, write_cut
-from include.lake.standing import check_log, gap_at
-from include.lake.steps import (
+from include.lake.protocol.chain_key import ChainKey, TopicKey
+from include.lake.protocol.commit_protocol import Plan, advance, find_head, write_cut
+from include.lake.protocol.commit_rules import joined_gaps
+from include.lake.protocol.cut import Commit, Gap, Intent
+from include.lake.protocol.log_checks import check_log, gap_at
+from include.lake.protocol.steps import (
     Committed,
     Get,
     Heads,

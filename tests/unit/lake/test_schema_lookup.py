@@ -8,8 +8,8 @@ import pytest
 
 from include.clock import ManualClock
 from include.errors import InvalidRecord, Transient
-from include.lake.diagnosis import diagnose
-from include.lake.schema_lookup import PatientRegistry
+from include.lake.incidents.diagnosis import diagnose
+from include.lake.reading.schema_lookup import PatientRegistry
 from include.log.memory_registry import MemoryRegistry
 from include.log.ports import SchemaRegistry, UnknownSchema
 
@@ -76,7 +76,7 @@ def test_unknown_ids_are_not_asked_for_again_for_each_record() -> None:
 
 
 def test_random_ids_are_remembered_within_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("include.lake.schema_lookup._REMEMBERED", 10)
+    monkeypatch.setattr("include.lake.reading.schema_lookup._REMEMBERED", 10)
     registry, _, patient = made(0)
     for schema_id in range(100):
         with pytest.raises(UnknownSchema):

@@ -11,15 +11,15 @@ from typing import Any
 import pytest
 
 from include.clock import ManualClock
-from include.lake.chain import Chain
-from include.lake.chain_key import ChainKey, TopicKey
-from include.lake.cut import Commit
 from include.lake.definition import declared_groups, format_of
-from include.lake.log_ranges import PortRanges
-from include.lake.logics import logics_of
 from include.lake.parsing.definition import Means as ParserMeans
-from include.lake.planner import Range, Spot
-from include.lake.task import Means, Task, run_task
+from include.lake.protocol.chain import Chain
+from include.lake.protocol.chain_key import ChainKey, TopicKey
+from include.lake.protocol.cut import Commit
+from include.lake.reading.log_ranges import PortRanges
+from include.lake.writing.planner import Range, Spot
+from include.lake.writing.task import Means, Task, run_task
+from include.lake.writing.topic_pipelines import logics_of
 from include.log.memory import MemoryLog
 from include.log.memory_registry import MemoryRegistry
 from include.log.ports import TopicSpec

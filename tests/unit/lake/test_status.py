@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from include.errors import Terminal, Transient
-from include.lake.chain_key import ChainKey
 from include.lake.definition import LakeGroup
-from include.lake.driver import GroupLog
-from include.lake.planner import Spot
-from include.lake.status import BAD, GroupStatus, PartitionStatus, group_status, standing_of
+from include.lake.inspect.status import BAD, GroupStatus, PartitionStatus, group_status, standing_of
+from include.lake.protocol.chain_key import ChainKey
+from include.lake.writing.driver import GroupLog
+from include.lake.writing.planner import Spot
 from include.log.ports import LogWriter, TopicInfo
 from include.log.survey import Hidden
 from include.store.memory import MemoryStore

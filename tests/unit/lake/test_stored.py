@@ -10,12 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from include.errors import Terminal
-from include.lake.chain import Chain
-from include.lake.chain_key import ChainKey, TopicKey
-from include.lake.cut import Commit
-from include.lake.pointer import Entry, Pointer, Reservation
-from include.lake.read_cuts import read_cuts, read_partitions
-from include.lake.stored import BegunCut, chain_head, cut_at, stored_partitions, stored_topics
+from include.lake.protocol.chain import Chain
+from include.lake.protocol.chain_key import ChainKey, TopicKey
+from include.lake.protocol.cut import Commit
+from include.lake.protocol.inventory import BegunCut, chain_head, cut_at, stored_partitions, stored_topics
+from include.lake.protocol.pointer import Entry, Pointer, Reservation
+from include.lake.protocol.read_cuts import read_cuts, read_partitions
 from include.store.memory import MemoryStore
 from include.store.object_store import ObjectInfo
 
@@ -84,7 +84,7 @@ def test_pages_of_any_size_show_the_same_cut(firsts: set[int], offset: int, page
     if begun:
         store.delete(CHAIN.commit(ascending[-1]))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("include.lake.stored._PAGE", page)
+        patch.setattr("include.lake.protocol.inventory._PAGE", page)
         assert cut_at(store, CHAIN, offset) == expected
 
 

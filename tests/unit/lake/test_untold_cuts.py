@@ -7,11 +7,11 @@ from collections.abc import Iterable
 import pytest
 
 from include.errors import LyrebirdError, Terminal, Transient
-from include.lake.chain_key import ChainKey
-from include.lake.cut import Commit
-from include.lake.planner import Range, Spot
-from include.lake.task import Outcome, Task
-from include.lake.untold_cuts import UntoldCuts
+from include.lake.incidents.unreported_commits import UntoldCuts
+from include.lake.protocol.chain_key import ChainKey
+from include.lake.protocol.cut import Commit
+from include.lake.writing.planner import Range, Spot
+from include.lake.writing.task import Outcome, Task
 
 SPOT = Spot("events", "id", 0)
 

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from include.errors import Terminal, Transient
-from include.lake import worker
 from include.lake.definition import LakeGroup
-from include.lake.planner import Range, Spot
-from include.lake.schema_lookup import PatientRegistry
-from include.lake.task import Means, Outcome, Task
-from include.lake.worker import Place, work
+from include.lake.reading.schema_lookup import PatientRegistry
+from include.lake.writing import worker
+from include.lake.writing.planner import Range, Spot
+from include.lake.writing.task import Means, Outcome, Task
+from include.lake.writing.worker import Place, work
 from include.settings.connections import Kafka, ObjectStore, Registry
 from include.store import s3
 from tests.lake_world import GROUP

@@ -8,22 +8,22 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from include.lake.backfill.asked import Asked, Days
 from include.lake.backfill.configuration import narrowed
 from include.lake.backfill.plan import BackfillPlan
 from include.lake.backfill.planning import Bucket, make_plan
 from include.lake.backfill.rewrite import carry_out, rewrite, tasks_of
-from include.lake.backfill.runs import Run, begin
-from include.lake.chain_key import TopicKey
+from include.lake.backfill.run_registry import Run, begin
+from include.lake.backfill.selection import Asked, Days
 from include.lake.definition import LakeGroup
-from include.lake.driver import Driver
-from include.lake.log_ranges import PortRanges
-from include.lake.logics import logics_of
-from include.lake.object_key import ObjectKey
 from include.lake.parsing.definition import Means as ParserMeans
-from include.lake.planner import Spot
-from include.lake.pointer import Pointer, read_pointer
-from include.lake.task import Means, Outcome, Task, run_task
+from include.lake.protocol.chain_key import TopicKey
+from include.lake.protocol.object_key import ObjectKey
+from include.lake.protocol.pointer import Pointer, read_pointer
+from include.lake.reading.log_ranges import PortRanges
+from include.lake.writing.driver import Driver
+from include.lake.writing.planner import Spot
+from include.lake.writing.task import Means, Outcome, Task, run_task
+from include.lake.writing.topic_pipelines import logics_of
 from include.store.object_store import ObjectStore
 from tests.lake_world import GROUP, World
 

@@ -9,7 +9,7 @@ import pytest
 from include.errors import Terminal
 from include.lake.backfill.comparison import compare
 from include.lake.backfill.promotion import promote
-from include.lake.backfill.runs import begin, run_named, standing
+from include.lake.backfill.run_registry import begin, run_named, standing
 from tests.unit.lake.backfill.backfill_world import (
     RIGHT,
     WRONG,

@@ -7,12 +7,12 @@ import datetime as dt
 from collections.abc import Mapping
 from typing import Any
 
-from include.lake.backfill.asked import Asked, Days
 from include.lake.backfill.comparison import Comparison, compare
 from include.lake.backfill.plan import BackfillPlan, PlannedCut
-from include.lake.backfill.runs import Run
-from include.lake.chain_key import ChainKey, TopicKey
-from include.lake.cut import Commit, Gap, StoredFile
+from include.lake.backfill.run_registry import Run
+from include.lake.backfill.selection import Asked, Days
+from include.lake.protocol.chain_key import ChainKey, TopicKey
+from include.lake.protocol.cut import Commit, Gap, StoredFile
 from include.store.memory import MemoryStore
 
 TOPIC = TopicKey("by_date", "events", "id")

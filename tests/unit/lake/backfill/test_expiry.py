@@ -8,13 +8,13 @@ import pytest
 
 from include.audit.chain import audit_chain
 from include.errors import Terminal, Transient
-from include.lake.backfill.asked import Asked
 from include.lake.backfill.expiry import Expiry, Unread, expire, plan_expiry
 from include.lake.backfill.promotion import promote
-from include.lake.backfill.runs import begin, run_named, standing
-from include.lake.generations import take_over
-from include.lake.object_key import ObjectKey
-from include.lake.pointer import change_pointer
+from include.lake.backfill.run_registry import begin, run_named, standing
+from include.lake.backfill.selection import Asked
+from include.lake.protocol.generations import take_over
+from include.lake.protocol.object_key import ObjectKey
+from include.lake.protocol.pointer import change_pointer
 from include.store.memory import MemoryStore
 from tests.unit.lake.backfill.backfill_world import BackfillWorld, days, group, version
 
@@ -133,7 +133,7 @@ def test_what_an_older_revision_wrote_behind_the_new_one_goes_too(
     world: BackfillWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # It looks every few seconds whether it was overtaken; here it is between two looks.
-    monkeypatch.setattr("include.lake.driver.require_current", lambda *_: None)
+    monkeypatch.setattr("include.lake.writing.driver.require_current", lambda *_: None)
     old = world.by_date
     new = world.partitioned(group(version(1, "at"), RIGHT, revision=2))
     world.store_all(new)

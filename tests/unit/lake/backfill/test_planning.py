@@ -12,14 +12,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from include.errors import SettingsError, Terminal
-from include.lake.backfill.asked import Asked, Days, parse_offsets, span_ms
 from include.lake.backfill.configuration import zones_of
 from include.lake.backfill.plan import BackfillPlan
 from include.lake.backfill.planning import missing_offsets
 from include.lake.backfill.request import Request
-from include.lake.cut import Commit, Gap
-from include.lake.event_hours import Period
+from include.lake.backfill.selection import Asked, Days, parse_offsets, span_ms
+from include.lake.dates.event_hours import Period
 from include.lake.parsing.zones import zone
+from include.lake.protocol.cut import Commit, Gap
 from include.store.memory import MemoryStore
 from tests.unit.lake.backfill.backfill_world import DAY_MS, BackfillWorld, days, group, version
 

@@ -12,13 +12,13 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
 from include.errors import Terminal
-from include.lake.backfill.asked import Asked
 from include.lake.backfill.comparison import compare
 from include.lake.backfill.promotion import promote
 from include.lake.backfill.raw_ranges import RawRanges
-from include.lake.backfill.runs import begin
+from include.lake.backfill.run_registry import begin
+from include.lake.backfill.selection import Asked
 from include.lake.formats.json_lines import JsonLines, JsonLinesOptions
-from include.lake.object_key import ObjectKey
+from include.lake.protocol.object_key import ObjectKey
 from tests.unit.lake.backfill.backfill_world import DAY_MS, NOON, BackfillWorld, version
 
 LINES = JsonLines(JsonLinesOptions())

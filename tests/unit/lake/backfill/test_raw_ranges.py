@@ -15,10 +15,10 @@ from include.errors import Terminal
 from include.lake.backfill.plan import Source
 from include.lake.backfill.raw_ranges import RawRanges, check_source
 from include.lake.definition import LakeGroup
-from include.lake.driver import Driver
-from include.lake.log_ranges import PortRanges
 from include.lake.message import Message
-from include.lake.object_key import ObjectKey
+from include.lake.protocol.object_key import ObjectKey
+from include.lake.reading.log_ranges import PortRanges
+from include.lake.writing.driver import Driver
 from include.store.memory import MemoryStore
 from tests.lake_world import GROUP
 from tests.unit.lake.backfill.backfill_world import BackfillWorld, version
@@ -134,7 +134,7 @@ def test_a_copy_that_keeps_no_headers_is_refused(tmp_path: Path) -> None:
 
 def test_what_a_backup_set_aside_is_given_without_the_reason(tmp_path: Path) -> None:
     from include.lake.backfill.raw_ranges import _as_it_came
-    from include.lake.cut_files import REFUSED_HEADER
+    from include.lake.writing.cut_files import REFUSED_HEADER
 
     came = Message(5, b"k", None, (("a", b"1"),))
     aside = came._replace(headers=(*came.headers, (REFUSED_HEADER, b"why")))

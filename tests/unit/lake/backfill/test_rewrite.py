@@ -13,9 +13,9 @@ from include.errors import Terminal, Transient
 from include.lake.backfill.comparison import compare
 from include.lake.backfill.promotion import promote
 from include.lake.backfill.rewrite import rewrite, tasks_of
-from include.lake.backfill.runs import Run, begin
-from include.lake.planner import Range, Spot
-from include.lake.task import Means, Task
+from include.lake.backfill.run_registry import Run, begin
+from include.lake.writing.planner import Range, Spot
+from include.lake.writing.task import Means, Task
 from include.store.memory import MemoryStore
 from include.store.object_store import ObjectInfo, StoredObject
 from tests.unit.lake.backfill.backfill_world import RIGHT, WRONG, BackfillWorld, asked, filled, kept

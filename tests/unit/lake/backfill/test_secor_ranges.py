@@ -10,16 +10,16 @@ from typing import Any
 import pytest
 
 from include.errors import SettingsError, Terminal
-from include.lake.backfill.asked import Asked
 from include.lake.backfill.comparison import compare
 from include.lake.backfill.plan import BackfillPlan
 from include.lake.backfill.planning import Bucket, make_plan
 from include.lake.backfill.promotion import promote
 from include.lake.backfill.request import Request
+from include.lake.backfill.selection import Asked
 from include.lake.formats.port import Identity
 from include.lake.formats.secor import SecorName, group_digest
 from include.lake.formats.sequence_file import SequenceFile
-from include.lake.listing import Dates, list_topic
+from include.lake.inspect.listing import Dates, list_topic
 from include.lake.message import Message
 from tests.unit.lake.backfill.backfill_world import MEANS, BackfillWorld, asked, group, kept, version
 

@@ -13,7 +13,7 @@ from pyspark import cloudpickle
 from include.lake.backfill import stream
 from include.lake.backfill.promotion import promote
 from include.lake.backfill.request import Request
-from include.lake.backfill.runs import run_named
+from include.lake.backfill.run_registry import run_named
 from include.settings.deployment import Deployment
 from tests.unit.cli.test_lake_backfill import FILES
 from tests.unit.lake.backfill.backfill_world import BackfillWorld, version
@@ -62,7 +62,7 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> BackfillWorld:
         made.store_all()
     for partition in range(2):
         made.memory.truncate("events", partition, 10**6)
-    for module in ("include.lake.backfill.deployed", "include.lake.worker"):
+    for module in ("include.lake.backfill.deployed", "include.lake.writing.worker"):
         monkeypatch.setattr(f"{module}.store_of", lambda _settings: made.store)
     return made
 

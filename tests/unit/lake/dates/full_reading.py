@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from include.lake.chain import Chain
-from include.lake.chain_key import ChainKey
+from include.lake.dates.event_hours import Period
 from include.lake.dates.kept import folders_of
-from include.lake.event_hours import Period
-from include.lake.finalising.finalise import _judge, _standing
-from include.lake.finalising.gathered import DatedObject, Folder, Gathered, NamedTimes
+from include.lake.finalising.mark import _judge, _standing
 from include.lake.finalising.plan import TopicPlan
-from include.lake.generations import lives
-from include.lake.listing import Dates, ListedObject, _chosen
-from include.lake.pointer import read_pointer
-from include.lake.read_cuts import read_cuts, read_partitions
+from include.lake.finalising.scan import DatedObject, Folder, Gathered, NamedTimes
+from include.lake.inspect.listing import Dates, ListedObject, _chosen
+from include.lake.protocol.chain import Chain
+from include.lake.protocol.chain_key import ChainKey
+from include.lake.protocol.generations import lives
+from include.lake.protocol.pointer import read_pointer
+from include.lake.protocol.read_cuts import read_cuts, read_partitions
 from tests.unit.lake.finalising.dates_world import DatesWorld
 
 __all__ = ["listed_fully", "planned_fully"]

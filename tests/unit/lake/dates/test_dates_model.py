@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 
 from include.errors import SettingsError, Terminal
 from include.lake.backfill.promotion import promote
-from include.lake.chain import Chain
-from include.lake.chain_key import ChainKey
-from include.lake.finalising.finalise import acknowledge
+from include.lake.finalising.mark import acknowledge
 from include.lake.finalising.report import together
 from include.lake.forgetting import forget, plan_forgetting
-from include.lake.listing import Dates, list_topic
+from include.lake.inspect.listing import Dates, list_topic
+from include.lake.protocol.chain import Chain
+from include.lake.protocol.chain_key import ChainKey
 from include.store.object_store import StoredObject
 from tests.unit.lake.backfill.backfill_world import asked, days
 from tests.unit.lake.dates.full_reading import listed_fully, planned_fully
@@ -157,7 +157,7 @@ def happens(actions: list[tuple[str, int, int]]) -> None:
     """All of it, in parts of few commits and files, and what is there at the end."""
     with (
         tempfile.TemporaryDirectory() as folder,
-        patch("include.lake.chain.SUMMARY_COMMITS", 3),
+        patch("include.lake.protocol.chain.SUMMARY_COMMITS", 3),
         patch("include.lake.dates.reading.SUMMARY_COMMITS", 3),
         patch("include.lake.dates.reading._MOST_CUTS", 2),
         patch("include.lake.dates.reading._MOST_FILES", 3),

@@ -11,16 +11,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from include.clock import ManualClock
+from include.lake.dates.event_hours import Period
+from include.lake.dates.finalised import Progress, passed
 from include.lake.dates.kept import DateIndex, NamedTimes, latest
 from include.lake.dates.reading import catch_up, partitions_of
-from include.lake.event_hours import Period
-from include.lake.finalised import Progress, passed
-from include.lake.finalising.finalise import acknowledge, finalise_groups
-from include.lake.finalising.gathered import committed_times
+from include.lake.finalising.mark import acknowledge, finalise_groups
 from include.lake.finalising.report import together
+from include.lake.finalising.scan import committed_times
 from include.lake.forgetting import forget, plan_forgetting
-from include.lake.listing import Dates, list_topic
-from include.lake.pointer import Entry, read_pointer
+from include.lake.inspect.listing import Dates, list_topic
+from include.lake.protocol.pointer import Entry, read_pointer
 from include.store.memory import MemoryStore
 from tests.lake_year import GROUP, HOUR_MS, MadeUpTopic
 from tests.unit.lake.dates.test_requests import MIDNIGHT_MS, run

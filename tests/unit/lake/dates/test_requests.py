@@ -7,9 +7,9 @@ import datetime as dt
 import pytest
 
 from include.clock import ManualClock
-from include.lake.finalising.finalise import acknowledge, finalise_groups
+from include.lake.finalising.mark import acknowledge, finalise_groups
 from include.lake.finalising.report import TopicReport, together
-from include.lake.listing import Dates, list_topic
+from include.lake.inspect.listing import Dates, list_topic
 from tests.lake_year import GROUP, HOUR_MS, MadeUpTopic
 
 PARTITIONS = 3

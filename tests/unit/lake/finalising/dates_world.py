@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from include.lake.definition import LakeGroup
-from include.lake.finalising.finalise import acknowledge, finalise_groups
+from include.lake.finalising.mark import acknowledge, finalise_groups
 from include.lake.finalising.marker import Late, Success
 from include.lake.finalising.report import TopicReport, together
 from include.store.object_store import ObjectStore

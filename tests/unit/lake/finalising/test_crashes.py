@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from include.errors import Transient
-from include.lake.finalising.finalise import acknowledge
+from include.lake.finalising.mark import acknowledge
 from include.lake.finalising.marker import marker_key
 from include.lake.finalising.report import TopicReport, together
 from include.store.memory import MemoryStore

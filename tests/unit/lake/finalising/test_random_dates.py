@@ -8,9 +8,9 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from include.lake.finalising.finalise import acknowledge
+from include.lake.finalising.mark import acknowledge
 from include.lake.finalising.report import asset_updates, together
-from include.lake.object_key import ObjectKey
+from include.lake.protocol.object_key import ObjectKey
 from tests.unit.lake.finalising.dates_world import HOUR_MS, NOON, DatesWorld, hourly
 from tests.unit.lake.finalising.test_crashes import Crash, Dying
 

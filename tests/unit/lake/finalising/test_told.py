@@ -10,9 +10,9 @@ import pytest
 from include.audit.chain import audit_chain
 from include.lake.backfill.promotion import promote
 from include.lake.definition import LakeGroup
-from include.lake.finalising.finalise import acknowledge
+from include.lake.finalising.mark import acknowledge
 from include.lake.finalising.report import asset_updates, refuse_errors, together
-from include.lake.listing import Dates, list_topic
+from include.lake.inspect.listing import Dates, list_topic
 from include.log.ports import TopicSpec
 from tests.unit.lake.backfill.backfill_world import asked, days
 from tests.unit.lake.finalising.dates_world import DAY_MS, HOUR_MS, NOON, DatesWorld, hourly

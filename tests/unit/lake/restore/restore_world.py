@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from include.lake.backfill.planning import Bucket
-from include.lake.chain_key import TopicKey
-from include.lake.restore.begun import begin
+from include.lake.protocol.chain_key import TopicKey
 from include.lake.restore.copying import Kafka, Limits, copy
 from include.lake.restore.groups import committed_of, translate
+from include.lake.restore.manifest import begin
 from include.lake.restore.plan import RestoreAsked
 from include.lake.restore.planning import make_plan
-from include.lake.restore.restored import Restored
+from include.lake.restore.result import Restored
 from include.lake.restore.schema_ids import SchemaIds
 from include.log.ports import LogWriter, Record, SchemaRegistry
 from include.store.object_store import ObjectStore

@@ -15,16 +15,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from include.errors import LyrebirdError, SettingsError, Terminal
-from include.lake.backfill.asked import Days
 from include.lake.backfill.planning import Bucket
-from include.lake.log_ranges import MessageBatch
+from include.lake.backfill.selection import Days
 from include.lake.message import Message
-from include.lake.restore.begun import KEEPS_ALL, begin, check_target
+from include.lake.reading.log_ranges import MessageBatch
 from include.lake.restore.copying import Limits, copy
+from include.lake.restore.manifest import KEEPS_ALL, begin, check_target
 from include.lake.restore.offset_map import new_offset
 from include.lake.restore.plan import RestoreAsked, RestorePlan
 from include.lake.restore.planning import make_plan
-from include.lake.restore.restored import Restored
+from include.lake.restore.result import Restored
 from include.log.ports import LogWriter, TopicSpec
 from include.store.memory import MemoryStore
 from tests.unit.lake.restore.restore_world import DAY_MS, NOON_MS, Died, RestoreWorld

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from include.errors import Terminal
-from include.lake.kept_schemas import SchemaKeeper
+from include.lake.reading.kept_schemas import SchemaKeeper
 from include.lake.restore.plan import RestoreAsked
 from include.log.memory_registry import MemoryRegistry
 from include.log.ports import LogWriter

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from include.clock import ManualClock
-from include.lake.diagnosis import Diagnosis
-from include.lake.status import GroupStatus, PartitionState, PartitionStatus
+from include.lake.incidents.diagnosis import Diagnosis
+from include.lake.inspect.status import GroupStatus, PartitionState, PartitionStatus
 from include.local.demo.lake import stored, told_of
 from include.local.demo.told import Told, together
 

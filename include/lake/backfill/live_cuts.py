@@ -1,0 +1,88 @@
+"""The cuts of a topic as its readers' pointer follows them: those of live generations, and what stands in for them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from include.errors import Terminal
+from include.lake.protocol.chain import Chain, give_up
+from include.lake.protocol.chain_key import ChainKey, TopicKey
+from include.lake.protocol.cut import Commit
+from include.lake.protocol.generations import lives
+from include.lake.protocol.inventory import require_stored, stored_partitions
+from include.lake.protocol.pointer import Pointer
+from include.lake.protocol.runner import Pause
+from include.store.object_store import ObjectStore
+
+__all__ = ["Followed", "live_cuts", "only_life", "partitions_of", "read_instead"]
+
+
+class Followed(NamedTuple):
+    """A cut, and the generation that it is of."""
+
+    generation: int
+    commit: Commit
+
+
+def live_cuts(
+    store: ObjectStore, topic: TopicKey, pointer: Pointer, partition: int, since: int = 0, pause: Pause = give_up
+) -> Iterator[Followed]:
+    """The cuts that were written live and end after `since`, one behind the other, none that is forgotten.
+
+    `Terminal` at a hole.
+
+    What an older revision wrote behind the place where a newer one took over is no part of them.
+    """
+    since = max(since, pointer.floor(partition))
+    starts = [(each.generation, each.start(partition)) for each in pointer.entries if each.others]
+    for number, (generation, start) in enumerate(starts):
+        later = [begin for _, begin in starts[number + 1 :] if begin is not None]
+        if start is None:
+            continue
+        chain = Chain(store, ChainKey(topic, generation, partition), start=start, pause=pause)
+        for commit in chain.commits(since):
+            if later and commit.first >= min(later):
+                break
+            yield Followed(generation, commit)
+
+
+def read_instead(
+    store: ObjectStore, topic: TopicKey, pointer: Pointer, partition: int, live: Followed, pause: Pause = give_up
+) -> Followed:
+    """What readers read of a live cut: itself, or what a backfill made of it."""
+    generation = pointer.generation_of(partition, live.commit.first)
+    if generation is None or generation == live.generation:
+        return live
+    chain = ChainKey(topic, generation, partition)
+    commit = Chain(store, chain, pause=pause).commit(live.commit.first)
+    if commit is None or commit.next != live.commit.next:
+        raise Terminal(
+            "readers are sent to a cut that is not there",
+            key=chain.commit(live.commit.first),
+            fix="Run `lyrebird lake audit` on the topic.",
+        )
+    return Followed(generation, commit)
+
+
+def partitions_of(store: ObjectStore, topic: TopicKey, pointer: Pointer) -> list[int]:
+    """Kafka partitions that have a chain in a live generation; one listing for each."""
+    generations = [entry.generation for entry in pointer.entries if entry.others]
+    return sorted({partition for each in generations for partition in stored_partitions(store, topic, each)})
+
+
+def only_life(store: ObjectStore, prefix: str, topic: str, topic_id: str = "") -> TopicKey:
+    """The topic of that name and, where it was made anew, of that id; `Terminal` with the names or ids there are."""
+    require_stored(store, [prefix], topic)
+    found = list(lives(store, prefix, topic))
+    chosen = [each for each in found if topic_id in ("", each.topic_id)]
+    if len(chosen) == 1:
+        return chosen[0]
+    raise Terminal(
+        "which life of the topic? It was made anew" if chosen else "no life of the topic has this id",
+        prefix=prefix,
+        topic=topic,
+        topic_id=topic_id or None,
+        allowed=[each.topic_id for each in found],
+        fix="Name one by --topic-id.",
+    )

@@ -1,0 +1,103 @@
+"""Which partition names are over, told from the commits of all Kafka partitions of a topic.
+
+A Kafka partition has passed the event time that enough of its committed records have reached. One record with a
+timestamp in the future is not enough (`witnesses`), and no timestamp passes the present. A partition that is read to
+its end has passed the moment at which that was seen; one that has records, but nothing committed, holds all names
+back. A name is over when its last instant lies at least the declared lateness before the least passed time.
+
+`_SUCCESS` keeps the heads that it was decided by. So what came too late is a matter of offsets, not of clocks: a cut
+from its partition's head on, also one that was committed while `_SUCCESS` was being written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from include.lake.dates.event_hours import Period
+
+__all__ = ["CommittedTimes", "Progress", "came_late", "finished", "passed"]
+
+
+class CommittedTimes(NamedTuple):
+    """What a commit says of event times: how many records were written, the least and the greatest, in ms."""
+
+    records: int
+    min_ms: int
+    max_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far one Kafka partition is. `observed_ms` is when `end` was asked for, after `head` was read.
+
+    `head` is None while its chain has no commit; `end` is the log's last stable offset. `commits` are recent ones in
+    any order; leaving out old ones moves no passed time forward.
+    """
+
+    head: int | None
+    end: int
+    observed_ms: int
+    commits: Sequence[CommittedTimes] = ()
+
+    @property
+    def drained(self) -> bool:
+        """Whether all that the log had was committed; of a partition that never had a record, that there is none."""
+        return self.end == 0 if self.head is None else self.head >= self.end
+
+
+def passed(progress: Progress, now_ms: int, witnesses: int = 2) -> int | None:
+    """Event time in ms that at least `witnesses` committed records have reached, now at most; None when unknown."""
+    reached = _reached(progress.commits, witnesses)
+    if progress.drained:
+        reached = progress.observed_ms if reached is None else max(reached, progress.observed_ms)
+    return None if reached is None else min(reached, now_ms)
+
+
+def finished(
+    names: Iterable[tuple[str, ...]],
+    partitions: Iterable[Progress],
+    zone_name: str,
+    lateness_s: int,
+    now_ms: int,
+    witnesses: int = 2,
+) -> list[tuple[str, ...]]:
+    """Those of `names` that are over in the zone, sorted; names without a date never are.
+
+    `partitions` are all Kafka partitions of the topic, those without commits too; without any, nothing is over.
+    """
+    times = [passed(each, now_ms, witnesses) for each in partitions]
+    known = [time for time in times if time is not None]
+    if not times or len(known) < len(times):
+        return []
+    until = min(known) - lateness_s * 1000
+    return sorted(each for each in set(names) if _over(each, zone_name, until))
+
+
+def came_late(heads: Mapping[int, int], partition: int, first: int) -> bool:
+    """Whether a file of the cut that begins at `first` came after the `_SUCCESS` that keeps these heads.
+
+    It is to be asked of each committed file below a finished name; true asks for `_LATE` and for that date to be run
+    again. A partition without a head had nothing committed then: it did not exist or was empty.
+    """
+    return first >= heads.get(partition, 0)
+
+
+def _reached(commits: Sequence[CommittedTimes], witnesses: int) -> int | None:
+    """The greatest time that is known to be reached by that many records."""
+    # Of a commit's times only the ends are known: one record has the greatest, all others at least the least.
+    steps = [(each.max_ms, 1) for each in commits if each.records > 0]
+    steps += [(each.min_ms, each.records - 1) for each in commits if each.records > 1]
+    seen = 0
+    for time, records in sorted(steps, reverse=True):
+        seen += records
+        if seen >= witnesses:
+            return time
+    return None
+
+
+def _over(names: tuple[str, ...], zone_name: str, until_ms: int) -> bool:
+    period = Period.of(names)
+    end = period.end_ms(zone_name) if period else None
+    return end is not None and end <= until_ms

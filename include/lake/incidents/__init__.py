@@ -1,0 +1,1 @@
+"""What a person must know of the lake while it runs."""

@@ -1,0 +1,1 @@
+"""What the lake reads: ranges of Kafka's partitions, and the schemas behind their records."""

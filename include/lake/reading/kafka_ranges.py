@@ -1,0 +1,109 @@
+"""`LogRanges` over Kafka: librdkafka's consumer, read_committed, a partition and a range at a time."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+from include.errors import Terminal
+from include.lake.message import Message
+from include.lake.reading.kafka_headers import headers_with_raw_name
+from include.lake.reading.log_ranges import MessageBatch
+from include.log.kafka_errors import Options
+from include.log.slices import Slice, cached_consumer
+from include.log.survey import Edge, KafkaSurvey
+
+__all__ = ["KafkaRanges"]
+
+_FURTHER: Final = 16
+_EDGES: Final[tuple[Edge, ...]] = ("begin", "end")
+
+
+class KafkaRanges:
+    """See `LogRanges`. Consumers are kept by the process for the next range. Not for use from several threads."""
+
+    def __init__(self, bootstrap: str, options: Options | None = None) -> None:
+        self._bootstrap, self._options = bootstrap, dict(options or {})
+        self._survey: KafkaSurvey | None = None
+
+    def edges(self, topic: str, partition: int) -> tuple[int, int]:
+        """See `LogRanges`."""
+        place, survey = (topic, partition), self._opened()
+        begin, end = (survey.offsets([place], edge).get(place) for edge in _EDGES)
+        if begin is None or end is None:
+            raise Terminal(
+                "partition does not exist",
+                system="kafka",
+                topic=topic,
+                partition=partition,
+                fix="Was the topic deleted or made anew?",
+            )
+        return begin, end
+
+    def topic_id(self, topic: str) -> str:
+        """See `LogRanges`."""
+        info = self._opened().topics([topic]).get(topic)
+        return "" if info is None else info.named_id
+
+    def _opened(self) -> KafkaSurvey:
+        if self._survey is None:
+            self._survey = KafkaSurvey(self._bootstrap, self._options)
+        return self._survey
+
+    def batches(self, topic: str, partition: int, start: int, end: int) -> Iterator[MessageBatch]:
+        """See `LogRanges`. Left half-way it gives its consumer up, as what is on its way cannot be trusted."""
+        if start >= end:
+            return
+        with cached_consumer(self._bootstrap, self._options) as consumer:
+            for found in consumer.read([Slice(topic, partition, start, end)]):
+                yield MessageBatch(_messages(found), found[-1].leader_epoch())
+
+    def epoch_before(self, topic: str, partition: int, offset: int) -> int | None:
+        """See `LogRanges`. Looks further and further back, as markers and aborted records are none."""
+        reach = 1
+        while True:
+            begin, _ = self.edges(topic, partition)
+            start = max(begin, offset - reach)
+            try:
+                last = deque(self.batches(topic, partition, start, offset), maxlen=1)
+            except Terminal:
+                if self.edges(topic, partition)[0] <= start:
+                    raise
+                # Retention was faster.
+                continue
+            if last:
+                return last[0].leader_epoch
+            if start <= begin:
+                return None
+            reach *= _FURTHER
+
+
+def _messages(found: Sequence[Any]) -> list[Message]:
+    made: list[Message] = []
+    while len(made) < len(found):
+        try:
+            _add(found[len(made) :] if made else found, made)
+        except SystemError as error:
+            each = found[len(made)]
+            headers = headers_with_raw_name(each, error)
+            kind, timestamp_ms = each.timestamp()
+            made.append(Message(each.offset(), each.key(), each.value(), headers, timestamp_ms if kind else -1, kind))
+    return made
+
+
+def _add(found: Sequence[Any], made: list[Message]) -> None:
+    """One loop without calls of ours: there is one for each record."""
+    new, add = tuple.__new__, made.append
+    for each in found:
+        kind, timestamp_ms = each.timestamp()
+        headers = each.headers()
+        fields = (
+            each.offset(),
+            each.key(),
+            each.value(),
+            tuple(headers) if headers else (),
+            timestamp_ms if kind else -1,
+            kind,
+        )
+        add(new(Message, fields))

@@ -1,0 +1,319 @@
+"""Drives one group: finds its topics, looks up heads, hands what is due to a pool, and hears what became of it.
+
+What it asks for each partition, it asks in parts. A step takes one part, so whoever calls it can tell how far it is in
+between, however many partitions there are.
+
+All that it knows is forgotten with it. Two drivers of one group do no harm, they only do some work twice.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import logging
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Final, Protocol
+
+from include.clock import Clock
+from include.errors import BackPressure, Fenced, LyrebirdError, Terminal, Transient
+from include.lake.definition import LakeGroup
+from include.lake.protocol.chain_key import TopicKey
+from include.lake.protocol.commit_protocol import Head
+from include.lake.protocol.generations import Live, note_heads, require_current
+from include.lake.protocol.log_checks import check_log
+from include.lake.upload_policy import Asked
+from include.lake.writing.group_heads import PART, GroupHeads, Told, from_outside
+from include.lake.writing.planner import SHRUNK_MS, Planner, Range, Remade, Spot, jobs_of
+from include.lake.writing.task import Outcome, Task
+from include.log.ports import TopicInfo
+from include.log.survey import Hidden
+from include.store.object_store import ObjectStore
+
+__all__ = ["Driver", "GroupLog", "Pool", "Watcher"]
+
+LOGGER: Final = logging.getLogger("lyrebird.lake")
+
+_TOPICS_EVERY_S: Final = 5.0
+_EDGES_EVERY_S: Final = 0.5
+_HIDDEN_EVERY_S: Final = 10.0
+_MOST_HIDDEN: Final = 50
+_PAUSE_S: Final = 1.0
+
+
+def _silent() -> None:
+    """Nobody listens."""
+
+
+class Pool(Protocol):
+    """Where tasks run."""
+
+    @property
+    def slots(self) -> int:
+        """How many jobs may run at once, now: executors come and go."""
+
+    @property
+    def together(self) -> int:
+        """How many tasks with little to do one job may have."""
+
+    def submit(self, *tasks: Task) -> None:
+        """Begin a job of these, one after the other; does not wait for it."""
+
+    def finished(self) -> list[Outcome]:
+        """Tasks that ended since the last call, each once. One that was lost with its host has a `Transient`."""
+
+
+class GroupLog(Protocol):
+    """What a driver asks of the log, about many partitions at once. Raises `Transient` when it does not answer."""
+
+    def topics(self) -> list[TopicInfo]:
+        """All that there are."""
+
+    def edges(self, spots: Iterable[Spot]) -> dict[Spot, tuple[int, int]]:
+        """(first offset held, last stable offset) of each that is there."""
+
+    def hidden(self, spots: Iterable[Spot]) -> dict[Spot, Hidden]:
+        """What is written and not shown yet, of those where a transaction has no end."""
+
+    def begun_ms(self, spot: Spot, offset: int) -> int:
+        """Kafka timestamp of the first record from `offset` on, shown or not; -1 where none is found."""
+
+    def timestamps_ms(self, offsets: Mapping[Spot, int]) -> dict[Spot, int]:
+        """Kafka timestamp of each one's first record from its offset on.
+
+        -1 where the record has none, there is none, or the partition or what was asked for has gone.
+        """
+
+    def epoch_before(self, spot: Spot, offset: int) -> int | None:
+        """Epoch of the leader who took the last record below `offset`; None where it is not told, or there is none."""
+
+
+class Watcher(Protocol):
+    """Hears what a person may have to know."""
+
+    def on_outcome(self, outcome: Outcome) -> None:
+        """A task has ended, well or not."""
+
+    def on_lost(self, remade: Remade) -> None:
+        """A topic went before all of it was stored."""
+
+    def on_away(self, error: LyrebirdError) -> None:
+        """Log or store do not answer the driver; it goes on asking."""
+
+    def on_back(self) -> None:
+        """They answer again."""
+
+
+class Driver:
+    """One group. `step` it again and again, some ten times a second. Not for use from several threads."""
+
+    def __init__(
+        self,
+        name: str,
+        group: LakeGroup,
+        log: GroupLog,
+        store: ObjectStore,
+        pool: Pool,
+        clock: Clock,
+        watcher: Watcher,
+        writer: str,
+    ) -> None:
+        """`writer` is noted in intents: host and process, say."""
+        self._name, self._group, self._writer = name, group, writer
+        self._log, self._store, self._pool = log, store, pool
+        self._clock, self._watcher = clock, watcher
+        self.planner = Planner(group)
+        self._heads_of = GroupHeads(store, log, group)
+        self._partitions: dict[str, int] = {}
+        self._looked_s = self._asked_s = self._hidden_s = -1e9
+        self._turn = 0
+        self._noted: dict[TopicKey, str] = {}
+        # Numbers of the jobs that run, by what they are at.
+        self._job_of: dict[Spot, int] = {}
+        self._jobs = 0
+        self._known = False
+        self._frozen = False
+        # Not zero: the last look was in vain.
+        self._away_until_s = 0.0
+
+    def step(self, asked: Asked = "", told: Told = _silent) -> None:
+        """Look around, where it is time, and begin what is due; not more than a part of what there is to ask.
+
+        Raises:
+            Fenced: a newer revision of the group has taken a topic over.
+        """
+        self.settle()
+        if self._clock.monotonic_s() >= self._away_until_s:
+            try:
+                self._look(told)
+            except LyrebirdError as error:
+                if not self._passes(error):
+                    raise
+                self._away_until_s = self._clock.monotonic_s() + _PAUSE_S
+                self._watcher.on_away(error)
+            else:
+                if self._away_until_s:
+                    self._away_until_s = 0.0
+                    self._watcher.on_back()
+        self._begin(asked)
+
+    def freeze(self, told: Told = _silent) -> None:
+        """Look at everything once more; from then on only what there is now is taken: a run on a schedule ends.
+
+        Raises `Transient` or `BackPressure` when not all could be looked up, `Terminal` when the store refuses.
+        """
+        self._looked_s = self._asked_s = -1e9
+        self._frozen = True
+        self._look(told, first=True)
+
+    def left(self, asked: Asked = "") -> bool:
+        """Whether there is anything still to do, now: after `freeze` no more comes."""
+        return self.planner.left(self._now_ms(), asked)
+
+    def settle(self) -> None:
+        """Hear of tasks that have ended, and begin none. Raises as `step`."""
+        for outcome in self._pool.finished():
+            spot, error = outcome.task.range.spot, outcome.error
+            self._job_of.pop(spot, None)
+            for commit in outcome.commits:
+                self.planner.on_commit(spot, commit)
+            self._watcher.on_outcome(outcome)
+            if isinstance(error, Fenced):
+                raise error
+            if error is None and outcome.head is not None:
+                self.planner.on_done(spot, outcome.head)
+            else:
+                passes = error is None or self._passes(error)
+                self.planner.on_failure(spot, self._now_ms(), stop="" if passes else str(error))
+
+    def _passes(self, error: LyrebirdError) -> bool:
+        """Whether to try again after a while.
+
+        What another system refuses (credentials, rights, clocks, a bucket that is gone, a new partition that not all
+        brokers know of) is mended from outside, and a stream goes on by itself then; a run on a schedule ends, and the
+        next one tries.
+        """
+        return isinstance(error, (Transient, BackPressure)) or (not self._frozen and from_outside(error))
+
+    def _look(self, told: Told, *, first: bool = False) -> None:
+        now_s = self._clock.monotonic_s()
+        asks = first or not self._frozen
+        if asks and now_s - self._looked_s >= _TOPICS_EVERY_S:
+            infos = self._log.topics()
+            self._looked_s = now_s
+            self._partitions = {info.name: info.partitions for info in infos}
+            for remade in self.planner.on_topics(infos):
+                self._watcher.on_lost(remade)
+            self._check_current()
+        for part in self._parts(self.planner.headless(), told, all_of_them=first):
+            self._look_up(part, told)
+        self._known = not self.planner.headless()
+        if asks and now_s - self._asked_s >= _EDGES_EVERY_S:
+            self.planner.on_edges(self._log.edges(self.planner.spots), self._now_ms())
+            self._asked_s = now_s
+            self._stop_shrunk(0 if first else SHRUNK_MS)
+        if asks and now_s - self._hidden_s >= _HIDDEN_EVERY_S:
+            self._look_at_hidden()
+            self._hidden_s = now_s
+        for part in self._parts(self.planner.unaged(), told, all_of_them=first):
+            self._ask_ages(part)
+
+    @staticmethod
+    def _parts(spots: list[Spot], told: Told, *, all_of_them: bool) -> Iterator[list[Spot]]:
+        """The first part of them or, one after another, every part."""
+        for at in range(0, len(spots) if all_of_them else min(1, len(spots)), PART):
+            if at:
+                told()
+            yield spots[at : at + PART]
+
+    def _look_at_hidden(self) -> None:
+        found, begun_ms = self._log.hidden(self.planner.spots), dict[Spot, int]()
+        if self._frozen:
+            # A run on a schedule does not last until it has seen one stand: records tell since when they wait.
+            for spot in sorted(found)[:_MOST_HIDDEN]:
+                begun_ms[spot] = self._log.begun_ms(spot, found[spot].stable)
+        self.planner.on_hidden(found, self._now_ms(), {spot: at_ms for spot, at_ms in begun_ms.items() if at_ms >= 0})
+
+    def _check_current(self) -> None:
+        """Raise `Fenced` when a newer revision has taken over. A topic at a time: it takes all of them at its start."""
+        there = {(spot.topic, spot.topic_id) for spot in self.planner.spots}
+        for place in self._heads_of.live.keys() - there:
+            del self._heads_of.live[place]
+        if self._heads_of.live:
+            self._turn += 1
+            live = list(self._heads_of.live.values())[self._turn % len(self._heads_of.live)]
+            require_current(self._store, live)
+            self._note(live)
+
+    def note(self) -> None:
+        """Note in each pointer how far it has come; a driver that goes on does so by itself.
+
+        Raises what the store raises.
+        """
+        for live in self._heads_of.live.values():
+            self._note(live)
+
+    def _note(self, live: Live) -> None:
+        """Once a day, when all heads are known."""
+        if not self._known:
+            return
+        day = dt.datetime.fromtimestamp(self._clock.now_us() // 1_000_000, dt.UTC).date().isoformat()
+        if self._noted.get(live.topic) != day:
+            note_heads(self._store, live, self._heads(live.topic), day)
+            self._noted[live.topic] = day
+
+    def _heads(self, topic: TopicKey) -> dict[int, int]:
+        mine = (spot for spot in self.planner.spots if (spot.topic, spot.topic_id) == (topic.topic, topic.topic_id))
+        return {spot.partition: self.planner.head(spot) for spot in mine}
+
+    def _look_up(self, spots: Sequence[Spot], told: Told) -> None:
+        """Where their chains end. What is damaged there stops this partition, and no other."""
+        for spot, head in self._heads_of.look_up(spots, self._partitions, told):
+            if isinstance(head, Head):
+                self.planner.on_head(spot, head.next, last=head.last)
+            else:
+                self._stop(spot, head)
+
+    def _stop_shrunk(self, least_ms: int) -> None:
+        for spot, end in self.planner.shrunk(self._now_ms(), least_ms).items():
+            live = self._heads_of.live[spot.topic, spot.topic_id]
+            try:
+                check_log(live.chain(spot.partition), self.planner.head(spot), end)
+            except Terminal as error:
+                self._stop(spot, error)
+
+    def _stop(self, spot: Spot, error: Terminal) -> None:
+        LOGGER.error("%s: %s/%d stands still: %s", self._name, spot.topic, spot.partition, error)
+        self.planner.on_failure(spot, self._now_ms(), stop=str(error))
+
+    def _ask_ages(self, spots: Sequence[Spot]) -> None:
+        if spots:
+            # What has gone since the last look has no age, until the next one tells: it ages from now on.
+            heads = {spot: self.planner.head(spot) for spot in spots}
+            for spot, timestamp_ms in self._log.timestamps_ms(heads).items():
+                self.planner.on_oldest(spot, timestamp_ms)
+
+    def _begin(self, asked: Asked) -> None:
+        room = self._pool.slots - len(set(self._job_of.values()))
+        if room <= 0:
+            return
+        due = self.planner.due(self._now_ms(), room, asked, self._pool.together)
+        for job in jobs_of(due, room):
+            self._jobs += 1
+            self._job_of |= dict.fromkeys((each.spot for each in job), self._jobs)
+            self._pool.submit(*map(self._task, job))
+
+    def _task(self, due: Range) -> Task:
+        live = self._heads_of.live[due.spot.topic, due.spot.topic_id]
+        policy = self._group.policy.of(due.spot.topic)[0]
+        return Task(
+            self._name,
+            self._group.prefix,
+            due,
+            live.generation,
+            live.start(due.spot.partition),
+            policy.max_bytes,
+            policy.max_folders,
+            self._writer,
+        )
+
+    def _now_ms(self) -> int:
+        return self._clock.now_us() // 1000

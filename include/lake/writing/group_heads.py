@@ -1,0 +1,156 @@
+"""Where a group's chains end, and what its revision has taken over: looked up for many partitions at once.
+
+The store is asked by several threads; the log, whose clients are for one thread, about many partitions in one call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from threading import Lock
+from typing import Final, Protocol, TypeVar
+
+from include.errors import Fenced, LyrebirdError, Terminal
+from include.lake.definition import LakeGroup
+from include.lake.protocol.chain import Chain
+from include.lake.protocol.chain_key import ChainKey, TopicKey
+from include.lake.protocol.commit_protocol import Head
+from include.lake.protocol.divergence import agreed_until
+from include.lake.protocol.generations import Live, take_over
+from include.lake.writing.planner import Spot
+from include.store.object_store import ObjectStore
+
+__all__ = ["PART", "GroupHeads", "Told", "from_outside"]
+
+PART: Final = 256
+"""Partitions that are looked up before that is told."""
+
+Told = Callable[[], None]
+"""Called between parts of what takes long."""
+
+_OUTSIDE: Final = {"s3", "kafka", "registry"}
+# No more than the store's client has connections for.
+_AT_ONCE: Final = 16
+
+_Asked = TypeVar("_Asked")
+_Answer = TypeVar("_Answer")
+
+
+class _Log(Protocol):
+    """See `GroupLog`."""
+
+    def edges(self, spots: Iterable[Spot]) -> dict[Spot, tuple[int, int]]: ...
+
+    def epoch_before(self, spot: Spot, offset: int) -> int | None: ...
+
+
+class GroupHeads:
+    """Those of one group; not for use from several threads. `live`: by topic and its id, what was taken over."""
+
+    def __init__(self, store: ObjectStore, log: _Log, group: LakeGroup) -> None:
+        self._store, self._log, self._group = store, log, group
+        self._one_at_a_time = Lock()
+        self.live: dict[tuple[str, str], Live] = {}
+
+    def look_up(
+        self, spots: Sequence[Spot], partitions: Mapping[str, int], told: Told
+    ) -> Iterator[tuple[Spot, Head | Terminal]]:
+        """The head of each chain, or why its partition must not go on; topics that are new are taken over first.
+
+        `partitions`: how many each topic has.
+
+        Raises what the store and the log raise, and `Fenced`; what was given before holds.
+        """
+        places = dict.fromkeys((spot.topic, spot.topic_id) for spot in spots)
+        taken_over = partial(_or_refused, partial(self._taken_over, partitions=partitions, told=told))
+        for place, live in _each(taken_over, [place for place in places if place not in self.live]):
+            if isinstance(live, Live):
+                self.live[place] = live
+            else:
+                yield from ((spot, live) for spot in spots if (spot.topic, spot.topic_id) == place)
+        known = [spot for spot in spots if (spot.topic, spot.topic_id) in self.live]
+        yield from _each(partial(_or_refused, self._head_of), known)
+
+    def _head_of(self, spot: Spot) -> Head:
+        live = self.live[spot.topic, spot.topic_id]
+        head = self._look_along((live.chain(spot.partition), live.start(spot.partition)))
+        live.check_head(spot.partition, head.next)
+        return head
+
+    def _look_along(self, begun: tuple[ChainKey, int]) -> Head:
+        # Without patience: the next step looks again, and reports in between.
+        chain, start = begun
+        return Chain(self._store, chain, start=start).head()
+
+    def _taken_over(self, place: tuple[str, str], partitions: Mapping[str, int], told: Told) -> Live:
+        topic, topic_id = place
+        key = TopicKey(self._group.prefix, topic, topic_id)
+        goes_on_at = partial(self._goes_on_at, told=told)
+        return take_over(self._store, key, self._group.revision, partitions[topic], goes_on_at)
+
+    def _goes_on_at(self, chains: Mapping[ChainKey, int], told: Told) -> dict[ChainKey, int]:
+        """Where a newer revision begins: at the heads, unless the log was truncated below them."""
+        begun: dict[ChainKey, int] = {}
+        asked = list(chains.items())
+        for part in (asked[at : at + PART] for at in range(0, len(asked), PART)):
+            # Whoever still writes stores no more than the log has now.
+            heads = dict(_each(self._look_along, part))
+            # Several topics may be taken over at once.
+            with self._one_at_a_time:
+                told()
+                edges = self._log.edges([_spot(chain) for chain, _ in part])
+            agreed = _each(partial(self._agreed, heads=heads, edges=edges), part)
+            begun |= {chain: offset for (chain, _), offset in agreed}
+        return begun
+
+    def _agreed(
+        self,
+        begun: tuple[ChainKey, int],
+        heads: Mapping[tuple[ChainKey, int], Head],
+        edges: Mapping[Spot, tuple[int, int]],
+    ) -> int:
+        chain, start = begun
+        spot, head = _spot(chain), heads[begun]
+        if spot not in edges:
+            return head.next
+
+        def epoch_before(offset: int) -> int | None:
+            with self._one_at_a_time:
+                return self._log.epoch_before(spot, offset)
+
+        return agreed_until(Chain(self._store, chain, start=start), head, edges[spot][1], epoch_before)
+
+
+def from_outside(error: LyrebirdError) -> bool:
+    """Whether another system refuses, which is mended there."""
+    return not isinstance(error, Fenced) and error.details.get("system") in _OUTSIDE
+
+
+def _spot(chain: ChainKey) -> Spot:
+    return Spot(chain.of.topic, chain.of.topic_id, chain.partition)
+
+
+def _or_refused(ask: Callable[[_Asked], _Answer], asked: _Asked) -> _Answer | Terminal:
+    """The answer, or what must not go on; raises what passes, or stops all."""
+    try:
+        return ask(asked)
+    except Terminal as error:
+        if isinstance(error, Fenced) or from_outside(error):
+            raise
+        return error
+
+
+def _each(ask: Callable[[_Asked], _Answer], asked: Sequence[_Asked]) -> Iterator[tuple[_Asked, _Answer]]:
+    """Each with its answer, in this order; raises what the first that fails raises, and asks for no more then."""
+    if len(asked) < 2:
+        yield from ((each, ask(each)) for each in asked)
+        return
+    with ThreadPoolExecutor(min(_AT_ONCE, len(asked))) as threads:
+        answers = [threads.submit(ask, each) for each in asked]
+        try:
+            for each, answer in zip(asked, answers, strict=True):
+                yield each, answer.result()
+        finally:
+            for answer in answers:
+                answer.cancel()

@@ -1,0 +1,73 @@
+"""What the driver of a group knows of one Kafka partition of one life of a topic."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from include.lake.upload_policy import Standing
+from include.lake.writing.arrival_times import Growth
+from include.log.survey import Hidden
+
+__all__ = ["HeldUp", "Watched"]
+
+
+class HeldUp(NamedTuple):
+    """Offsets that Kafka shows to nobody yet, and how long their transaction was seen to have no end."""
+
+    hidden: Hidden
+    stood_ms: int
+
+
+@dataclass(slots=True)
+class Watched:
+    """Times are the driver's, in milliseconds.
+
+    `head` is where its chain ends or, unless that is `sure`, where it ended when it was last known. `shrunk_ms`: since
+    when the log has ended before it, at `shrunk_end`. `doubted`: it may be another topic's by this name, whose edges
+    are none of this one's. `hidden` behind `end` since `hidden_ms`, as it was seen at `hidden_looked_ms`.
+    """
+
+    head: int | None = None
+    sure: bool = False
+    last: int | None = None
+    shrunk_ms: int | None = None
+    shrunk_end: int = 0
+    doubted: bool = False
+    begin: int = 0
+    end: int = 0
+    seen_ms: int | None = None
+    planned_ms: int | None = None
+    oldest_ms: int | None = None
+    growth: Growth = field(default_factory=Growth)
+    recent_bytes: int = 0
+    recent_offsets: int = 0
+    busy: bool = False
+    failures: int = 0
+    wait_until_ms: int = 0
+    stopped: str = ""
+    hidden: Hidden | None = None
+    hidden_ms: int = 0
+    hidden_looked_ms: int = 0
+
+    def note_hidden(self, hidden: Hidden | None, now_ms: int, since_ms: int) -> None:
+        """What no reader is shown now; where it begins later than before, it is another transaction's."""
+        if hidden is None or self.hidden is None or hidden.stable != self.hidden.stable:
+            self.hidden_ms = min(since_ms, now_ms)
+        self.hidden, self.hidden_looked_ms = hidden, now_ms
+
+    def held_up(self) -> HeldUp | None:
+        """By a transaction without an end."""
+        return HeldUp(self.hidden, self.hidden_looked_ms - self.hidden_ms) if self.hidden is not None else None
+
+    def standing(self) -> Standing:
+        """What the upload policy decides by."""
+        return Standing(
+            head=self.head or 0,
+            end=self.end,
+            recent_bytes=self.recent_bytes,
+            recent_offsets=self.recent_offsets,
+            oldest_ms=self.oldest_ms,
+            seen_ms=self.seen_ms,
+            planned_ms=self.planned_ms,
+        )

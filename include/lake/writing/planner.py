@@ -1,0 +1,313 @@
+"""Which ranges of which Kafka partitions are stored next: the memory of a group's driver, without I/O or clock.
+
+It knows nothing that a restart would miss: heads are in the bucket, edges in Kafka, and ages count from when a range
+was first seen, or from its oldest record, whichever is earlier.
+
+A partition is worked at by one task at a time. What failed is tried again after a pause that doubles; what must not
+go on (`Terminal`) stands still until the driver is started again, and the others go on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache
+from typing import Final, NamedTuple
+
+from include.lake.definition import LakeGroup
+from include.lake.protocol.cut import Commit, Reason
+from include.lake.upload_policy import Asked, UploadPolicy, decide
+from include.lake.writing.partition_state import HeldUp, Watched
+from include.log.ports import TopicInfo
+from include.log.survey import Hidden
+
+__all__ = ["SHRUNK_MS", "Planner", "Range", "Remade", "Spot", "jobs_of"]
+
+_PAUSE_MS: Final = 1_000
+_LONGEST_PAUSE_MS: Final = 60_000
+# For how long a log ends before its chain until it is believed: topics made anew are noticed sooner, and a new leader
+# may not know at once how far it has come.
+SHRUNK_MS: Final = 20_000
+# Of how many offsets at least the size of a record is remembered; halved when it is twice that.
+_RECENT: Final = 100_000
+# Offsets of a range that may share its job with others: what it costs is its requests, not its records.
+_SMALL: Final = 10_000
+
+
+class Spot(NamedTuple):
+    """One Kafka partition of one life of a topic."""
+
+    topic: str
+    topic_id: str
+    partition: int
+
+
+class Range(NamedTuple):
+    """[head, until) of a spot is due; `policy` is what the intent notes.
+
+    `last` is the `first` of the chain's last commit, where it is known: it saves listing those before it.
+    """
+
+    spot: Spot
+    head: int
+    until: int
+    reason: Reason
+    policy: str
+    last: int | None = None
+
+    @property
+    def small(self) -> bool:
+        """Whether others may wait for it in the same job."""
+        return self.reason != "size" and self.until - self.head <= _SMALL
+
+
+class Remade(NamedTuple):
+    """A topic was made anew or deleted while offsets [head, end) of a partition were not stored: they are lost."""
+
+    spot: Spot
+    head: int
+    end: int
+
+
+def jobs_of(due: Sequence[Range], most: int) -> list[list[Range]]:
+    """The ranges of `most` jobs at most: small ones are spread over all that the others leave, in their order."""
+    alone = [[each] for each in due if not each.small]
+    small = [each for each in due if each.small]
+    size = -(-len(small) // max(1, most - len(alone)))
+    return alone + [small[at : at + size] for at in range(0, len(small), size or 1)]
+
+
+class Planner:
+    """The plan of one group. Not for use from several threads."""
+
+    def __init__(self, group: LakeGroup) -> None:
+        self._group = group
+        self._watched: dict[Spot, Watched] = {}
+        # Gone from the log while a task is at them, which may still bring their chains further.
+        self._leaving: dict[Spot, Watched] = {}
+        self._hidden_known = False
+        self._policy: Callable[[str], UploadPolicy] = cache(lambda topic: group.policy.of(topic)[0])
+
+    def on_topics(self, found: Iterable[TopicInfo]) -> list[Remade]:
+        """All topics that the log has now; gives what was lost with those that are gone, once no task is at them."""
+        infos = {info.name: info for info in found if self._group.wants(info.name)}
+        for spot in [spot for spot in self._watched if self._gone(spot, infos)]:
+            self._leaving[spot] = self._watched.pop(spot)
+        for spot in [Spot(each.name, each.named_id, p) for each in infos.values() for p in range(each.partitions)]:
+            # A broker that has not heard of a topic yet may have told that it is gone.
+            known = self._watched.get(spot) or self._leaving.pop(spot, None) or Watched()
+            known.doubted = False
+            self._watched[spot] = known
+        ended = {spot: each for spot, each in self._leaving.items() if not each.busy}
+        self._leaving = {spot: each for spot, each in self._leaving.items() if each.busy}
+        return [
+            Remade(spot, each.head, each.end)
+            for spot, each in ended.items()
+            if each.head is not None and each.end > each.head
+        ]
+
+    @staticmethod
+    def _gone(spot: Spot, infos: Mapping[str, TopicInfo]) -> bool:
+        info = infos.get(spot.topic)
+        return info is None or info.named_id != spot.topic_id
+
+    @property
+    def spots(self) -> list[Spot]:
+        """All partitions of the group's topics."""
+        return sorted(self._watched)
+
+    def headless(self) -> list[Spot]:
+        """Those whose head has to be looked up."""
+        return sorted(spot for spot, watched in self._watched.items() if not (watched.sure or watched.stopped))
+
+    def on_head(self, spot: Spot, head: int, planned_ms: int | None = None, last: int | None = None) -> None:
+        """Where the chain of a spot ends; `planned_ms`: when its last cut was planned, `last`: where that begins."""
+        watched = self._watched.get(spot)
+        if watched is None:
+            return
+        if head != watched.head:
+            watched.oldest_ms = watched.seen_ms = None
+        watched.head, watched.sure, watched.planned_ms, watched.last = head, True, planned_ms, last
+
+    def on_edges(self, edges: Mapping[Spot, tuple[int, int]], now_ms: int) -> None:
+        """What the log holds of each spot: [begin, end)."""
+        for spot, (begin, end) in edges.items():
+            watched = self._watched.get(spot)
+            if watched is None:
+                continue
+            # No log of one topic shrinks: this is another one by that name, or was truncated. Whoever reads it tells.
+            watched.doubted |= end < watched.end
+            if not watched.doubted:
+                watched.begin, watched.end = max(begin, watched.begin), end
+            watched.growth.note(watched.end, now_ms)
+            if watched.head is not None and watched.seen_ms is None and watched.end > watched.head:
+                watched.seen_ms = now_ms
+            if watched.head is None or end >= watched.head:
+                watched.shrunk_ms = None
+            elif watched.shrunk_ms is None:
+                watched.shrunk_ms = now_ms
+            watched.shrunk_end = end
+
+    def on_hidden(self, found: Mapping[Spot, Hidden], now_ms: int, begun_ms: Mapping[Spot, int] | None = None) -> None:
+        """All that the log has and shows to no reader, as a transaction has no end; `begun_ms`: since when."""
+        self._hidden_known = True
+        for spot, watched in self._watched.items():
+            watched.note_hidden(found.get(spot), now_ms, (begun_ms or {}).get(spot, now_ms))
+
+    def held_up(self) -> dict[Spot, HeldUp] | None:
+        """Each spot behind whose end something is hidden, and for how long; None before the first look at that.
+
+        Unless it was told since when, by this driver's clock, from its own first look on.
+        """
+        held_up = ((spot, watched.held_up()) for spot, watched in sorted(self._watched.items()))
+        return {spot: found for spot, found in held_up if found is not None} if self._hidden_known else None
+
+    def shrunk(self, now_ms: int, least_ms: int = SHRUNK_MS) -> dict[Spot, int]:
+        """Those whose log has for so long ended before their chain does, and where: nothing of them comes to be due."""
+        return {
+            spot: watched.shrunk_end
+            for spot, watched in sorted(self._watched.items())
+            if watched.shrunk_ms is not None
+            and now_ms - watched.shrunk_ms >= least_ms
+            and watched.sure
+            and not (watched.busy or watched.stopped)
+        }
+
+    def head(self, spot: Spot) -> int:
+        """Where the chain of a spot ends, as far as is known; 0 for a spot that is gone."""
+        watched = self._watched.get(spot)
+        return (watched.head or 0) if watched else 0
+
+    def unaged(self) -> list[Spot]:
+        """Those of which the timestamp of the oldest record that waits is not known, though one waits."""
+        return sorted(
+            spot
+            for spot, watched in self._watched.items()
+            if watched.head is not None
+            and watched.sure
+            and watched.end > watched.head
+            and watched.oldest_ms is None
+            and not watched.busy
+        )
+
+    def on_oldest(self, spot: Spot, timestamp_ms: int) -> None:
+        """The Kafka timestamp of the record at the head (-1: it has none)."""
+        watched = self._watched.get(spot)
+        if watched is not None:
+            watched.oldest_ms = timestamp_ms
+
+    def due(self, now_ms: int, most: int, asked: Asked = "", together: int = 1) -> list[Range]:
+        """Ranges that are due, those that have waited longest first; each is then worked at.
+
+        As many as `most` jobs can have, each of `together` small ranges or of one other.
+        """
+        found: list[tuple[int, Range]] = []
+        for spot, watched in self._watched.items():
+            if watched.head is None or not watched.sure or watched.busy or watched.stopped:
+                continue
+            if now_ms < watched.wait_until_ms:
+                continue
+            policy = self._policy(spot.topic)
+            decision = decide(policy, watched.standing(), now_ms, asked)
+            if decision.reason is not None:
+                due = Range(spot, watched.head, decision.end, decision.reason, policy.words, watched.last)
+                found.append((decision.age_ms, due))
+        room = most * together
+        chosen: list[Range] = []
+        for _, each in sorted(found, key=lambda each: (-each[0], each[1].spot)):
+            room -= 1 if each.small else together
+            if room < 0:
+                break
+            chosen.append(each)
+        for each in chosen:
+            watched = self._watched[each.spot]
+            watched.busy = True
+            if each.until == watched.end:
+                watched.planned_ms = now_ms
+        return chosen
+
+    def left(self, now_ms: int, asked: Asked = "") -> bool:
+        """Whether anything is worked at, or due, now or after its pause; what stands still is not."""
+        return any(
+            watched.busy
+            or not watched.sure
+            or decide(self._policy(spot.topic), watched.standing(), now_ms, asked).reason is not None
+            for spot, watched in self._watched.items()
+            if not watched.stopped
+        )
+
+    def on_commit(self, spot: Spot, commit: Commit) -> None:
+        """A cut of the spot is whole."""
+        leaving = self._leaving.get(spot)
+        if leaving is not None:
+            leaving.head = commit.next
+        watched = self._watched.get(spot)
+        if watched is None:
+            return
+        watched.last = max(watched.last or 0, commit.first)
+        watched.recent_bytes += sum(file.bytes for file in commit.files)
+        watched.recent_offsets += commit.next - commit.first
+        if watched.recent_offsets > 2 * _RECENT:
+            watched.recent_bytes //= 2
+            watched.recent_offsets //= 2
+
+    def on_done(self, spot: Spot, head: int) -> None:
+        """A task has ended with the chain's head there."""
+        watched = self._watched.get(spot) or self._leaving.get(spot)
+        if watched is None:
+            return
+        moved = head != watched.head
+        watched.busy, watched.failures, watched.wait_until_ms = False, 0, 0
+        watched.head, watched.sure = head, True
+        if moved:
+            watched.oldest_ms = watched.seen_ms = None
+
+    def on_failure(self, spot: Spot, now_ms: int, *, stop: str = "") -> None:
+        """A task has failed: it is tried again after a pause, or with `stop`, the reason, no more."""
+        watched = self._watched.get(spot) or self._leaving.get(spot)
+        if watched is None:
+            return
+        watched.busy, watched.stopped = False, stop
+        # Somebody else may have brought the chain further. What was known goes on telling what waits.
+        watched.sure = False
+        watched.failures += 1
+        watched.wait_until_ms = now_ms + min(_LONGEST_PAUSE_MS, _PAUSE_MS << min(watched.failures - 1, 10))
+
+    @property
+    def stopped(self) -> dict[Spot, str]:
+        """What stands still, and why."""
+        return {spot: watched.stopped for spot, watched in sorted(self._watched.items()) if watched.stopped}
+
+    @property
+    def busy(self) -> int:
+        """How many are worked at."""
+        return sum(watched.busy for known in (self._watched, self._leaving) for watched in known.values())
+
+    def waiting(self) -> dict[Spot, int]:
+        """Offsets that wait, of each spot whose head is or was known."""
+        return {
+            spot: max(0, watched.end - watched.head)
+            for spot, watched in sorted(self._watched.items())
+            if watched.head is not None
+        }
+
+    def age_ms(self, now_ms: int) -> int:
+        """How long the oldest record of all spots has waited; 0 when none waits."""
+        waiting = [each.standing() for each in self._watched.values() if each.head is not None and each.end > each.head]
+        return max((now_ms - each.since_ms(now_ms) for each in waiting), default=0)
+
+    def overdue_ms(self, now_ms: int, *, whole: bool = False) -> dict[Spot, int]:
+        """How much longer than its policy's age the oldest record of each spot has waited, if one does; may be below 0.
+
+        It has waited since the log was first seen to have it, whatever timestamps producers give; so a backlog that was
+        there when the driver began counts from then, or with `whole` from the age of its records, too. What stands
+        still is not among them.
+        """
+        found = {}
+        for spot, watched in sorted(self._watched.items()):
+            if watched.head is None or watched.stopped or watched.end <= watched.head:
+                continue
+            since_ms = watched.growth.since_ms(watched.head, now_ms)
+            if whole:
+                since_ms = min(since_ms, watched.standing().since_ms(now_ms))
+            found[spot] = now_ms - since_ms - self._policy(spot.topic).max_age_s * 1000
+        return found

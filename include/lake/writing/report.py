@@ -1,0 +1,97 @@
+"""What became of one group's work since its driver began: counts, losses, what fails now."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from include.errors import LyrebirdError
+from include.lake.writing.planner import Planner, Remade
+from include.lake.writing.task import Outcome
+
+__all__ = ["Report"]
+
+LOGGER: Final = logging.getLogger("lyrebird.lake")
+
+
+@dataclass
+class Report:
+    """What one group has to show since its driver began; a `Watcher`."""
+
+    name: str
+    cuts: int = 0
+    records: int = 0
+    bytes: int = 0
+    filtered: int = 0
+    quarantined: int = 0
+    offset_failures: int = 0
+    lost: list[str] = field(default_factory=list)
+    failing: dict[str, str] = field(default_factory=dict)
+    away: str = ""
+
+    def on_outcome(self, outcome: Outcome) -> None:
+        """See `Watcher`."""
+        spot = outcome.task.range.spot
+        place = f"{spot.topic}/{spot.partition}"
+        for commit in outcome.commits:
+            self.cuts += 1
+            self.records += commit.n_records
+            self.bytes += sum(file.bytes for file in commit.files)
+            self.filtered += commit.filtered
+            self.quarantined += commit.quarantined
+            for gap in commit.gaps:
+                if gap.kind == "lost":
+                    self._lose(place, gap.first, gap.until, "retention was faster")
+        if outcome.error is None:
+            self.failing.pop(place, None)
+        elif self.failing.get(place) != str(outcome.error):
+            self.failing[place] = str(outcome.error)
+            LOGGER.warning("%s: %s", self.name, outcome.error)
+
+    def on_lost(self, remade: Remade) -> None:
+        """See `Watcher`."""
+        place = f"{remade.spot.topic}/{remade.spot.partition}"
+        self.failing.pop(place, None)
+        self._lose(place, remade.head, remade.end, "the topic was deleted or made anew")
+
+    def on_away(self, error: LyrebirdError) -> None:
+        """See `Watcher`."""
+        if self.away != str(error):
+            LOGGER.warning("%s waits: %s", self.name, error)
+        self.away = str(error)
+
+    def on_back(self) -> None:
+        """See `Watcher`."""
+        LOGGER.warning("%s goes on", self.name)
+        self.away = ""
+
+    @property
+    def losses(self) -> int:
+        """Ranges that were gone before they were stored."""
+        return len(self.lost)
+
+    def __str__(self) -> str:
+        text = f"{self.name}: {self.cuts} cuts with {self.records} records in {self.bytes} bytes"
+        told = ((self.filtered, "filtered"), (self.quarantined, "set aside"), (self.losses, "ranges lost"))
+        return ", ".join([text, *(f"{word}: {count}" for count, word in told if count)])
+
+    def to_json(self, planner: Planner) -> dict[str, Any]:
+        """Plain values for progress.json."""
+        stopped = {f"{spot.topic}/{spot.partition}": why for spot, why in planner.stopped.items()}
+        return {
+            "cuts": self.cuts,
+            "records": self.records,
+            "bytes": self.bytes,
+            "filtered": self.filtered,
+            "quarantined": self.quarantined,
+            "offset_failures": self.offset_failures,
+            "waiting": sum(planner.waiting().values()),
+            "lost": list(self.lost),
+            "failing": stopped | self.failing,
+            "away": self.away,
+        }
+
+    def _lose(self, place: str, first: int, until: int, why: str) -> None:
+        self.lost.append(f"{place}: offsets {first} to {until - 1}: {why}")
+        LOGGER.error("%s lost records before they were stored: %s", self.name, self.lost[-1])

@@ -1,0 +1,119 @@
+"""What is done for one range, wherever it runs: its chain is carried on, and what became of it is told.
+
+A task may run twice at once, on hosts that know nothing of each other, or be killed anywhere: the chain decides.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from include.clock import Clock
+from include.errors import BackPressure, LyrebirdError, Transient
+from include.lake.protocol.chain import Chain
+from include.lake.protocol.chain_key import ChainKey, TopicKey
+from include.lake.protocol.commit_protocol import Plan
+from include.lake.protocol.cut import Commit
+from include.lake.protocol.runner import Pause
+from include.lake.reading.kept_schemas import KeepingReader, SchemaKeeper, SeenIds
+from include.lake.reading.log_ranges import LogRanges
+from include.lake.writing.log_cuts import LogCuts, Logics
+from include.lake.writing.planner import Range
+from include.store.object_store import ObjectStore
+
+__all__ = ["Means", "Outcome", "Run", "Task", "patience", "run_task"]
+
+_PAUSE_S: Final = 0.2
+_MOST_TRIES: Final = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """A range that is due, in a generation whose chain of the partition begins at `start`.
+
+    `writer` is noted in intents; nothing depends on it.
+    """
+
+    group: str
+    prefix: str
+    range: Range
+    generation: int
+    start: int
+    max_bytes: int
+    max_folders: int
+    writer: str
+
+    @property
+    def chain(self) -> ChainKey:
+        """The chain that it carries on."""
+        spot = self.range.spot
+        return ChainKey(TopicKey(self.prefix, spot.topic, spot.topic_id), self.generation, spot.partition)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of a task: the chain's head, cuts that became whole, and the error that ended it, if one did."""
+
+    task: Task
+    head: int | None
+    commits: tuple[Commit, ...] = ()
+    error: LyrebirdError | None = None
+
+
+@dataclass(frozen=True)
+class Means:
+    """What a task works with, in the process that it runs in. `folder` is for local files; `logics` by topic.
+
+    `schemas` keeps those of what is read beside it; None: of a group that is no backup, or without a registry.
+    """
+
+    store: ObjectStore
+    log: LogRanges
+    logics: Logics
+    folder: Path
+    clock: Clock
+    schemas: SchemaKeeper | None = None
+
+
+Run = Callable[[Task, Means], Outcome]
+"""What carries a task out: an error of ours is told, not raised. Travels to other hosts by its name."""
+
+
+def run_task(task: Task, means: Means) -> Outcome:
+    """Carry the chain to the end of the task's range; an error of ours is told, not raised."""
+    commits: list[Commit] = []
+    spot, chain = task.range.spot, task.chain
+    # Of all tasks of this host that may run at once no two share a folder.
+    place = hashlib.sha256(f"{chain}\n{task.writer}".encode()).hexdigest()[:16]
+    plan = Plan(task.range.until, task.range.reason, task.range.policy, task.writer)
+    seen = SeenIds(means.log) if means.schemas else None
+    cuts = LogCuts(seen or means.log, chain, means.logics, means.folder / place, task.max_bytes, task.max_folders)
+    try:
+        known = Chain(means.store, chain, start=task.start, last=task.range.last, pause=patience(means.clock))
+        reader = KeepingReader(cuts, seen, means.schemas) if seen and means.schemas else cuts
+        found = known.advance(plan, reader, commits.append)
+    except LyrebirdError as error:
+        return Outcome(task, None, tuple(commits), _placed(error, spot.topic, spot.partition))
+    finally:
+        cuts.clear()
+    return Outcome(task, found.next, tuple(commits))
+
+
+def patience(clock: Clock) -> Pause:
+    """A `Pause` of some seconds in all: after that the driver waits, and its other partitions with it."""
+
+    def pause(attempt: int, error: Transient | BackPressure) -> None:
+        if attempt >= _MOST_TRIES:
+            raise error
+        clock.sleep(_PAUSE_S * 2 ** (attempt - 1))
+
+    return pause
+
+
+def _placed(error: LyrebirdError, topic: str, partition: int) -> LyrebirdError:
+    """The same, naming the partition that it befell."""
+    details = {**error.details, "topic": topic, "partition": partition}
+    return type(error)(error.message, fix=error.fix, **details)
