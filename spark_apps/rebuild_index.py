@@ -16,10 +16,10 @@ import sys
 from include.audit.generation_proof import prove
 from include.errors import LyrebirdError, Transient
 from include.index.deployed import DeployedIndex
-from include.index.fed import serving_or_none
-from include.index.rebuild.deployed import plan_of
-from include.index.rebuild.run import Teller
-from include.index.rebuild.stream import rebuild_by_spark
+from include.index.generations.active import serving_or_none
+from include.index.generations.rebuild.deployed import plan_of
+from include.index.generations.rebuild.run import Teller
+from include.index.generations.rebuild.stream import rebuild_by_spark
 from include.log.application import log_to_stderr
 from include.settings.deployment import Deployment
 

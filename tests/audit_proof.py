@@ -23,7 +23,7 @@ from include.audit.scrub import StoredDocuments
 from include.audit.search import Mode
 from include.audit.state_view import IndexState, StateView
 from include.clock import SystemClock
-from include.index.elasticsearch import ElasticsearchIndex
+from include.index.server.elasticsearch import ElasticsearchIndex
 from include.settings.connections import Elasticsearch
 from tests.audit_world import AuditWorld
 

@@ -23,14 +23,14 @@ from include.audit.search import Mode, audit_and_repair, audit_search
 from include.audit.state_view import IndexState, StateView
 from include.clock import Clock, ManualClock
 from include.errors import InvalidRecord
-from include.index.advance import resumed
 from include.index.definition import IndexDefinition
 from include.index.identity import identify
-from include.index.mapping import creation
-from include.index.memory import MemoryIndex
+from include.index.mapping.declared import creation
 from include.index.metadata import Metadata, Origin
-from include.index.port import SearchIndex
-from include.index.progress import Progress, ProgressKeeper, read_progress
+from include.index.progress.document import Progress, ProgressKeeper, read_progress
+from include.index.progress.steps import resumed
+from include.index.server.memory import MemoryIndex
+from include.index.server.port import SearchIndex
 from include.index.states import States, feed_of
 from include.log.memory import MemoryLog, MemoryRegistry
 from include.log.ports import LogReader, Record, TopicAdmin

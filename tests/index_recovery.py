@@ -17,11 +17,11 @@ from typing import Any, Literal
 
 import psutil
 
-from include.index.elasticsearch import ElasticsearchIndex
-from include.index.elasticsearch_admin import ElasticsearchAdmin
-from include.index.fed import serving_or_none
-from include.index.mapping import LIVING
-from include.index.progress import Progress, read_progress
+from include.index.generations.active import serving_or_none
+from include.index.mapping.declared import LIVING
+from include.index.progress.document import Progress, read_progress
+from include.index.server.elasticsearch import ElasticsearchIndex
+from include.index.server.elasticsearch_admin import ElasticsearchAdmin
 from include.log.kafka import KafkaAdmin
 from include.log.kafka_writer import KafkaWriter
 from include.log.registry import ConfluentRegistry

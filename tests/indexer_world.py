@@ -23,7 +23,7 @@ from include.audit.platform import ServerSides
 from include.audit.report import SearchReport
 from include.audit.search import Mode, audit_and_repair, audit_search
 from include.index.metadata import Metadata, Origin
-from include.index.progress import read_progress
+from include.index.progress.document import read_progress
 from include.log.kafka import KafkaAdmin
 from include.log.kafka_writer import KafkaWriter
 from include.log.registry import ConfluentRegistry

@@ -7,21 +7,21 @@ from typing import Any
 
 from include.clock import ManualClock
 from include.index import indexing
+from include.index.batch_split import PartSize
+from include.index.bulk.sender import Delivery
+from include.index.dead_letters import DeadLetters, dead_group
 from include.index.definition import IndexDefinition
-from include.index.delivery import Delivery
-from include.index.evolving import Bodies, Evolves
-from include.index.fed import change_fed
+from include.index.generations.active import change_fed
+from include.index.generations.startup import Opening, opened
+from include.index.generations.target import fed_indexes, leader_of, together
 from include.index.incidents import Incidents
-from include.index.mapping import creation
-from include.index.memory_admin import MemoryAdmin
-from include.index.opening import Opening, opened
+from include.index.mapping.declared import creation
+from include.index.mapping.evolving import Bodies, Evolves
 from include.index.outcome import TaskOutcome
-from include.index.parts import PartSize
-from include.index.patience import Patience
-from include.index.progress import Progress, read_progress
-from include.index.set_aside import DeadLetters, dead_group
+from include.index.progress.document import Progress, read_progress
+from include.index.server.memory_admin import MemoryAdmin
+from include.index.server_wait import Patience
 from include.index.states import Feed, States
-from include.index.target import fed_indexes, leader_of, together
 from include.index.task import IndexTask, raw_of
 from include.index.worker import WorkerPlan
 from include.log import topics

@@ -22,8 +22,8 @@ from include.audit.definition import search_audit
 from include.audit.key_range import KeyRange
 from include.audit.range_count import Seen
 from include.audit.stream import expected_by_spark
-from include.index.port import IndexInfo
-from include.index.progress import Progress
+from include.index.progress.document import Progress
+from include.index.server.port import IndexInfo
 from include.index.states import feed_of
 from include.log.kafka import KafkaAdmin, KafkaReader
 from include.log.ports import TopicSpec

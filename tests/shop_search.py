@@ -12,11 +12,11 @@ from typing import Any
 from include.clock import ManualClock, SystemClock
 from include.document.database import Database as Server
 from include.document.mysql import MysqlTables
-from include.index.bulk import document_line
-from include.index.elasticsearch import ElasticsearchIndex
+from include.index.bulk.request import document_line
 from include.index.identity import Identity
-from include.index.mapping import creation
-from include.index.progress import Progress, ProgressKeeper
+from include.index.mapping.declared import creation
+from include.index.progress.document import Progress, ProgressKeeper
+from include.index.server.elasticsearch import ElasticsearchIndex
 from include.local.shop.connection import ShopServer
 from include.local.shop.generator import Shop
 from include.local.shop.truth import truth

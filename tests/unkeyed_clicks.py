@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from include.index.metadata import metadata_mapping
-from include.index.progress import NOTES, note_id
+from include.index.progress.document import NOTES, note_id
 from include.log.kafka import KafkaAdmin, KafkaReader
 from include.log.kafka_writer import KafkaWriter
 from include.log.ports import TopicSpec

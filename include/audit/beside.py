@@ -13,7 +13,7 @@ from typing import Any
 
 from include.audit.cut import Cut
 from include.audit.definition import SearchAuditSpec
-from include.index.mapping import drift
+from include.index.mapping.declared import drift
 from include.index.outcome import SETTLED
 
 __all__ = ["Beside", "answers_for_index", "look_beside", "unaccounted"]

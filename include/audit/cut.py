@@ -13,11 +13,11 @@ from typing import Final
 from include.audit.bounds import Bounds, Window
 from include.clock import Clock
 from include.errors import SettingsError, Terminal
-from include.index.fed import serving
-from include.index.generation import IndexName
-from include.index.mapping import require_metadata
-from include.index.port import IndexInfo, SearchIndex
-from include.index.progress import Progress, read_progress
+from include.index.generations.active import serving
+from include.index.generations.name import IndexName
+from include.index.mapping.declared import require_metadata
+from include.index.progress.document import Progress, read_progress
+from include.index.server.port import IndexInfo, SearchIndex
 from include.log.ports import LogReader, TopicAdmin
 
 __all__ = ["Cut", "cut"]

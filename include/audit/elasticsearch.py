@@ -13,7 +13,7 @@ from include.audit.bounds import NO_LOWS, Bounds, Window
 from include.audit.key_range import KeyRange
 from include.audit.range_count import Seen
 from include.errors import Terminal, Transient
-from include.index.elasticsearch import ElasticsearchIndex, call, connect
+from include.index.server.elasticsearch import ElasticsearchIndex, call, connect
 from include.settings.connections import Elasticsearch as Settings
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ class Requests:
         self._name = name
 
     def ask(self, request: Callable[[], Any]) -> Any:
-        """The body of an answer; raises as `include.index.elasticsearch.call`."""
+        """The body of an answer; raises as `include.index.server.elasticsearch.call`."""
         answer = call(request, index=self._name)
         self.requests += 1
         self.received += int(answer.meta.headers.get(_RECEIVED, 0))

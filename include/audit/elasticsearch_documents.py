@@ -8,8 +8,8 @@ from typing import Any, Final
 from include.audit.elasticsearch import Requests, whole
 from include.audit.scrub import Marks, StoredDocument
 from include.index.digest import of_limbs
-from include.index.elasticsearch import ElasticsearchIndex
-from include.index.ignored import ignored_values
+from include.index.server.elasticsearch import ElasticsearchIndex
+from include.index.server.unindexed_values import ignored_values
 
 __all__ = ["ElasticsearchDocuments"]
 

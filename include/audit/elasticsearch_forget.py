@@ -8,7 +8,7 @@ from typing import Any
 
 from include.audit.state_view import IndexState
 from include.errors import Transient
-from include.index.elasticsearch import ElasticsearchIndex, call
+from include.index.server.elasticsearch import ElasticsearchIndex, call
 
 __all__ = ["forget_versions"]
 

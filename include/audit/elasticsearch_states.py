@@ -14,7 +14,7 @@ from include.audit.peel import Histogram
 from include.audit.state_view import MOST_ABOVE, IndexState, far_ahead
 from include.errors import Terminal
 from include.index.digest import BUCKET_BITS, VIEWS, of_limbs
-from include.index.elasticsearch import ElasticsearchIndex
+from include.index.server.elasticsearch import ElasticsearchIndex
 
 __all__ = ["ElasticsearchStates"]
 

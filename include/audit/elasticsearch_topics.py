@@ -6,7 +6,7 @@ from collections.abc import Collection
 from typing import Any
 
 from include.audit.elasticsearch import Requests, whole
-from include.index.elasticsearch import ElasticsearchIndex
+from include.index.server.elasticsearch import ElasticsearchIndex
 
 __all__ = ["undeclared_topics"]
 

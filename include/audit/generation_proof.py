@@ -16,10 +16,10 @@ from include.audit.platform import server_sides
 from include.audit.report import SearchReport
 from include.audit.search import audit_search
 from include.index.deployed import DeployedIndex
-from include.index.elasticsearch import ElasticsearchIndex
 from include.index.identity import index_id
-from include.index.port import IndexInfo
-from include.index.progress import read_progress
+from include.index.progress.document import read_progress
+from include.index.server.elasticsearch import ElasticsearchIndex
+from include.index.server.port import IndexInfo
 from include.settings.connections import Elasticsearch
 
 __all__ = ["Proof", "prove"]

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from include.audit.bounds import Window
-from include.index.port import IndexInfo, Note, SearchIndex
-from include.index.progress import NOTES, ensure_notes
+from include.index.progress.document import NOTES, ensure_notes
+from include.index.server.port import IndexInfo, Note, SearchIndex
 
 __all__ = ["LastAudit", "LastAuditNote"]
 

@@ -13,8 +13,8 @@ from include.audit.range_count import Seen
 from include.audit.scrub import Marks, StoredDocument
 from include.audit.state_view import IndexState, far_ahead
 from include.index.digest import BUCKET_BITS, bucket, of_limbs
-from include.index.memory import MemoryIndex
-from include.index.port import Found
+from include.index.server.memory import MemoryIndex
+from include.index.server.port import Found
 
 __all__ = ["MemoryDocuments", "MemoryStates", "MemoryView"]
 

@@ -22,8 +22,8 @@ from include.audit.scrub import StoredDocuments
 from include.audit.state_view import StateView
 from include.clock import Clock, SystemClock
 from include.index.definition import mapping_of
-from include.index.elasticsearch import ElasticsearchIndex
-from include.index.port import SearchIndex
+from include.index.server.elasticsearch import ElasticsearchIndex
+from include.index.server.port import SearchIndex
 from include.index.states import Feed, States, feed_of
 from include.log.kafka import KafkaAdmin, KafkaReader
 from include.log.ports import LogReader, TopicAdmin

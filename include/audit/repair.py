@@ -31,11 +31,11 @@ from include.audit.report import ASIDE, REFUSED
 from include.audit.state_view import IndexState
 from include.clock import Clock
 from include.errors import InvalidRecord, Transient
-from include.index.bulk import Line, line_bytes
-from include.index.delivery import Delivery
+from include.index.bulk.request import Line, line_bytes
+from include.index.bulk.routing import routing_of
+from include.index.bulk.sender import Delivery
 from include.index.metadata import Metadata
-from include.index.port import SearchIndex
-from include.index.routing import routing_of
+from include.index.server.port import SearchIndex
 from include.index.states import States
 from include.log.ports import LogReader
 

@@ -35,7 +35,7 @@ from include.audit.state_view import MOST_ABOVE, IndexState, StateView, far_ahea
 from include.audit.verdict import judge, judge_counted
 from include.clock import iso
 from include.errors import Transient
-from include.index.growth import require_no_growth
+from include.index.progress.grown_topics import require_no_growth
 
 __all__ = ["Examined", "How", "Mode", "Since", "audit_and_repair", "audit_search", "examine"]
 

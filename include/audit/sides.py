@@ -14,7 +14,7 @@ from include.audit.repair import Writing
 from include.audit.scrub import StoredDocuments
 from include.audit.state_view import StateView
 from include.clock import Clock
-from include.index.port import SearchIndex
+from include.index.server.port import SearchIndex
 from include.log.ports import LogReader, TopicAdmin
 
 __all__ = ["Sides"]

@@ -31,7 +31,7 @@ __all__ = ["command"]
 @click.option("--json", "as_json", is_flag=True, help="Only the summary, as one JSON object.")
 def command(orders: int, rate: float, seed: int, once: bool, extras: str, as_json: bool) -> None:
     """Run the demo."""
-    from include.index.make import make_index
+    from include.index.generations.create import make_index
     from include.local.demo.run import Demo
     from include.local.stack import Stack
     from include.settings.deployment import Deployment

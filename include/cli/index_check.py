@@ -12,12 +12,12 @@ import click
 import orjson
 
 from include.index.definition import IndexDefinition, index_named, mapping_of
-from include.index.elasticsearch import ElasticsearchIndex
-from include.index.fed import serving
-from include.index.fitness import TopicFit, topic_fits
-from include.index.ignored import ignored_values
-from include.index.mapping import check, undeclared
-from include.index.mapping_check import Finding
+from include.index.generations.active import serving
+from include.index.mapping.check import Finding
+from include.index.mapping.declared import check, undeclared
+from include.index.mapping.schema_fit import TopicFit, topic_fits
+from include.index.server.elasticsearch import ElasticsearchIndex
+from include.index.server.unindexed_values import ignored_values
 from include.log.registry import ConfluentRegistry
 from include.settings.connections import Elasticsearch, Registry
 from include.settings.deployment import Deployment

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 import orjson
 
-from include.index.make import make_index
+from include.index.generations.create import make_index
 from include.settings.deployment import Deployment
 
 __all__ = ["command"]

@@ -20,7 +20,7 @@ def command(name: str, as_json: bool) -> None:
     `missing` when it is to be fed and its index is gone, `idle` when nobody writes it.
     """
     from include.index.deployed import DeployedIndex
-    from include.index.generations import generations_of
+    from include.index.generations.overview import generations_of
     from include.settings.deployment import Deployment
 
     with DeployedIndex.of(Deployment.load(), name) as on:

@@ -10,12 +10,12 @@ import orjson
 
 from include.errors import SettingsError, Terminal
 from include.index.definition import IndexTopic, declared_indexes
-from include.index.fitness import index_forms
-from include.index.form import Form
-from include.index.mapping_file import mapping_text
-from include.index.mapping_limits import FIELDS, beyond_limits, field_count
-from include.index.starter_mapping import starter_index
-from include.index.topic_form import is_envelope
+from include.index.mapping.file import mapping_text
+from include.index.mapping.limits import FIELDS, beyond_limits, field_count
+from include.index.mapping.schema_fit import index_forms
+from include.index.mapping.starter import starter_index
+from include.index.mapping.topic_types import is_envelope
+from include.index.mapping.value_types import Form
 from include.log import topics
 from include.log.ports import SchemaRegistry
 from include.log.registry import ConfluentRegistry

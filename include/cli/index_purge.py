@@ -23,8 +23,8 @@ def command(name: str, per_second: int, dry_run: bool, as_json: bool) -> None:
     again after a crash. What dead letters are of stays, as `index replay-dead` may bring it back.
     """
     from include.index.deployed import DeployedIndex
-    from include.index.purge import Purged
-    from include.index.purge_deployed import purge_deployed
+    from include.index.upkeep.purge import Purged
+    from include.index.upkeep.purge_deployed import purge_deployed
     from include.settings.deployment import Deployment
 
     def tell(now: Purged) -> None:

@@ -12,8 +12,8 @@ import orjson
 from include.clock import SystemClock
 
 if TYPE_CHECKING:
-    from include.index.rebuild.pace import Reached
-    from include.index.rebuild.run import Teller
+    from include.index.generations.rebuild.pace import Reached
+    from include.index.generations.rebuild.run import Teller
 
 __all__ = ["command"]
 
@@ -48,9 +48,9 @@ def command(name: str, only_plan: bool, new: bool, tasks: int, within_s: float, 
     """
     from include.audit.generation_proof import prove
     from include.index.deployed import DeployedIndex
-    from include.index.fed import serving_or_none
-    from include.index.rebuild.deployed import carry_out, plan_of
-    from include.index.rebuild.processes import Processes, ProcessPool
+    from include.index.generations.active import serving_or_none
+    from include.index.generations.rebuild.deployed import carry_out, plan_of
+    from include.index.generations.rebuild.processes import Processes, ProcessPool
     from include.settings.deployment import Deployment
 
     with DeployedIndex.of(Deployment.load(), name) as on:
@@ -76,7 +76,7 @@ def _say(lines: list[str], value: dict[str, Any], as_json: bool) -> None:
 
 
 def _teller(as_json: bool) -> Teller:
-    from include.index.rebuild.run import Teller
+    from include.index.generations.rebuild.run import Teller
 
     shown, clock = sys.stderr.isatty(), SystemClock()
     last_s: list[float] = []

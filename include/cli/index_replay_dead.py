@@ -22,8 +22,8 @@ def command(name: str, dry_run: bool, as_json: bool) -> None:
     still refused.
     """
     from include.index.deployed import DeployedIndex
-    from include.index.replay import Replayed
-    from include.index.replay_deployed import replay_deployed
+    from include.index.upkeep.replay import Replayed
+    from include.index.upkeep.replay_deployed import replay_deployed
     from include.settings.deployment import Deployment
 
     def tell(now: Replayed) -> None:

@@ -12,10 +12,10 @@ import orjson
 from include.cli.table import table
 from include.errors import Terminal
 from include.index.definition import index_named
-from include.index.elasticsearch import ElasticsearchIndex
-from include.index.fed import serving
+from include.index.generations.active import serving
 from include.index.outcome import SETTLED
-from include.index.progress import Progress, read_progress
+from include.index.progress.document import Progress, read_progress
+from include.index.server.elasticsearch import ElasticsearchIndex
 from include.log import topics
 from include.log.kafka import KafkaReader
 from include.log.unended import find_hanging

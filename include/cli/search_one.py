@@ -12,8 +12,8 @@ from include.cli.search_options import json_option, written_option
 from include.clock import SystemClock
 from include.errors import SettingsError
 from include.index.definition import declared_indexes
-from include.index.elasticsearch import ElasticsearchIndex
 from include.index.identity import index_id
+from include.index.server.elasticsearch import ElasticsearchIndex
 from include.search.connect import connect
 from include.search.definition import declared_searches, targets
 from include.search.one import find_one

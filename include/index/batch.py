@@ -25,12 +25,12 @@ from typing import Final
 
 from include.clock import Clock
 from include.errors import Terminal
-from include.index.advance import advanced, counted, greatest, seen_by_searches
-from include.index.complete import Completeness
+from include.index.dead_letters import DeadLetters
 from include.index.outcome import SetAside, TaskOutcome
-from include.index.port import IndexInfo, SearchIndex
-from include.index.progress import Progress, ProgressKeeper
-from include.index.set_aside import DeadLetters
+from include.index.progress.completeness import Completeness
+from include.index.progress.document import Progress, ProgressKeeper
+from include.index.progress.steps import advanced, counted, greatest, seen_by_searches
+from include.index.server.port import IndexInfo, SearchIndex
 from include.log.topics import resolved_of
 
 __all__ = ["Settlement"]

@@ -10,8 +10,8 @@ from typing import Any, Literal
 from pydantic import Field, model_validator
 
 from include.errors import SettingsError
-from include.index.generation import IndexName
-from include.index.mapping_file import read_mapping
+from include.index.generations.name import IndexName
+from include.index.mapping.file import read_mapping
 from include.log import topics
 from include.record.json.formats import KeyForm, ValueForm
 from include.settings.deployment import Deployment, Strict, unknown_name

@@ -10,8 +10,8 @@ from typing import Self
 from include.clock import Clock, SystemClock
 from include.errors import Terminal
 from include.index.definition import IndexDefinition, alias_of, index_named
-from include.index.elasticsearch import ElasticsearchIndex
-from include.index.elasticsearch_admin import ElasticsearchAdmin
+from include.index.server.elasticsearch import ElasticsearchIndex
+from include.index.server.elasticsearch_admin import ElasticsearchAdmin
 from include.log.kafka import KafkaReader
 from include.settings.connections import Elasticsearch, Kafka
 from include.settings.deployment import Deployment

@@ -7,8 +7,8 @@ from typing import Any, Final, Literal
 
 from include.clock import Clock, iso
 from include.errors import LyrebirdError
-from include.index.mapping import drift
-from include.index.port import IndexInfo
+from include.index.mapping.declared import drift
+from include.index.server.port import IndexInfo
 from include.metrics.incidents import IncidentLedger, Keeper
 
 __all__ = ["IncidentKind", "Incidents"]

@@ -20,13 +20,13 @@ from typing import Any, Final
 
 from include.clock import Clock
 from include.errors import BackPressure, LyrebirdError, Restart, Terminal, Transient
-from include.index.advance import start_of
+from include.index.batch_split import PartSize, parts_of
+from include.index.generations.target import Fed, Target, ranges_behind
 from include.index.incidents import Incidents
 from include.index.outcome import TaskOutcome
-from include.index.parts import PartSize, parts_of
-from include.index.patience import Patience
-from include.index.port import IndexInfo
-from include.index.target import Fed, Target, ranges_behind
+from include.index.progress.steps import start_of
+from include.index.server.port import IndexInfo
+from include.index.server_wait import Patience
 from include.index.worker import WorkerPlan
 from include.log.plan import BatchPlan
 from include.log.slices import Slice

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, Literal
 
+from include.index.bulk.lines import line_maker
 from include.index.definition import IndexDefinition, IndexTopic
-from include.index.eras import Eras, known_numbers
-from include.index.evolving import Bodies
 from include.index.identity import index_id
-from include.index.lines import line_maker
+from include.index.mapping.evolving import Bodies
 from include.index.metadata import Origin
-from include.index.progress import PartitionNumber, Progress
+from include.index.progress.document import PartitionNumber, Progress
+from include.index.progress.partition_epochs import Eras, known_numbers
 from include.log.ports import Headers, Record, SchemaRegistry
 from include.record.json.formats import Keys, Values
 from include.record.key import pseudo_key

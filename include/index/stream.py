@@ -19,20 +19,20 @@ from pyspark.sql import DataFrame, SparkSession
 
 from include.clock import Clock, SystemClock
 from include.errors import LyrebirdError
-from include.index.advance import start_of
-from include.index.auto_create import require_no_auto_create
+from include.index.dead_letters import DeadLetters, dead_group
 from include.index.definition import IndexDefinition, indexes_of_application, mapping_of
-from include.index.durability import require_durable
-from include.index.elasticsearch import ElasticsearchIndex
-from include.index.elasticsearch_admin import ElasticsearchAdmin
-from include.index.evolving import Evolves
+from include.index.generations.startup import Opening, opened
+from include.index.generations.target import Fed, fed_indexes, leader_of, together
 from include.index.incidents import Incidents
 from include.index.indexing import Indexing
-from include.index.opening import Opening, opened
+from include.index.mapping.evolving import Evolves
 from include.index.outcome import TaskOutcome
-from include.index.patience import Patience
-from include.index.set_aside import DeadLetters, dead_group
-from include.index.target import Fed, fed_indexes, leader_of, together
+from include.index.progress.steps import start_of
+from include.index.server.auto_create import require_no_auto_create
+from include.index.server.durability import require_durable
+from include.index.server.elasticsearch import ElasticsearchIndex
+from include.index.server.elasticsearch_admin import ElasticsearchAdmin
+from include.index.server_wait import Patience
 from include.index.worker import WorkerPlan, work_off
 from include.log import stream, topics
 from include.log.dead_letter import DeadLetterLimit

@@ -15,11 +15,11 @@ from typing import Final
 import orjson
 
 from include.errors import BackPressure, InvalidRecord, LyrebirdError, Terminal, Transient
-from include.index.bulk import Line, line_bytes
-from include.index.delivery import Delivered, Delivery
+from include.index.bulk.request import Line, line_bytes
+from include.index.bulk.routing import Copies, routing_of
+from include.index.bulk.sender import Delivered, Delivery
 from include.index.metadata import Metadata
 from include.index.outcome import SetAside, TaskOutcome
-from include.index.routing import Copies, routing_of
 from include.index.states import States
 from include.log.ports import Headers, Record
 from include.record.version import epoch_of

@@ -13,13 +13,13 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from include.clock import SystemClock
-from include.index.delivery import Delivery
-from include.index.elasticsearch import ElasticsearchIndex
-from include.index.elasticsearch_admin import ElasticsearchAdmin
-from include.index.evolving import Bodies, Evolves
-from include.index.flight import Concurrency
+from include.index.bulk.routing import Copies
+from include.index.bulk.scheduler import Concurrency
+from include.index.bulk.sender import Delivery
+from include.index.mapping.evolving import Bodies, Evolves
 from include.index.outcome import TaskOutcome
-from include.index.routing import Copies
+from include.index.server.elasticsearch import ElasticsearchIndex
+from include.index.server.elasticsearch_admin import ElasticsearchAdmin
 from include.index.states import Feed, States
 from include.index.task import IndexTask, Raw
 from include.log.ports import SchemaRegistry

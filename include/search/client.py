@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeVar
 
 from include.clock import Clock
 from include.errors import Terminal
-from include.index.port import SearchIndex
+from include.index.server.port import SearchIndex
 from include.search.answer import Hit, Page, Ranked, Ranking, Seen
 from include.search.cursor import Distance, Moment
 from include.search.definition import Target

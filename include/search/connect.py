@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from include.clock import Clock
-from include.index.elasticsearch import ElasticsearchIndex
+from include.index.server.elasticsearch import ElasticsearchIndex
 from include.metrics.exporter import Metrics
 from include.search.client import IndexSearch
 from include.search.database import DatabaseDocuments

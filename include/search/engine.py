@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
 from include.errors import Terminal, Transient
-from include.index.elasticsearch import call
+from include.index.server.elasticsearch import call
 
 if TYPE_CHECKING:
     import elasticsearch

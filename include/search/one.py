@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from include.index.port import SearchIndex
+from include.index.server.port import SearchIndex
 
 __all__ = ["Answer", "find_one"]
 

@@ -14,9 +14,9 @@ from typing import Final
 
 from include.clock import Clock
 from include.errors import BackPressure, Terminal, Transient
-from include.index.fed import serving_or_none
-from include.index.port import SearchIndex
-from include.index.progress import read_progress
+from include.index.generations.active import serving_or_none
+from include.index.progress.document import read_progress
+from include.index.server.port import SearchIndex
 from include.record.position import SourcePosition
 
 __all__ = ["NoIndex", "Serving", "Standing"]

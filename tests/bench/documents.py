@@ -35,7 +35,7 @@ from include.document.definition import DocumentDefinition
 from include.document.mysql import MysqlTables
 from include.document.schema import body_avro, key_avro
 from include.document.signals import Inputs, Signals
-from include.index.patience import Patience
+from include.index.server_wait import Patience
 from include.local.shop.connection import ShopServer
 from include.local.stack import Stack
 from include.log import stream, topics

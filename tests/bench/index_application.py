@@ -15,12 +15,12 @@ from typing import Any, Final
 import psutil
 
 from include.index.definition import index_named
-from include.index.elasticsearch import ElasticsearchIndex
-from include.index.fed import change_fed
-from include.index.generation import IndexName
-from include.index.mapping import creation
+from include.index.generations.active import change_fed
+from include.index.generations.name import IndexName
+from include.index.mapping.declared import creation
 from include.index.metadata import metadata_mapping
-from include.index.progress import read_progress
+from include.index.progress.document import read_progress
+from include.index.server.elasticsearch import ElasticsearchIndex
 from include.settings.connections import Elasticsearch
 from include.settings.deployment import Deployment
 from include.settings.environment import PROJECT_ROOT

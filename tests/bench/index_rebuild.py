@@ -26,8 +26,8 @@ from typing import Any, Final
 from elasticsearch import Elasticsearch
 
 from include.index.definition import index_named, mapping_of
-from include.index.mapping import creation
-from include.index.rebuild.run import FILLING
+from include.index.generations.rebuild.run import FILLING
+from include.index.mapping.declared import creation
 from include.settings.deployment import Deployment
 from include.settings.environment import PROJECT_ROOT
 from tests.bench.index_application import deployed

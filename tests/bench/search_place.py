@@ -28,10 +28,10 @@ import orjson
 from include.clock import SystemClock
 from include.document.database import Database
 from include.document.mysql import MysqlTables
-from include.index.bulk import document_line
-from include.index.elasticsearch import ElasticsearchIndex
+from include.index.bulk.request import document_line
 from include.index.identity import Identity
-from include.index.mapping import creation
+from include.index.mapping.declared import creation
+from include.index.server.elasticsearch import ElasticsearchIndex
 from include.local.doctor import MOST_READ_AHEAD_KB, read_ahead_kb
 from include.local.shop.connection import ShopServer
 from include.local.shop.generator import Shop

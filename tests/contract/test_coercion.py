@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 
 from include.errors import Terminal
-from include.index.coercion import Effect, effects_of
-from include.index.elasticsearch import ElasticsearchIndex, call
-from include.index.form import Form, Leaf, ListOf, MapOf, Record
-from include.index.mapping_check import compare
-from include.index.mapping_limits import beyond_limits
-from include.index.starter_mapping import starter_index
+from include.index.mapping.check import compare
+from include.index.mapping.coercion import Effect, effects_of
+from include.index.mapping.limits import beyond_limits
+from include.index.mapping.starter import starter_index
+from include.index.mapping.value_types import Form, Leaf, ListOf, MapOf, Record
+from include.index.server.elasticsearch import ElasticsearchIndex, call
 from include.settings.connections import Elasticsearch
 
 # What `body` writes for each kind, edges first.

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import pytest
 
 from include.errors import Terminal
-from include.index import elasticsearch as adapter
-from include.index.elasticsearch import ElasticsearchIndex
-from include.index.memory import MemoryIndex
+from include.index.server import elasticsearch as adapter
+from include.index.server.elasticsearch import ElasticsearchIndex
+from include.index.server.memory import MemoryIndex
 from include.settings.connections import Elasticsearch
 from tests.faulty_elasticsearch.fate import Fate, ItemFate, Manner
 from tests.faulty_elasticsearch.node import FaultyNode

@@ -9,15 +9,15 @@ from typing import Any
 import pytest
 
 from include.errors import Terminal, Transient
-from include.index.bulk import BulkAnswer, Line, document_line, line_bytes, probe_of
+from include.index.bulk.request import BulkAnswer, Line, document_line, line_bytes, probe_of
 from include.index.definition import IndexDefinition
-from include.index.elasticsearch import ElasticsearchIndex
 from include.index.identity import Identity
-from include.index.mapping import LIVING, creation
-from include.index.memory import MemoryIndex
-from include.index.port import Found, IndexInfo, SearchIndex
-from include.index.progress import NOTES, ensure_notes
-from include.index.purge import delete_line
+from include.index.mapping.declared import LIVING, creation
+from include.index.progress.document import NOTES, ensure_notes
+from include.index.server.elasticsearch import ElasticsearchIndex
+from include.index.server.memory import MemoryIndex
+from include.index.server.port import Found, IndexInfo, SearchIndex
+from include.index.upkeep.purge import delete_line
 from include.settings.connections import Elasticsearch
 from tests.document_topic import MAPPING
 

@@ -10,17 +10,17 @@ from typing import Any
 import pytest
 
 from include.errors import Terminal, Transient
-from include.index.admin import IndexAdmin
-from include.index.auto_create import require_no_auto_create
-from include.index.bulk import document_line
+from include.index.bulk.request import document_line
 from include.index.definition import IndexDefinition
-from include.index.durability import require_durable
-from include.index.elasticsearch import ElasticsearchIndex
-from include.index.elasticsearch_admin import ElasticsearchAdmin
 from include.index.identity import Identity
-from include.index.mapping import LIVING, creation
-from include.index.memory_admin import MemoryAdmin
-from include.index.port import SearchIndex
+from include.index.mapping.declared import LIVING, creation
+from include.index.server.admin import IndexAdmin
+from include.index.server.auto_create import require_no_auto_create
+from include.index.server.durability import require_durable
+from include.index.server.elasticsearch import ElasticsearchIndex
+from include.index.server.elasticsearch_admin import ElasticsearchAdmin
+from include.index.server.memory_admin import MemoryAdmin
+from include.index.server.port import SearchIndex
 from include.settings.connections import Elasticsearch
 from tests.document_topic import MAPPING
 

@@ -14,13 +14,13 @@ from include.audit.key_range import KeyRange
 from include.audit.memory import MemoryView
 from include.audit.range_count import IndexView, Seen
 from include.errors import Terminal
-from include.index.bulk import document_line
+from include.index.bulk.request import document_line
 from include.index.definition import IndexDefinition
-from include.index.elasticsearch import ElasticsearchIndex
 from include.index.identity import Identity
-from include.index.mapping import creation
-from include.index.memory import MemoryIndex
-from include.index.port import SearchIndex
+from include.index.mapping.declared import creation
+from include.index.server.elasticsearch import ElasticsearchIndex
+from include.index.server.memory import MemoryIndex
+from include.index.server.port import SearchIndex
 from include.settings.connections import Elasticsearch
 from tests.document_topic import MAPPING
 

@@ -10,8 +10,8 @@ import pytest
 
 from include.errors import Terminal
 from include.index import worker
-from include.index.elasticsearch import ElasticsearchIndex
-from include.index.elasticsearch_admin import ElasticsearchAdmin
+from include.index.server.elasticsearch import ElasticsearchIndex
+from include.index.server.elasticsearch_admin import ElasticsearchAdmin
 from include.settings.connections import Elasticsearch, Registry
 from tests.secure_elasticsearch import SecureNode, secure_node
 

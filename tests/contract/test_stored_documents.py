@@ -12,11 +12,11 @@ from include.audit.elasticsearch_documents import ElasticsearchDocuments
 from include.audit.memory import MemoryDocuments
 from include.audit.scrub import StoredDocument, StoredDocuments, is_altered
 from include.index.definition import IndexDefinition
-from include.index.elasticsearch import ElasticsearchIndex
-from include.index.mapping import creation
-from include.index.memory import MemoryIndex
+from include.index.mapping.declared import creation
 from include.index.metadata import Metadata, Origin
-from include.index.port import SearchIndex
+from include.index.server.elasticsearch import ElasticsearchIndex
+from include.index.server.memory import MemoryIndex
+from include.index.server.port import SearchIndex
 from include.settings.connections import Elasticsearch
 from tests.document_topic import MAPPING
 

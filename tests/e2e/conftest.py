@@ -19,7 +19,7 @@ import pytest
 
 from include.clock import SystemClock
 from include.errors import Transient
-from include.index.make import make_index
+from include.index.generations.create import make_index
 from include.local.demo import pipeline
 from include.local.demo.airflow import Airflow
 from include.local.demo.comparison import Comparison, compare

@@ -19,8 +19,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
-from include.index.memory import MemoryIndex
-from include.index.port import IndexInfo, Note
+from include.index.server.memory import MemoryIndex
+from include.index.server.port import IndexInfo, Note
 from tests.faulty_elasticsearch.node import FaultyNode, Reply
 
 __all__ = ["accepting", "main", "serving"]

@@ -15,10 +15,10 @@ from random import Random
 from typing import Any, Final
 
 from include.clock import ManualClock
-from include.index.bulk import BulkAnswer, ItemAnswer, Line
-from include.index.delivery import Delivered, Delivery
-from include.index.flight import Concurrency
-from include.index.memory import MemoryIndex
+from include.index.bulk.request import BulkAnswer, ItemAnswer, Line
+from include.index.bulk.scheduler import Concurrency
+from include.index.bulk.sender import Delivered, Delivery
+from include.index.server.memory import MemoryIndex
 from tests.faulty_elasticsearch.fate import RandomFates
 from tests.faulty_elasticsearch.node import FaultyNode, in_memory
 

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from include.index.fed import read_fed
+from include.index.generations.active import read_fed
 from include.local.stack import Stack
 from include.settings.environment import PROJECT_ROOT
 from tests.unkeyed_clicks import ClickPlace, click_place

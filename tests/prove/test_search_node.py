@@ -22,11 +22,11 @@ import pytest
 
 from include.clock import SystemClock
 from include.errors import Transient
-from include.index import elasticsearch as adapter
-from include.index.bulk import BulkAnswer, Line
-from include.index.delivery import Delivery
-from include.index.elasticsearch import ElasticsearchIndex
-from include.index.flight import Concurrency
+from include.index.bulk.request import BulkAnswer, Line
+from include.index.bulk.scheduler import Concurrency
+from include.index.bulk.sender import Delivery
+from include.index.server import elasticsearch as adapter
+from include.index.server.elasticsearch import ElasticsearchIndex
 from include.local.stack import Stack
 from include.settings.connections import Elasticsearch
 from tests.integration.source.proxy import Proxy

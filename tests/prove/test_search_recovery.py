@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from include.index.fed import read_fed
+from include.index.generations.active import read_fed
 from include.index.outcome import SETTLED
 from include.log.kafka import KafkaReader
 from tests.index_recovery import Part, Place, Reader, Writing, placed

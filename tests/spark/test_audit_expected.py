@@ -24,7 +24,7 @@ from include.audit.stream import NEWEST_SCHEMA, SparkExpected
 from include.index.definition import IndexDefinition, IndexTopic
 from include.index.digest import bucket, limbs, of_limbs, state_hash
 from include.index.metadata import Origin
-from include.index.progress import Progress
+from include.index.progress.document import Progress
 from include.index.states import Feed, States, feed_of
 from include.log.memory import MemoryLog, MemoryRegistry
 from include.log.ports import Record

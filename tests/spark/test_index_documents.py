@@ -22,10 +22,10 @@ from include.audit.stream import expected_by_spark
 from include.clock import SystemClock
 from include.errors import Fenced, Terminal
 from include.index.definition import index_named, mapping_of
-from include.index.elasticsearch import ElasticsearchIndex
-from include.index.fed import change_fed
-from include.index.mapping import creation
-from include.index.progress import Progress, ProgressKeeper, read_progress
+from include.index.generations.active import change_fed
+from include.index.mapping.declared import creation
+from include.index.progress.document import Progress, ProgressKeeper, read_progress
+from include.index.server.elasticsearch import ElasticsearchIndex
 from include.index.stream import build, run_application
 from include.log import topics
 from include.log.dead_letter import DeadLetter

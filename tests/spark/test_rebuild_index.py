@@ -12,12 +12,12 @@ from pyspark.sql import SparkSession
 from include.audit.generation_proof import prove
 from include.errors import Terminal
 from include.index.deployed import DeployedIndex
-from include.index.fed import read_fed
-from include.index.promote import promote, standing
-from include.index.rebuild.deployed import carry_out, plan_of
-from include.index.rebuild.pace import Reached
-from include.index.rebuild.run import Rebuilt, Teller
-from include.index.rebuild.stream import SparkPool
+from include.index.generations.active import read_fed
+from include.index.generations.promote import promote, standing
+from include.index.generations.rebuild.deployed import carry_out, plan_of
+from include.index.generations.rebuild.pace import Reached
+from include.index.generations.rebuild.run import Rebuilt, Teller
+from include.index.generations.rebuild.stream import SparkPool
 from include.log.kafka import KafkaAdmin
 from include.log.kafka_writer import KafkaWriter
 from include.log.registry import ConfluentRegistry
@@ -56,7 +56,7 @@ def on(kafka: str, registry_url: str, elasticsearch_url: str, unique: str, tmp_p
 def test_ranges_are_spark_jobs_and_a_rebuild_goes_on_where_its_driver_ended(
     spark: SparkSession, topic: DocumentTopic, on: DeployedIndex, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("include.index.rebuild.run._RANGE", 200)
+    monkeypatch.setattr("include.index.generations.rebuild.run._RANGE", 200)
     topic.write([(n, {"state": "completed"}) for n in range(DOCUMENTS)])
     topic.write([(n, None) for n in range(0, DOCUMENTS, 9)])
     seen: list[Reached] = []

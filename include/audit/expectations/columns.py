@@ -17,8 +17,8 @@ import orjson
 
 from include.audit.expectations.json_columns import avro_of, shaped
 from include.errors import InvalidRecord, Terminal
-from include.index.form import Record as FormRecord
-from include.index.topic_form import body_form
+from include.index.mapping.topic_types import body_form
+from include.index.mapping.value_types import Record as FormRecord
 from include.lake.formats.arrow_columns import Column, columns_of
 from include.lake.formats.avro_schemas import plain_schema
 from include.log.ports import SchemaLanguage, SchemaRegistry

@@ -19,7 +19,7 @@ from typing import Any, Final
 import orjson
 
 from include.errors import InvalidRecord
-from include.index.form import Form, Leaf, ListOf, MapOf, Record
+from include.index.mapping.value_types import Form, Leaf, ListOf, MapOf, Record
 
 __all__ = ["avro_of", "shaped"]
 

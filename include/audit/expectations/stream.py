@@ -32,7 +32,7 @@ from include.audit.expectations.work import NEWEST, UNREADABLE, decoded, identif
 from include.audit.report import SearchReport, together
 from include.clock import Clock, iso
 from include.errors import InvalidRecord, LyrebirdError, SettingsError, Terminal
-from include.index.elasticsearch import ElasticsearchIndex
+from include.index.server.elasticsearch import ElasticsearchIndex
 from include.index.states import Feed, States
 from include.lake.tables.columns import OWN
 from include.lake.tables.stream import read_table

@@ -35,7 +35,7 @@ def written(env: Mapping[str, str], seed: int, clock: Clock) -> Iterator[None]:
 
 def indexed(clock: Clock) -> Told:
     """The index of advertisers against both servers, once it is equal; waits a minute and a half at most."""
-    from include.index.elasticsearch import ElasticsearchIndex
+    from include.index.server.elasticsearch import ElasticsearchIndex
     from include.local.advertising.truth import advertisers
     from include.local.shop.connection import ShopServer
     from include.settings.connections import Elasticsearch

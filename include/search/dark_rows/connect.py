@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import closing
 
 from include.clock import Clock
-from include.index.elasticsearch import ElasticsearchIndex
+from include.index.server.elasticsearch import ElasticsearchIndex
 from include.search.dark_rows.definition import DarkRows
 from include.search.dark_rows.launch import compare_rows
 from include.search.dark_rows.report import DarkRowsReport

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, Final, Protocol
 
 from include.clock import Clock
-from include.index.port import SearchIndex
+from include.index.server.port import SearchIndex
 from include.record.position import SourcePosition
 from include.search.cursor import field_of
 from include.search.dark_rows.definition import DarkRows, Side

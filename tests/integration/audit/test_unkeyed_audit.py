@@ -11,7 +11,7 @@ from include.audit.definition import SearchAuditSpec
 from include.audit.expected import Following
 from include.audit.search import Mode
 from include.index.definition import IndexDefinition
-from include.index.progress import NOTES, Progress, note_id
+from include.index.progress.document import NOTES, Progress, note_id
 from include.log.memory import MemoryLog
 from include.log.ports import Record, TopicSpec
 from include.record.codec import frame

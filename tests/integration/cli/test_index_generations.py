@@ -11,9 +11,9 @@ from click.testing import CliRunner, Result
 
 from include.cli import index
 from include.errors import SettingsError, Terminal
-from include.index.elasticsearch import ElasticsearchIndex
-from include.index.elasticsearch_admin import ElasticsearchAdmin
-from include.index.fed import change_fed, read_fed
+from include.index.generations.active import change_fed, read_fed
+from include.index.server.elasticsearch import ElasticsearchIndex
+from include.index.server.elasticsearch_admin import ElasticsearchAdmin
 from include.settings.connections import Elasticsearch
 from tests.document_topic import MAPPING
 

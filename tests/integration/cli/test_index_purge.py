@@ -12,11 +12,11 @@ from click.testing import CliRunner
 
 from include.cli import audit, index
 from include.clock import SystemClock
+from include.index.bulk.sender import Delivery
 from include.index.definition import IndexTopic
-from include.index.delivery import Delivery
-from include.index.elasticsearch import ElasticsearchIndex
 from include.index.metadata import Origin
-from include.index.progress import NOTES, ProgressKeeper, note_id
+from include.index.progress.document import NOTES, ProgressKeeper, note_id
+from include.index.server.elasticsearch import ElasticsearchIndex
 from include.index.states import Feed, States
 from include.index.task import IndexTask, raw_of
 from include.log import topics

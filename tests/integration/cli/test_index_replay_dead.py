@@ -11,8 +11,8 @@ from click.testing import CliRunner
 
 from include.cli import index
 from include.clock import SystemClock
-from include.index.elasticsearch import ElasticsearchIndex
-from include.index.fed import change_fed
+from include.index.generations.active import change_fed
+from include.index.server.elasticsearch import ElasticsearchIndex
 from include.log import topics
 from include.log.dead_letter import DeadLetter
 from include.log.kafka import KafkaAdmin, KafkaReader

@@ -13,7 +13,7 @@ from click.testing import CliRunner, Result
 
 from include.cli import index
 from include.errors import LyrebirdError
-from include.index.elasticsearch import ElasticsearchIndex
+from include.index.server.elasticsearch import ElasticsearchIndex
 from include.log.registry import ConfluentRegistry
 from include.record.schema import Column, TableSchema
 from include.settings.connections import Elasticsearch

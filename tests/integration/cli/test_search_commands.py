@@ -11,9 +11,9 @@ from click.testing import CliRunner, Result
 
 from include.cli import audit, index, search
 from include.errors import LyrebirdError
-from include.index.bulk import document_line
-from include.index.elasticsearch import ElasticsearchIndex
+from include.index.bulk.request import document_line
 from include.index.identity import Identity
+from include.index.server.elasticsearch import ElasticsearchIndex
 from include.log.kafka import KafkaAdmin, KafkaWriter
 from include.log.ports import TopicSpec
 from include.settings.connections import Elasticsearch

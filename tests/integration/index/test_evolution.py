@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 
 from include.errors import Terminal
-from include.index.elasticsearch import ElasticsearchIndex
-from include.index.elasticsearch_admin import ElasticsearchAdmin
-from include.index.evolution import Evolver
-from include.index.form import Leaf, ListOf, MapOf, Record
-from include.index.ignored import ignored_values
-from include.index.mapping_check import compare
-from include.index.starter_mapping import starter_index
-from include.index.topic_form import body_form
+from include.index.mapping.check import compare
+from include.index.mapping.evolution import Evolver
+from include.index.mapping.starter import starter_index
+from include.index.mapping.topic_types import body_form
+from include.index.mapping.value_types import Leaf, ListOf, MapOf, Record
+from include.index.server.elasticsearch import ElasticsearchIndex
+from include.index.server.elasticsearch_admin import ElasticsearchAdmin
+from include.index.server.unindexed_values import ignored_values
 from include.settings.connections import Elasticsearch
 
 LINE = {"type": "record", "name": "Line", "fields": [{"name": "n", "type": "int"}]}

@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 
 from include.clock import SystemClock
+from include.index.bulk.sender import Delivery
 from include.index.definition import IndexDefinition
-from include.index.delivery import Delivery
 from include.index.digest import of_limbs, state_hash
-from include.index.elasticsearch import ElasticsearchIndex
-from include.index.mapping import creation
+from include.index.mapping.declared import creation
 from include.index.metadata import metadata_mapping
 from include.index.outcome import TaskOutcome
-from include.index.progress import Progress
+from include.index.progress.document import Progress
+from include.index.server.elasticsearch import ElasticsearchIndex
 from include.index.states import States, feed_of
 from include.index.task import IndexTask
 from include.log.memory import MemoryRegistry

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from include.index.bulk import document_line
+from include.index.bulk.request import document_line
 from include.index.definition import index_named, mapping_of
-from include.index.elasticsearch import ElasticsearchIndex
 from include.index.identity import Identity
-from include.index.mapping import check, creation
+from include.index.mapping.declared import check, creation
+from include.index.server.elasticsearch import ElasticsearchIndex
 from include.local.shop.truth import _body, _line
 from include.settings.connections import Elasticsearch
 from include.settings.deployment import Deployment

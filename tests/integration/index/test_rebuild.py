@@ -12,12 +12,12 @@ import pytest
 from click.testing import CliRunner, Result
 
 from include.cli import index
-from include.index.bulk import document_line
-from include.index.elasticsearch import ElasticsearchIndex
-from include.index.elasticsearch_admin import ElasticsearchAdmin
-from include.index.fed import read_fed, serving
+from include.index.bulk.request import document_line
+from include.index.generations.active import read_fed, serving
 from include.index.identity import Identity
 from include.index.metadata import Metadata, Origin
+from include.index.server.elasticsearch import ElasticsearchIndex
+from include.index.server.elasticsearch_admin import ElasticsearchAdmin
 from include.log.kafka import KafkaAdmin
 from include.log.kafka_writer import KafkaWriter
 from include.log.registry import ConfluentRegistry

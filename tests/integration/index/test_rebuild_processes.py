@@ -9,8 +9,8 @@ from typing import Any
 import psutil
 import pytest
 
-from include.index.rebuild import processes
-from include.index.rebuild.processes import Processes
+from include.index.generations.rebuild import processes
+from include.index.generations.rebuild.processes import Processes
 from tests.endless_range import endless
 
 _WITHIN_S = 60.0

@@ -13,11 +13,11 @@ import pytest
 
 from include.clock import ManualClock, SystemClock
 from include.errors import Terminal
-from include.index.bulk import document_line
+from include.index.bulk.request import document_line
 from include.index.definition import index_named, mapping_of
 from include.index.identity import Identity
-from include.index.mapping import creation
-from include.index.progress import Progress, ProgressKeeper
+from include.index.mapping.declared import creation
+from include.index.progress.document import Progress, ProgressKeeper
 from include.record.json.body import body_json
 from include.record.key import doc_id
 from include.record.position import SourcePosition

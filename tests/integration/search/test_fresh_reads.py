@@ -8,7 +8,7 @@ from typing import Any
 from include.clock import SystemClock
 from include.document.database import Database as Server
 from include.document.mysql import MysqlTables
-from include.index.elasticsearch import ElasticsearchIndex
+from include.index.server.elasticsearch import ElasticsearchIndex
 from include.search.client import IndexSearch
 from include.search.database import DatabaseDocuments
 from include.search.database_mysql import PositionedMysql

@@ -12,11 +12,11 @@ import pytest
 
 from include.clock import ManualClock, iso
 from include.errors import Terminal, Transient
-from include.index.bulk import document_line
-from include.index.elasticsearch import ElasticsearchIndex
+from include.index.bulk.request import document_line
 from include.index.identity import Identity
-from include.index.mapping import creation
-from include.index.progress import ensure_notes
+from include.index.mapping.declared import creation
+from include.index.progress.document import ensure_notes
+from include.index.server.elasticsearch import ElasticsearchIndex
 from include.search.client import IndexSearch
 from include.search.engine import ElasticsearchEngine
 from include.search.queries import Box, Circle, Filters, Pieces

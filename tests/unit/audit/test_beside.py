@@ -15,7 +15,7 @@ from include.audit.history_rows import rows_of
 from include.audit.report import together
 from include.audit.search import Mode
 from include.clock import ManualClock
-from include.index.progress import ProgressKeeper
+from include.index.progress.document import ProgressKeeper
 from tests.audit_world import TOPIC, AuditWorld
 
 

@@ -11,7 +11,7 @@ from include.audit.expected import FoldedExpected, Following, fold, reading_of, 
 from include.audit.peel import add_up
 from include.index.definition import IndexDefinition
 from include.index.digest import state_hash
-from include.index.progress import Progress
+from include.index.progress.document import Progress
 from include.index.states import States, feed_of
 from include.log.memory import MemoryLog, MemoryRegistry
 from include.log.ports import Record

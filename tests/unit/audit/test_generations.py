@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from include.audit.bounds import Bounds
 from include.audit.generations import ALL, Equality, equality
 from include.audit.memory import MemoryStates
-from include.index.bulk import document_line
+from include.index.bulk.request import document_line
 from include.index.identity import Identity
-from include.index.memory import MemoryIndex
 from include.index.metadata import Metadata, Origin
+from include.index.server.memory import MemoryIndex
 from include.record.json.body import canonical
 
 OLD, NEW = "orders-v1", "orders-v2"

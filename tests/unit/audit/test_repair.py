@@ -15,8 +15,8 @@ from include.audit import search
 from include.audit.report import SearchReport
 from include.audit.state_view import IndexState
 from include.errors import Transient
-from include.index.bulk import BulkAnswer, ItemAnswer
-from include.index.memory import MemoryIndex
+from include.index.bulk.request import BulkAnswer, ItemAnswer
+from include.index.server.memory import MemoryIndex
 from tests.audit_world import AuditWorld
 
 

@@ -10,7 +10,7 @@ import pytest
 from include.audit.report import together
 from include.audit.search import Mode
 from include.errors import Terminal
-from include.index.memory import MemoryIndex
+from include.index.server.memory import MemoryIndex
 from tests.audit_world import AuditWorld
 
 

@@ -3,10 +3,10 @@ from __future__ import annotations
 import pytest
 
 from include.errors import Terminal
-from include.index.advance import grown, of_cluster, resumed, start_of
 from include.index.definition import IndexDefinition
-from include.index.growth import Growth
-from include.index.progress import PartitionNumber, Progress
+from include.index.progress.document import PartitionNumber, Progress
+from include.index.progress.grown_topics import Growth
+from include.index.progress.steps import grown, of_cluster, resumed, start_of
 from include.log.memory import MemoryLog
 from include.log.ports import TopicSpec
 from include.log.topics import resolved_of

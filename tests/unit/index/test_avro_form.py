@@ -6,8 +6,8 @@ import fastavro
 import pytest
 
 from include.errors import Terminal
-from include.index.avro_form import avro_form
-from include.index.form import Leaf, ListOf, MapOf, OneOf, Record, Unknown
+from include.index.mapping.avro_types import avro_form
+from include.index.mapping.value_types import Leaf, ListOf, MapOf, OneOf, Record, Unknown
 from tests.document_topic import VALUE
 
 TEXT = Leaf("text", "string")

@@ -11,14 +11,14 @@ import pytest
 from include.clock import ManualClock
 from include.errors import Fenced, Terminal, Transient
 from include.index.batch import Settlement
+from include.index.bulk.sender import Delivery
+from include.index.dead_letters import DeadLetters, dead_group
 from include.index.definition import IndexTopic
-from include.index.delivery import Delivery
-from include.index.memory import MemoryIndex
 from include.index.metadata import Origin
 from include.index.outcome import SETTLED, SetAside, TaskOutcome
-from include.index.port import IndexInfo
-from include.index.progress import Progress, ProgressKeeper, read_progress
-from include.index.set_aside import DeadLetters, dead_group
+from include.index.progress.document import Progress, ProgressKeeper, read_progress
+from include.index.server.memory import MemoryIndex
+from include.index.server.port import IndexInfo
 from include.index.states import Feed, States
 from include.index.task import IndexTask, raw_of
 from include.log import topics

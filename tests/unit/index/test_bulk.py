@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from include.index.bulk import BulkAnswer, ItemAnswer, classify_item, classify_request, document_line, groups_of
+from include.index.bulk.request import BulkAnswer, ItemAnswer, classify_item, classify_request, document_line, groups_of
 from include.index.identity import Identity
 
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from include.index.coercion import effects_of
-from include.index.form import Leaf
+from include.index.mapping.coercion import effects_of
+from include.index.mapping.value_types import Leaf
 
 TEXT = Leaf("text", "string")
 LONG = Leaf("long", "long")

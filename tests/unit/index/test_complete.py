@@ -2,8 +2,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from include.index.complete import Completeness
-from include.index.progress import Progress
+from include.index.progress.completeness import Completeness
+from include.index.progress.document import Progress
 from include.log.ports import Record
 from include.log.resolved import Resolved, ResolvedWriter
 from tests.document_topic import position

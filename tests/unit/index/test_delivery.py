@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from include.clock import ManualClock
 from include.errors import Terminal
-from include.index.bulk import BulkAnswer, ItemAnswer, Line, document_line
-from include.index.delivery import Delivered, Delivery
+from include.index.bulk.request import BulkAnswer, ItemAnswer, Line, document_line
+from include.index.bulk.sender import Delivered, Delivery
 from include.index.identity import Identity
-from include.index.memory import MemoryIndex
+from include.index.server.memory import MemoryIndex
 
 DONE = ItemAnswer(201)
 BUSY = ItemAnswer(429, "es_rejected_execution_exception")

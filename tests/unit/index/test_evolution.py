@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from include.errors import Terminal
-from include.index.evolution import Evolver, evolve
-from include.index.form import Form, Leaf, ListOf, MapOf, Record
-from include.index.mapping_check import compare
-from include.index.memory_admin import MemoryAdmin
-from include.index.starter_mapping import starter_index
+from include.index.mapping.check import compare
+from include.index.mapping.evolution import Evolver, evolve
+from include.index.mapping.starter import starter_index
+from include.index.mapping.value_types import Form, Leaf, ListOf, MapOf, Record
+from include.index.server.memory_admin import MemoryAdmin
 from tests.document_topic import MAPPING, VALUE
 
 INT = Leaf("int", "int")

@@ -7,9 +7,9 @@ import pytest
 
 from include.errors import InvalidRecord, Terminal
 from include.index.definition import IndexDefinition
-from include.index.evolving import Evolves
-from include.index.memory_admin import MemoryAdmin
-from include.index.port import IndexInfo
+from include.index.mapping.evolving import Evolves
+from include.index.server.memory_admin import MemoryAdmin
+from include.index.server.port import IndexInfo
 from include.log.memory import MemoryRegistry
 from include.record.codec import Encoder
 from include.record.json.formats import Values

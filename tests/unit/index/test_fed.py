@@ -9,13 +9,13 @@ import pytest
 
 from include.errors import Terminal, Transient
 from include.index.definition import IndexDefinition
-from include.index.fed import change_fed, read_fed, serving, serving_or_none
-from include.index.generation import IndexName
-from include.index.make import first_index
-from include.index.mapping import creation
-from include.index.memory_admin import MemoryAdmin
-from include.index.port import IndexInfo, Note
-from include.index.progress import NOTES
+from include.index.generations.active import change_fed, read_fed, serving, serving_or_none
+from include.index.generations.create import first_index
+from include.index.generations.name import IndexName
+from include.index.mapping.declared import creation
+from include.index.progress.document import NOTES
+from include.index.server.memory_admin import MemoryAdmin
+from include.index.server.port import IndexInfo, Note
 from tests.document_topic import MAPPING
 
 DEFINITION = IndexDefinition(application="a", topic="t", entity="order", mapping="m.json")

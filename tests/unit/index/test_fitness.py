@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from include.index.definition import IndexDefinition
-from include.index.fitness import topic_fits
-from include.index.form import Leaf, Record
-from include.index.starter_mapping import starter_index
+from include.index.mapping.schema_fit import topic_fits
+from include.index.mapping.starter import starter_index
+from include.index.mapping.value_types import Leaf, Record
 from include.log.memory import MemoryRegistry
 
 LIVE = starter_index({"a": Record({"n": Leaf("int", "int")}), "b": Record({"n": Leaf("int", "int")})}).mapping()

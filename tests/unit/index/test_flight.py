@@ -11,9 +11,9 @@ import pytest
 
 from include.clock import ManualClock, SystemClock
 from include.errors import Terminal
-from include.index.bulk import BulkAnswer, ItemAnswer, Line
-from include.index.delivery import Delivery
-from include.index.flight import Concurrency, Flight, Request
+from include.index.bulk.request import BulkAnswer, ItemAnswer, Line
+from include.index.bulk.scheduler import Concurrency, Flight, Request
+from include.index.bulk.sender import Delivery
 
 DONE = ItemAnswer(201)
 

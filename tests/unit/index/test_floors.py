@@ -9,12 +9,12 @@ import pytest
 
 from include.clock import ManualClock
 from include.errors import Terminal
+from include.index.bulk.sender import Delivery
 from include.index.definition import IndexDefinition
-from include.index.delivery import Delivery
-from include.index.floors import Floors
-from include.index.memory import MemoryIndex
 from include.index.outcome import TaskOutcome
-from include.index.progress import Progress
+from include.index.progress.document import Progress
+from include.index.progress.floors import Floors
+from include.index.server.memory import MemoryIndex
 from include.index.states import Feed, States, feed_of
 from include.index.task import IndexTask, raw_of
 from include.log import topics

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from include.clock import ManualClock
 from include.index.definition import IndexDefinition
-from include.index.fed import change_fed
-from include.index.generation import IndexName
-from include.index.generations import Generation, generations_of
-from include.index.make import first_index
-from include.index.mapping import creation
-from include.index.memory_admin import MemoryAdmin
-from include.index.progress import Progress, ProgressKeeper
-from include.index.rebuild.note import RebuildNote, write_rebuild
+from include.index.generations.active import change_fed
+from include.index.generations.create import first_index
+from include.index.generations.name import IndexName
+from include.index.generations.overview import Generation, generations_of
+from include.index.generations.rebuild.note import RebuildNote, write_rebuild
+from include.index.mapping.declared import creation
+from include.index.progress.document import Progress, ProgressKeeper
+from include.index.server.memory_admin import MemoryAdmin
 from tests.document_topic import MAPPING
 
 DEFINITION = IndexDefinition(application="a", topic="t", entity="order", mapping="m.json")

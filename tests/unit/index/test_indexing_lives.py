@@ -12,14 +12,14 @@ import pytest
 from include.clock import ManualClock
 from include.errors import Restart, Terminal, Transient
 from include.index.batch import Settlement
-from include.index.bulk import BulkAnswer
-from include.index.fed import change_fed
-from include.index.generation import IndexName
-from include.index.opening import TooOld
-from include.index.parts import PartSize
-from include.index.progress import ProgressKeeper
-from include.index.promote import drop_generation
-from include.index.target import Target
+from include.index.batch_split import PartSize
+from include.index.bulk.request import BulkAnswer
+from include.index.generations.active import change_fed
+from include.index.generations.name import IndexName
+from include.index.generations.promote import drop_generation
+from include.index.generations.startup import TooOld
+from include.index.generations.target import Target
+from include.index.progress.document import ProgressKeeper
 from include.log import topics
 from tests.indexing_world import Life, World, fill
 

@@ -8,10 +8,10 @@ import pytest
 
 from include.clock import ManualClock
 from include.errors import Fenced, Terminal
+from include.index.bulk.sender import Delivery
 from include.index.definition import IndexDefinition
-from include.index.delivery import Delivery
-from include.index.memory import MemoryIndex
-from include.index.progress import Progress
+from include.index.progress.document import Progress
+from include.index.server.memory import MemoryIndex
 from include.index.states import States, feed_of
 from include.index.task import IndexTask, Raw, raw_of
 from include.log.memory import MemoryLog, MemoryRegistry

@@ -10,13 +10,13 @@ import orjson
 import pytest
 
 from include.audit.expected import reading_of
-from include.index.avro_form import avro_form
 from include.index.definition import IndexTopic, index_named, mapping_of
-from include.index.form import Record as RecordForm
 from include.index.identity import Identity, identify
-from include.index.mapping_check import compare
+from include.index.mapping.avro_types import avro_form
+from include.index.mapping.check import compare
+from include.index.mapping.starter import starter_index
+from include.index.mapping.value_types import Record as RecordForm
 from include.index.metadata import Origin
-from include.index.starter_mapping import starter_index
 from include.index.states import Feed, States
 from include.join.config.deployed import declared_joins
 from include.join.config.fields import field_plan

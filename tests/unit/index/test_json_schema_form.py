@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from include.errors import Terminal
-from include.index.form import Leaf, ListOf, MapOf, OneOf, Record, Unknown
-from include.index.json_schema_form import json_schema_form
+from include.index.mapping.json_schema_types import json_schema_form
+from include.index.mapping.value_types import Leaf, ListOf, MapOf, OneOf, Record, Unknown
 
 TEXT = Leaf("text", "string")
 WHOLE = Leaf("long", "integer")

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from include.clock import ManualClock
 from include.errors import InvalidRecord, Transient
-from include.index.bulk import BulkAnswer, ItemAnswer, line_bytes
+from include.index.bulk.lines import line_maker
+from include.index.bulk.request import BulkAnswer, ItemAnswer, line_bytes
+from include.index.bulk.sender import Delivery
 from include.index.definition import IndexTopic
-from include.index.delivery import Delivery
 from include.index.digest import state_hash
-from include.index.lines import line_maker
 from include.index.metadata import Metadata, Origin
 from include.index.states import Feed, States
 from include.index.task import IndexTask

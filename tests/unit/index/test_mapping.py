@@ -9,10 +9,10 @@ import pytest
 
 from include.errors import SettingsError, Terminal
 from include.index.definition import IndexDefinition, alias_of, index_named, indexes_of_application, mapping_of
-from include.index.generation import IndexName
-from include.index.mapping import check, creation, undeclared
+from include.index.generations.name import IndexName
+from include.index.mapping.declared import check, creation, undeclared
 from include.index.metadata import FIELDS, metadata_mapping
-from include.index.port import IndexInfo
+from include.index.server.port import IndexInfo
 from include.settings.deployment import Deployment
 from tests.document_topic import MAPPING, METADATA
 

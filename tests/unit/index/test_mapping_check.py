@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from include.index.form import Form, Leaf, ListOf, MapOf, OneOf, Record, Unknown
-from include.index.mapping_check import compare
-from include.index.starter_mapping import starter_index
+from include.index.mapping.check import compare
+from include.index.mapping.starter import starter_index
+from include.index.mapping.value_types import Form, Leaf, ListOf, MapOf, OneOf, Record, Unknown
 
 INT = Leaf("int", "int")
 TEXT = Leaf("text", "string")

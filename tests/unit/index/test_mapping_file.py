@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from include.errors import SettingsError
-from include.index.form import Form, Leaf, ListOf, MapOf, Record
-from include.index.mapping_file import mapping_text, read_mapping
-from include.index.starter_mapping import Choice, starter_index
+from include.index.mapping.file import mapping_text, read_mapping
+from include.index.mapping.starter import Choice, starter_index
+from include.index.mapping.value_types import Form, Leaf, ListOf, MapOf, Record
 
 SCALARS = [Leaf("int", "int"), Leaf("text", "string"), Leaf("decimal", "decimal(9,2)", 9, 2), Leaf("date", "date")]
 # Also what YAML reads as something else than a text, and what needs escapes.

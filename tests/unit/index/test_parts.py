@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from include.index.parts import PartSize, parts_of
+from include.index.batch_split import PartSize, parts_of
 from include.log.plan import BatchPlan
 
 PLACES = st.dictionaries(

@@ -4,7 +4,7 @@ import pytest
 
 from include.clock import ManualClock
 from include.errors import BackPressure, LyrebirdError, Terminal, Transient
-from include.index.patience import Patience
+from include.index.server_wait import Patience
 
 
 class Server:

@@ -11,15 +11,15 @@ import pytest
 from include.clock import ManualClock
 from include.errors import Fenced, Terminal, Transient
 from include.index.definition import IndexDefinition
-from include.index.fed import change_fed, read_fed, serving
-from include.index.generation import IndexName
-from include.index.make import first_index
-from include.index.mapping import creation
-from include.index.memory_admin import MemoryAdmin
-from include.index.port import Note
-from include.index.progress import Progress, ProgressKeeper, read_progress
-from include.index.promote import Standing, drop_generation, promote, standing
-from include.index.rebuild.note import RebuildNote, declared_hash, read_rebuild, write_rebuild
+from include.index.generations.active import change_fed, read_fed, serving
+from include.index.generations.create import first_index
+from include.index.generations.name import IndexName
+from include.index.generations.promote import Standing, drop_generation, promote, standing
+from include.index.generations.rebuild.note import RebuildNote, declared_hash, read_rebuild, write_rebuild
+from include.index.mapping.declared import creation
+from include.index.progress.document import Progress, ProgressKeeper, read_progress
+from include.index.server.memory_admin import MemoryAdmin
+from include.index.server.port import Note
 from tests.document_topic import MAPPING
 
 DEFINITION = IndexDefinition(application="index_orders", topic="t", entity="order", mapping="m.json")

@@ -12,14 +12,14 @@ from hypothesis import strategies as st
 
 from include.clock import ManualClock
 from include.errors import Terminal, Transient
-from include.index.bulk import BulkAnswer, ItemAnswer, document_line
+from include.index.bulk.request import BulkAnswer, ItemAnswer, document_line
 from include.index.definition import IndexTopic
 from include.index.identity import Identity
-from include.index.memory import MemoryIndex
 from include.index.metadata import Metadata, Origin
-from include.index.progress import NOTES, PartitionNumber, ProgressKeeper
-from include.index.purge import Protected, Purge, Purged, horizon_ms, protected
+from include.index.progress.document import NOTES, PartitionNumber, ProgressKeeper
+from include.index.server.memory import MemoryIndex
 from include.index.states import Feed, States
+from include.index.upkeep.purge import Protected, Purge, Purged, horizon_ms, protected
 from include.log.memory import MemoryLog, MemoryRegistry
 from tests.document_topic import MAPPING, DocumentTopic
 
@@ -164,7 +164,7 @@ class Killed(BaseException):
 def test_a_crash_at_any_step_leaves_what_the_next_run_ends(
     step: str, after: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("include.index.purge._PAGE", 2)
+    monkeypatch.setattr("include.index.upkeep.purge._PAGE", 2)
     world = World()
     world.purge()
     world.week()
@@ -244,7 +244,7 @@ def test_an_index_that_reads_its_topic_anew_is_left_alone() -> None:
 def test_an_index_that_begins_anew_between_two_pages_is_left_alone_from_there_on(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("include.index.purge._PAGE", 2)
+    monkeypatch.setattr("include.index.upkeep.purge._PAGE", 2)
     world = World()
     world.purge()
     world.week()
@@ -309,7 +309,7 @@ def test_a_refusal_is_told() -> None:
 
 
 def test_deletions_are_paced(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("include.index.purge._PAGE", 2)
+    monkeypatch.setattr("include.index.upkeep.purge._PAGE", 2)
     world = World(20)
     world.purge()
     world.week()

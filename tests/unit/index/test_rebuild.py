@@ -12,27 +12,27 @@ import pytest
 
 from include.clock import ManualClock
 from include.errors import Fenced, Terminal, Transient
-from include.index.advance import resumed
 from include.index.batch import Settlement
-from include.index.bulk import BulkAnswer
+from include.index.bulk.request import BulkAnswer
+from include.index.bulk.sender import Delivery
+from include.index.dead_letters import DeadLetters, dead_group
 from include.index.definition import IndexDefinition
-from include.index.delivery import Delivery
-from include.index.fed import read_fed, serving_or_none
-from include.index.generation import IndexName
-from include.index.make import first_index
-from include.index.mapping import creation
-from include.index.memory_admin import MemoryAdmin
+from include.index.generations.active import read_fed, serving_or_none
+from include.index.generations.create import first_index
+from include.index.generations.name import IndexName
+from include.index.generations.promote import promote, standing
+from include.index.generations.rebuild.ending import ending_on_sigterm
+from include.index.generations.rebuild.fill import Answer
+from include.index.generations.rebuild.note import read_rebuild
+from include.index.generations.rebuild.pace import Reached
+from include.index.generations.rebuild.plan import RebuildPlan, make_plan
+from include.index.generations.rebuild.run import Means, Rebuilt, Teller, rebuild
+from include.index.mapping.declared import creation
 from include.index.outcome import TaskOutcome
-from include.index.port import IndexInfo, Note
-from include.index.progress import Progress, ProgressKeeper, read_progress
-from include.index.promote import promote, standing
-from include.index.rebuild.ending import ending_on_sigterm
-from include.index.rebuild.fill import Answer
-from include.index.rebuild.note import read_rebuild
-from include.index.rebuild.pace import Reached
-from include.index.rebuild.plan import RebuildPlan, make_plan
-from include.index.rebuild.run import Means, Rebuilt, Teller, rebuild
-from include.index.set_aside import DeadLetters, dead_group
+from include.index.progress.document import Progress, ProgressKeeper, read_progress
+from include.index.progress.steps import resumed
+from include.index.server.memory_admin import MemoryAdmin
+from include.index.server.port import IndexInfo, Note
 from include.index.states import States, feed_of
 from include.index.task import IndexTask, raw_of
 from include.log import topics
@@ -232,8 +232,8 @@ class Here:
 
 @pytest.fixture
 def world(monkeypatch: pytest.MonkeyPatch) -> World:
-    monkeypatch.setattr("include.index.rebuild.run._RANGE", 3)
-    monkeypatch.setattr("include.index.rebuild.run._NEAR", 2)
+    monkeypatch.setattr("include.index.generations.rebuild.run._RANGE", 3)
+    monkeypatch.setattr("include.index.generations.rebuild.run._NEAR", 2)
     return filled()
 
 
@@ -309,8 +309,8 @@ def test_what_is_written_while_it_fills_is_in_it_too(world: World) -> None:
 
 def test_a_rebuild_killed_after_any_step_goes_on_and_ends_the_same() -> None:
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("include.index.rebuild.run._RANGE", 3)
-        patched.setattr("include.index.rebuild.run._NEAR", 2)
+        patched.setattr("include.index.generations.rebuild.run._RANGE", 3)
+        patched.setattr("include.index.generations.rebuild.run._NEAR", 2)
         whole = filled()
         before = whole.server.steps
         whole.live = False

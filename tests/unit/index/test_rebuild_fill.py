@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from include.clock import ManualClock
 from include.errors import Terminal, Transient
+from include.index.generations.rebuild.fill import Answer, fill
+from include.index.generations.rebuild.pace import Pace
+from include.index.generations.rebuild.ranges import ranges_of, size_of
 from include.index.outcome import TaskOutcome
-from include.index.rebuild.fill import Answer, fill
-from include.index.rebuild.pace import Pace
-from include.index.rebuild.ranges import ranges_of, size_of
 from include.log.slices import Slice
 
 

@@ -4,15 +4,15 @@ import pytest
 
 from include.clock import ManualClock
 from include.errors import Terminal, Transient
-from include.index.bulk import BulkAnswer
+from include.index.bulk.request import BulkAnswer
+from include.index.bulk.sender import Delivery
 from include.index.definition import IndexTopic
-from include.index.delivery import Delivery
-from include.index.memory import MemoryIndex
 from include.index.metadata import Origin
 from include.index.outcome import TaskOutcome
-from include.index.replay import Replayed, letters_of, replay, try_out
+from include.index.server.memory import MemoryIndex
 from include.index.states import Feed, States
 from include.index.task import IndexTask, raw_of
+from include.index.upkeep.replay import Replayed, letters_of, replay, try_out
 from include.log import topics
 from include.log.dead_letter import DeadLetter
 from include.log.memory import MemoryLog, MemoryRegistry

@@ -10,14 +10,14 @@ from hypothesis import strategies as st
 
 from include.clock import ManualClock
 from include.errors import Terminal
-from include.index.bulk import BulkAnswer
+from include.index.bulk.request import BulkAnswer
+from include.index.bulk.routing import Copies, routing_of
+from include.index.bulk.sender import Delivery
 from include.index.definition import IndexTopic
-from include.index.delivery import Delivery
-from include.index.memory import MemoryIndex
 from include.index.metadata import Origin
 from include.index.outcome import TaskOutcome
-from include.index.port import Found
-from include.index.routing import Copies, routing_of
+from include.index.server.memory import MemoryIndex
+from include.index.server.port import Found
 from include.index.states import Feed, States
 from include.index.task import IndexTask, Raw
 from include.log.memory import MemoryRegistry

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from include.errors import Terminal
-from include.index.form import Form, Leaf, ListOf, MapOf, OneOf, Record, Unknown
-from include.index.mapping import require_metadata
-from include.index.starter_mapping import starter, starter_index
+from include.index.mapping.declared import require_metadata
+from include.index.mapping.starter import starter, starter_index
+from include.index.mapping.value_types import Form, Leaf, ListOf, MapOf, OneOf, Record, Unknown
 
 EXACT = {"type": "text", "fields": {"keyword": {"type": "keyword", "ignore_above": 8191}}}
 TEXT = Leaf("text", "string")

@@ -6,7 +6,7 @@ from include.errors import InvalidRecord, SettingsError
 from include.index.definition import IndexDefinition, IndexTopic
 from include.index.identity import index_id
 from include.index.metadata import Origin
-from include.index.progress import PartitionNumber, Progress
+from include.index.progress.document import PartitionNumber, Progress
 from include.index.states import Feed, State, States, feed_of
 from include.log.memory import MemoryRegistry
 from include.log.ports import Record

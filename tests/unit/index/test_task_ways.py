@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from include.clock import ManualClock
-from include.index.bulk import BulkAnswer, ItemAnswer
+from include.index.bulk.request import BulkAnswer, ItemAnswer
+from include.index.bulk.sender import Delivery
 from include.index.definition import IndexTopic
-from include.index.delivery import Delivery
 from include.index.metadata import Origin
 from include.index.outcome import SETTLED, TaskOutcome
 from include.index.states import Feed, States

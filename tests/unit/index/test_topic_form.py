@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 
 from include.errors import Terminal
-from include.index.form import Leaf, MapOf, Record
-from include.index.topic_form import body_form, is_envelope
+from include.index.mapping.topic_types import body_form, is_envelope
+from include.index.mapping.value_types import Leaf, MapOf, Record
 from include.record.schema import Column, TableSchema
 from tests.document_topic import VALUE
 

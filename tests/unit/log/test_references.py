@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from include.index.json_schema_form import json_schema_form
+from include.index.mapping.json_schema_types import json_schema_form
 from include.log.references import whole_json_schema
 
 

@@ -9,7 +9,7 @@ import fastavro
 import fastavro.schema
 import pytest
 
-from include.index.avro_form import avro_form
+from include.index.mapping.avro_types import avro_form
 from include.record.references import whole_avro
 
 CITY: Any = {"type": "record", "name": "City", "namespace": "geo", "fields": [{"name": "name", "type": "string"}]}

@@ -11,8 +11,8 @@ import pytest
 
 from include.clock import ManualClock
 from include.errors import Terminal
-from include.index.memory import MemoryIndex
-from include.index.progress import ProgressKeeper
+from include.index.progress.document import ProgressKeeper
+from include.index.server.memory import MemoryIndex
 from include.search.client import IndexSearch
 from include.search.definition import Target
 from include.search.queries import Circle

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from include.errors import Terminal
-from include.index.memory import MemoryIndex
+from include.index.server.memory import MemoryIndex
 from include.search.one import find_one
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from include.clock import ManualClock
 from include.errors import Transient
-from include.index.port import IndexInfo
+from include.index.server.port import IndexInfo
 from include.search import serving
 from include.search.serving import NoIndex, Serving, Standing
 

@@ -10,9 +10,9 @@ from include.audit.expectations.feeds import feeds_of
 from include.clock import ManualClock
 from include.errors import Terminal
 from include.index.definition import index_named
-from include.index.mapping import creation
-from include.index.memory import MemoryIndex
-from include.index.progress import PartitionNumber, Progress, ProgressKeeper
+from include.index.mapping.declared import creation
+from include.index.progress.document import PartitionNumber, Progress, ProgressKeeper
+from include.index.server.memory import MemoryIndex
 from include.settings.deployment import Deployment
 from tests.document_topic import MAPPING
 

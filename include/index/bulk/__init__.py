@@ -1,0 +1,1 @@
+"""Bulk requests: their lines, when each is sent, what answers mean."""

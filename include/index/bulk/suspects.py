@@ -1,0 +1,81 @@
+"""Documents that a server answers with its own fault time and again: is it away, or does it break at the document?
+
+An ingest pipeline or a plugin with a bug breaks at one document for ever, with a status of 5xx as an outage has. A
+document is taken for the cause when it was answered so several times, and the request that breaks again has two
+others answered: a probe of its own shard, and a witness, which is a document that was taken before. Neither changes
+anything. The probe passes by pipelines, the witness goes through them: so neither server, nor shard, nor pipeline is
+away. Without a witness a document is waited for, as then everything may be broken.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from include.index.bulk.request import ItemAnswer, Line, probe_of
+
+__all__ = ["Suspects", "all_works"]
+
+_LEAST_FAULTS: Final = 5
+_ALIVE: Final = frozenset({200, 404, 409})
+# Versions are compared after pipelines and parsers have run.
+_TAKEN: Final = frozenset({200, 201, 409})
+_MOST_WITNESS_BYTES: Final = 64 * 1024
+
+
+def all_works(witnessed: ItemAnswer, probed: ItemAnswer) -> bool:
+    """Whether witness and probe were answered as by a server and a shard that work."""
+    return witnessed.status in _TAKEN and probed.status in _ALIVE
+
+
+@dataclass
+class _Suspect:
+    # Kept, as it is known by its identity: equal lines are two.
+    line: Line
+    faults: int = 0
+
+
+class Suspects:
+    """Those of one delivery."""
+
+    def __init__(self) -> None:
+        self._of: dict[int, _Suspect] = {}
+        self._witness: Line | None = None
+
+    def answered(self, line: Line, *, broken: bool, probed: bool) -> None:
+        """It is to be sent again. `broken`: for a fault of the server; `probed`: probe or witness were, too."""
+        if probed:
+            self.forget(line)
+        if broken:
+            self._of.setdefault(id(line), _Suspect(line)).faults += 1
+
+    def others_passed(self, line: Line) -> None:
+        """The server took this document, or has a newer state of it."""
+        if len(line.data) <= _MOST_WITNESS_BYTES:
+            self._witness = line
+
+    def ripe(self, line: Line) -> bool:
+        """Whether it goes alone, with witness and probe."""
+        found = self._of.get(id(line))
+        return found is not None and found.faults >= _LEAST_FAULTS and self._witness is not None
+
+    def groups(self, lines: Sequence[Line]) -> list[list[Line]]:
+        """How they are sent again: ripe ones alone, the others together."""
+        rest = [line for line in lines if not self.ripe(line)]
+        alone = [[line] for line in lines if self.ripe(line)]
+        return [*alone, rest] if rest else alone
+
+    def beside(self, group: Sequence[Line]) -> tuple[Line, ...]:
+        """Witness and probe, where this group is one ripe document; else nothing."""
+        if self._witness is None or len(group) != 1 or not self.ripe(group[0]):
+            return ()
+        return self._witness, probe_of(group[0])
+
+    def forget(self, line: Line) -> None:
+        """It is settled, or was wrongly suspected."""
+        self._of.pop(id(line), None)
+
+    def clear(self) -> None:
+        """Forget all."""
+        self._of.clear()

@@ -1,0 +1,1 @@
+"""Generations of an index behind its alias: made, filled, compared, promoted, dropped."""

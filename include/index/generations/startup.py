@@ -1,0 +1,127 @@
+"""Opens the generations that an application feeds: claims their progress, and says where each goes on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from include.clock import Clock
+from include.errors import Terminal
+from include.index.batch import Settlement
+from include.index.dead_letters import DeadLetters
+from include.index.definition import IndexDefinition
+from include.index.generations.target import Target
+from include.index.progress.document import Progress, ProgressKeeper
+from include.index.progress.floors import Floors
+from include.index.progress.grown_topics import Growth
+from include.index.progress.steps import of_cluster, resumed
+from include.index.server.port import IndexInfo, SearchIndex
+from include.index.states import feed_of
+from include.log.ports import LogReader, TopicAdmin
+from include.settings.connections import Cluster
+
+__all__ = ["Opening", "TooOld", "opened"]
+
+
+class TooOld(Terminal):
+    """A generation stood still for longer than its topic keeps deletions: only a rebuild knows what is gone."""
+
+
+@dataclass(frozen=True)
+class Opening:
+    """What all generations of an index share; `owner` is a name that no other process has."""
+
+    definition: IndexDefinition
+    cluster: Cluster
+    index: SearchIndex
+    admin: TopicAdmin
+    reader: LogReader
+    owner: str
+    clock: Clock
+    on_removed: Callable[[int], None]
+
+    def target(self, info: IndexInfo, letters: DeadLetters, known: Target | None = None) -> Target:
+        """Claim a generation, which fences whoever wrote it before. May be called again.
+
+        A generation that has seen no growth of a topic takes over what `known` saw. Raises `TooOld`, `Terminal` as
+        `resumed`, `Transient`, `Fenced`.
+        """
+        keepers = {
+            topic: ProgressKeeper(self.index, info, topic, self.owner, self.clock) for topic in self.definition.topics
+        }
+        progress = {topic: self._claimed(info, topic, keeper, known) for topic, keeper in keepers.items()}
+        settlement = Settlement(
+            info=info,
+            index=self.index,
+            keepers=keepers,
+            progress=progress,
+            letters=letters,
+            clock=self.clock,
+            refresh_s=self.definition.refresh_s,
+        )
+        return Target(
+            settlement,
+            self._growth,
+            Floors(self.index, info.name, self.reader, self.clock, self.on_removed),
+            lambda of: feed_of(self.cluster, self.definition, of.topic, of),
+        )
+
+    def begins(self, topic: str) -> Mapping[int, int]:
+        """First offsets that the log holds of a topic; none of one that nobody has made yet."""
+        try:
+            return self.reader.begin_offsets(topic)
+        except Terminal:
+            return {}
+
+    @property
+    def _growth(self) -> Growth:
+        return Growth(self.definition, self.admin, self.reader)
+
+    def _claimed(self, info: IndexInfo, topic: str, keeper: ProgressKeeper, known: Target | None) -> Progress:
+        found = self.admin.describe(topic)
+        seen = known.settlement.progress[topic] if known else Progress(topic)
+
+        def resume(progress: Progress) -> Progress:
+            declared, topic_id = self.definition.topics[topic], found.topic_id if found else None
+            ours = of_cluster(progress, str(self.cluster), topic_id, declared)
+            now = resumed(ours, declared.generation, topic_id, self._growth.numbers(topic))
+            if now.acked and keeper.written_us is not None:
+                self._require_young(info, now, keeper.written_us)
+            same = seen.generation == now.generation
+            return now if now.partitions or not same else replace(now, partitions=seen.partitions)
+
+        return keeper.claim(resume)
+
+    def _require_young(self, info: IndexInfo, progress: Progress, written_us: int) -> None:
+        """Raise `TooOld` when a deletion that it has not read may be gone: the document would live for ever."""
+        kept_ms = self.admin.deletions_kept_ms(progress.topic)
+        age_us = self.clock.now_us() - written_us
+        if kept_ms is None or age_us <= kept_ms * 1000:
+            return
+        ends = self.reader.end_offsets(progress.topic)
+        if any(end > progress.acked.get(p, 0) for p, end in ends.items()):
+            alias = info.name.rpartition("-v")[0]
+            raise TooOld(
+                "index was not written for longer than its topic keeps deletions",
+                index=info.name,
+                topic=progress.topic,
+                days=round(age_us / 86_400e6, 1),
+                kept_days=round(kept_ms / 86_400e3, 1),
+                fix=f"Run `lyrebird index rebuild {alias}`, then `lyrebird index promote {alias}`.",
+            )
+
+
+def opened(infos: Iterable[IndexInfo], target: Callable[[IndexInfo], Target]) -> tuple[list[Target], dict[str, TooOld]]:
+    """Those of `infos` that `target` opens, and why others stood still for too long; raises that when all did.
+
+    One such generation alone must not keep the one that was rebuilt in its place from being written.
+    """
+    targets, old = [], dict[str, TooOld]()
+    for info in infos:
+        try:
+            targets.append(target(info))
+        except TooOld as error:
+            old[info.name] = error
+    if not targets:
+        raise next(iter(old.values()))
+    return targets, old

@@ -1,0 +1,1 @@
+"""How far an index is with its topics, kept beside it."""

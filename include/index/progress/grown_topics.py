@@ -1,0 +1,70 @@
+"""What becomes of topics that have grown partitions.
+
+Where records are versioned by their key and partition (`eras`), growth is noticed before the next one is. A compacted
+topic with versions of its own must not grow: it keeps what was deleted (`log.placement`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from include.errors import Terminal
+from include.index.definition import IndexDefinition
+from include.index.progress.document import Progress
+from include.index.progress.partition_epochs import known_numbers
+from include.index.progress.steps import grown
+from include.log.placement import require_ungrown
+from include.log.ports import LogReader, TopicAdmin
+
+__all__ = ["Growth", "require_no_growth"]
+
+
+def require_no_growth(definition: IndexDefinition, topic: str, admin: TopicAdmin, reader: LogReader) -> None:
+    """Refuse a topic that has grown, where what was deleted in it would come back from there.
+
+    Raises `Terminal`, and `Transient` when the log does not answer.
+    """
+    keyed = definition.topics[topic].key != "none" and definition.versions == "header"
+    if keyed and admin.deletions_kept_ms(topic) is not None:
+        require_ungrown(topic, reader)
+
+
+class Growth:
+    """Asks the log how many partitions the topics of an index have, where versions depend on it."""
+
+    def __init__(self, definition: IndexDefinition, admin: TopicAdmin, reader: LogReader) -> None:
+        by_offset = definition.versions == "offset"
+        self._topics = {name: topic for name, topic in definition.topics.items() if by_offset and topic.key != "none"}
+        self._admin = admin
+        self._reader = reader
+
+    def numbers(self, topic: str) -> Sequence[int]:
+        """Declared numbers of partitions, of a topic whose versions count them."""
+        own = self._topics.get(topic)
+        return own.partitions if own is not None and own.partitioner == "murmur2" else ()
+
+    def look(self, progress: Progress) -> Progress:
+        """`progress` with the topic's present number of partitions; to be kept before the next record is worked off.
+
+        Raises `Terminal` for a topic that may not grow, and `Transient` when the log does not answer.
+        """
+        topic = self._topics.get(progress.topic)
+        found = self._admin.describe(progress.topic) if topic else None
+        if topic is None or found is None:
+            return progress
+        known = progress.partitions[-1].number if progress.partitions else found.partitions
+        if known == found.partitions and progress.partitions:
+            return progress
+        if topic.partitioner == "any" and known < found.partitions:
+            raise Terminal(
+                "topic has grown, and nobody can say where its keys were before",
+                topic=progress.topic,
+                partitions=found.partitions,
+                before=known,
+                fix="Make the topic anew and raise its generation, or let its writer send a header `version`.",
+            )
+        if not progress.partitions:
+            # With what is declared from the first record on: a number that is declared later begins it anew.
+            progress = replace(progress, partitions=known_numbers(self.numbers(progress.topic), ()))
+        return grown(progress, found.partitions, self._reader.end_offsets(progress.topic))

@@ -1,0 +1,1 @@
+"""Ports to a search server, on Elasticsearch and in memory."""

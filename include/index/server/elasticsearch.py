@@ -1,0 +1,357 @@
+"""The port on elasticsearch-py 8.19. Bodies are handed over as bytes; the client's own retries are off.
+
+`GET /` is never called: small distributions do not answer it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from include.errors import BackPressure, Terminal, Transient
+from include.index.bulk.answers import WRITTEN, serializers
+from include.index.bulk.request import BulkAnswer, ItemAnswer
+from include.index.server.port import Found, IndexInfo, Note
+from include.settings.certificates import tls_context
+from include.settings.connections import Elasticsearch as Settings
+
+if TYPE_CHECKING:
+    import elasticsearch
+
+__all__ = ["ElasticsearchIndex", "call", "connect"]
+
+T = TypeVar("T")
+_REQUEST_S = 10.0
+_BULK_S = 30.0
+# What a busy node does at its own pace; sent again it would only have more to do.
+_SLOW_S = 60.0
+_SECTION = "elasticsearch"
+_IDS = 500
+# Each is left out for a while once it was found away.
+_NODES_AWAY = 2
+# OpenSSL's and urllib3's words for a certificate that one side does not accept; other ends of a connection pass.
+_UNTRUSTED = ("CERTIFICATE_VERIFY_FAILED", "Fingerprints did not match", "ALERT_CERTIFICATE", "ALERT_BAD_CERTIFICATE")
+_MOST_HITS = 10_000
+_BULK_FILTER = "errors,items.*.status,items.*.error.type,items.*.error.reason,items.*.error.caused_by.reason"
+
+
+def connect(settings: Settings, node_class: Any = "urllib3") -> elasticsearch.Elasticsearch:
+    """A client without retries of its own, as `delivery` decides what is sent again.
+
+    Raises `Terminal` for a file of certificates that is not on this host or holds something else.
+    """
+    import elasticsearch
+
+    context = tls_context(_SECTION, settings.ca_file, settings.client_cert, settings.client_key)
+    tls: dict[str, Any] = {} if context is None else {"ssl_context": context}
+    if settings.fingerprint is not None:
+        # It takes the place of an authority and of names, which the client then does not look at.
+        tls["ssl_assert_fingerprint"] = settings.fingerprint
+    return elasticsearch.Elasticsearch(
+        list(settings.urls),
+        api_key=settings.api_key,
+        basic_auth=(settings.user, settings.password or "") if settings.user else None,
+        serializers=serializers(),
+        max_retries=0,
+        retry_on_timeout=False,
+        request_timeout=_REQUEST_S,
+        node_class=node_class,
+        **tls,
+    )
+
+
+def call(request: Callable[[], T], **details: Any) -> T:
+    """Run a request; raises `Transient` (no answer), `BackPressure` (full) or `Terminal` (refused).
+
+    What a node that is away never got is asked of the next one, as the client goes by turns. A 404 stays
+    `NotFoundError` and a 409 `ConflictError` of the client, as the caller knows what they mean.
+    """
+    import elasticsearch
+
+    try:
+        return _asked(request)
+    except (elasticsearch.NotFoundError, elasticsearch.ConflictError):
+        raise
+    except elasticsearch.ApiError as error:
+        status, reason = error.status_code, _reason(error.body)
+        if status == 429:
+            raise BackPressure("Elasticsearch is full", system="elasticsearch", reason=reason, **details) from error
+        if status >= 500:
+            raise Transient(
+                "Elasticsearch failed", system="elasticsearch", status=status, reason=reason, **details
+            ) from error
+        fix = "Check the user or API key in section `elasticsearch`, and its rights." if status in (401, 403) else ""
+        raise Terminal("Elasticsearch refuses", status=status, reason=reason, fix=fix, **details) from error
+    except elasticsearch.TransportError as error:
+        if any(word in str(error.message) for word in _UNTRUSTED):
+            raise Terminal(
+                "Elasticsearch's certificate is not trusted, or it does not trust ours",
+                reason=str(error.message),
+                fix="Check ca_file, fingerprint and client_cert in section `elasticsearch`.",
+                **details,
+            ) from error
+        raise Transient(
+            "Elasticsearch does not answer",
+            system="elasticsearch",
+            reason=type(error).__name__,
+            fix="Run `lyrebird status`, or check LYREBIRD_ELASTICSEARCH.",
+            **details,
+        ) from error
+
+
+def _asked(request: Callable[[], T]) -> T:
+    import elasticsearch
+    from urllib3.exceptions import NewConnectionError
+
+    for _ in range(_NODES_AWAY):
+        try:
+            return request()
+        except elasticsearch.ConnectionError as error:
+            if not isinstance(error.__cause__, NewConnectionError):
+                raise
+    return request()
+
+
+class ElasticsearchIndex:
+    """One node or cluster. Safe to use from several threads."""
+
+    def __init__(self, settings: Settings, client: elasticsearch.Elasticsearch | None = None) -> None:
+        self.client = client or connect(settings)
+        self._slow = self.client.options(request_timeout=_SLOW_S)
+
+    def describe(self, name: str) -> IndexInfo | None:
+        """See `port.SearchIndex`; an alias that leads to several indexes is `Terminal`."""
+        import elasticsearch
+
+        try:
+            found = call(lambda: self.client.indices.get(index=name), index=name)
+        except elasticsearch.NotFoundError:
+            return None
+        if len(found.body) != 1:
+            raise Terminal("alias leads to several indexes", alias=name, indexes=sorted(found.body))
+        concrete, info = next(iter(found.body.items()))
+        uuid = info["settings"]["index"]["uuid"]
+        return IndexInfo(concrete, uuid, info["mappings"], info["aliases"])
+
+    def create(self, name: str, body: Mapping[str, Any]) -> IndexInfo:
+        """See `port.SearchIndex`."""
+        found = self.describe(name)
+        if found is None:
+            try:
+                call(lambda: self._slow.indices.create(index=name, **body), index=name)
+            except Terminal as error:
+                # Somebody else was quicker, or the answer to an earlier attempt was lost.
+                found = self.describe(name)
+                if found is None:
+                    raise error from error.__cause__
+            found = self.describe(name)
+        if found is None or found.name != name:
+            raise Terminal("index was not created", index=name, found=found.name if found else None)
+        return found
+
+    def bulk(self, name: str, lines: bytes) -> BulkAnswer:
+        """See `port.SearchIndex`."""
+        import elasticsearch
+
+        client = self.client.options(request_timeout=_BULK_S)
+        try:
+            # The client frames ready bytes itself, though its annotation names mappings only.
+            found = client.bulk(index=name, operations=lines, filter_path=_BULK_FILTER)  # type: ignore[arg-type]
+        except elasticsearch.ApiError as error:
+            return BulkAnswer(
+                error.status_code,
+                type=_type(error.body),
+                reason=_reason(error.body),
+                retry_after_s=_seconds(error.meta.headers.get("retry-after")),
+            )
+        except (elasticsearch.TransportError, elasticsearch.SerializationError) as error:
+            return BulkAnswer(0, type=type(error).__name__, reason=str(error))
+        items = found.body.get("items")
+        if not isinstance(items, list):
+            return BulkAnswer(200, None)
+        # Items that `answers` has read stand as they are.
+        return BulkAnswer(200, [item if type(item) is ItemAnswer else _item(item) for item in items])
+
+    def get(self, name: str, doc_id: str) -> Found | None:
+        """See `port.SearchIndex`."""
+        import elasticsearch
+
+        try:
+            found = call(lambda: self.client.get(index=name, id=doc_id), index=name)
+        except elasticsearch.NotFoundError as error:
+            if _type(error.body) == "index_not_found_exception":
+                raise _missing(name) from error
+            return None
+        return Found(doc_id, found.body["_version"], found.body["_source"])
+
+    def get_many(self, name: str, doc_ids: Sequence[str]) -> dict[str, Found]:
+        """See `port.SearchIndex`; asks for 1,000 at a time."""
+        out: dict[str, Found] = {}
+        for start in range(0, len(doc_ids), 1000):
+            ids = list(doc_ids[start : start + 1000])
+            answer = call(
+                lambda ids=ids: self.client.mget(index=name, ids=ids, source_includes=["metadata"]),  # type: ignore[misc]
+                index=name,
+            )
+            for doc in answer.body["docs"]:
+                if "error" in doc:
+                    if doc["error"]["type"] == "index_not_found_exception":
+                        raise _missing(name)
+                    raise Transient("document cannot be read", system="elasticsearch", reason=doc["error"]["type"])
+                if doc["found"]:
+                    out[doc["_id"]] = Found(doc["_id"], doc["_version"], doc["_source"])
+        return out
+
+    def refresh(self, name: str) -> None:
+        """See `port.SearchIndex`."""
+        import elasticsearch
+
+        try:
+            shards = call(lambda: self._slow.indices.refresh(index=name), index=name).body["_shards"]
+        except elasticsearch.NotFoundError as error:
+            raise _missing(name) from error
+        if shards["failed"]:
+            raise Transient("a shard was not refreshed", system="elasticsearch", index=name, failed=shards["failed"])
+
+    def living_below(self, name: str, topic: str, version: int, most: int) -> list[Found]:
+        """See `port.SearchIndex`."""
+        older = {"range": {"metadata.version": {"lt": version}}}
+        return self._of_topic(name, topic, [{"term": {"metadata.deleted": False}}, older], most)
+
+    def tombstones(
+        self, name: str, topic: str, partition: int, below: int, after: tuple[int, str], most: int
+    ) -> list[Found]:
+        """See `port.SearchIndex`."""
+        filters: list[dict[str, Any]] = [
+            {"term": {"metadata.deleted": True}},
+            {"term": {"metadata.partition": partition}},
+            {"range": {"metadata.offset": {"gte": after[0], "lt": below}}},
+        ]
+        order = ["metadata.offset", "metadata.doc_id"]
+        return self._of_topic(name, topic, filters, most, sort=order, search_after=list(after))
+
+    def copies(self, name: str, topic: str, doc_ids: Sequence[str]) -> list[Found]:
+        """See `port.SearchIndex`; asks for 500 at a time, or fewer where they have very many copies."""
+        out: list[Found] = []
+        left = [list(doc_ids[start : start + _IDS]) for start in range(0, len(doc_ids), _IDS)]
+        while left:
+            ids = left.pop()
+            found = self._of_topic(name, topic, [{"terms": {"metadata.doc_id": ids}}], _MOST_HITS)
+            if len(found) < _MOST_HITS or len(ids) == 1:
+                out += found
+            else:
+                left += [ids[: len(ids) // 2], ids[len(ids) // 2 :]]
+        return out
+
+    def _of_topic(self, name: str, topic: str, filters: list[dict[str, Any]], most: int, **order: Any) -> list[Found]:
+        import elasticsearch
+
+        try:
+            answer = call(
+                lambda: self.client.search(
+                    index=name,
+                    query={"bool": {"filter": [{"term": {"metadata.topic": topic}}, *filters]}},
+                    size=most,
+                    source_includes=["metadata"],
+                    version=True,
+                    allow_partial_search_results=False,
+                    **(order or {"sort": ["_doc"]}),
+                ),
+                index=name,
+            ).body
+        except elasticsearch.NotFoundError as error:
+            raise _missing(name) from error
+        if answer["timed_out"] or answer["_shards"]["failed"]:
+            raise Transient("a shard does not answer", system="elasticsearch", index=name)
+        hits = answer["hits"]["hits"]
+        return [Found(hit["_id"], hit["_version"], hit["_source"], hit.get("_routing")) for hit in hits]
+
+    def note(self, name: str, note_id: str) -> Note | None:
+        """See `port.SearchIndex`."""
+        import elasticsearch
+
+        try:
+            found = call(lambda: self.client.get(index=name, id=note_id), index=name)
+        except elasticsearch.NotFoundError:
+            return None
+        return Note(found.body["_source"], found.body["_seq_no"], found.body["_primary_term"])
+
+    def write_note(self, name: str, note_id: str, source: Mapping[str, Any], last: Note | None) -> Note | None:
+        """See `port.SearchIndex`."""
+        import elasticsearch
+
+        condition: dict[str, Any] = (
+            {"op_type": "create"} if last is None else {"if_seq_no": last.seq_no, "if_primary_term": last.primary_term}
+        )
+        try:
+            done = call(
+                lambda: self.client.index(index=name, id=note_id, document=dict(source), **condition), index=name
+            )
+        except elasticsearch.ConflictError:
+            return None
+        except elasticsearch.NotFoundError as error:
+            raise _missing(name) from error
+        return Note(source, done.body["_seq_no"], done.body["_primary_term"])
+
+    def forget_notes(self, name: str, index: str) -> int:
+        """See `port.SearchIndex`; at most 10,000, more than an index ever has."""
+        import elasticsearch
+
+        try:
+            call(lambda: self._slow.indices.refresh(index=name), index=name)
+            found = call(
+                lambda: self.client.search(
+                    index=name,
+                    query={"term": {"index": index}},
+                    size=_MOST_HITS,
+                    source=False,
+                    allow_partial_search_results=False,
+                ),
+                index=name,
+            ).body["hits"]["hits"]
+        except elasticsearch.NotFoundError:
+            return 0
+        for hit in found:
+            # Somebody else may have been quicker.
+            with contextlib.suppress(elasticsearch.NotFoundError):
+                call(lambda note_id=hit["_id"]: self.client.delete(index=name, id=note_id), index=name)  # type: ignore[misc]
+        return len(found)
+
+    def close(self) -> None:
+        """See `port.SearchIndex`."""
+        self.client.close()
+
+
+def _missing(name: str) -> Terminal:
+    alias, _, _ = name.rpartition("-v")
+    return Terminal("index does not exist", index=name, fix=f"Run `lyrebird index create {alias or name}`.")
+
+
+def _item(item: Mapping[str, Any]) -> ItemAnswer:
+    (answer,) = item.values()
+    # Mostly it is that, of thousands in each answer.
+    if answer["status"] in WRITTEN:
+        return WRITTEN[answer["status"]]
+    error = answer.get("error") or {}
+    cause = (error.get("caused_by") or {}).get("reason", "")
+    reason = error.get("reason", "")
+    return ItemAnswer(answer["status"], error.get("type", ""), f"{reason}: {cause}" if cause else reason)
+
+
+def _error(body: Any) -> Mapping[str, Any]:
+    error = body.get("error") if isinstance(body, Mapping) else None
+    return error if isinstance(error, Mapping) else {}
+
+
+def _type(body: Any) -> str:
+    return str(_error(body).get("type", ""))
+
+
+def _reason(body: Any) -> str:
+    error = _error(body)
+    return str(error.get("reason") or error.get("type") or str(body)[:200])
+
+
+def _seconds(text: str | None) -> float | None:
+    return float(text) if text and text.isdigit() else None

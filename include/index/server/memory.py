@@ -1,0 +1,254 @@
+"""The port in memory, for tests: versions, realtime reads, refreshes and refusals as the real server has them.
+
+Of mappings it knows `dynamic: strict` and the types that Lyrebird's own mappings use. `answers` scripts faults:
+each bulk takes the next one from it, and None lets the request through.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections import deque
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from include.errors import Terminal
+from include.index.bulk.request import BulkAnswer, ItemAnswer
+from include.index.server.port import Found, IndexInfo, Note
+
+__all__ = ["MemoryIndex"]
+
+
+class MemoryIndex:
+    """A server with indexes in this process."""
+
+    def __init__(self) -> None:
+        self.answers: deque[BulkAnswer | None] = deque()
+        self.requests = 0
+        self._infos: dict[str, IndexInfo] = {}
+        self._documents: dict[str, dict[str, Found]] = {}
+        self._visible: dict[str, dict[str, Found]] = {}
+        self._notes: dict[tuple[str, str], Note] = {}
+        self._sequence = 0
+        self._written: dict[str, dict[str, int]] = {}
+        self._made = 0
+
+    def describe(self, name: str) -> IndexInfo | None:
+        """See `port.SearchIndex`."""
+        for info in self._infos.values():
+            if name == info.name or name in info.aliases:
+                return info
+        return None
+
+    def create(self, name: str, body: Mapping[str, Any]) -> IndexInfo:
+        """See `port.SearchIndex`."""
+        if name not in self._infos:
+            self._made += 1
+            mapping, aliases = copy.deepcopy(body.get("mappings", {})), copy.deepcopy(body.get("aliases", {}))
+            self._infos[name] = IndexInfo(name, f"uuid-{self._made}", mapping, aliases)
+            self._documents[name], self._visible[name], self._written[name] = {}, {}, {}
+        return self._infos[name]
+
+    def drop(self, name: str) -> None:
+        """Lose an index, as an operator's mistake would."""
+        del self._infos[name], self._documents[name], self._visible[name]
+
+    def bulk(self, name: str, lines: bytes) -> BulkAnswer:
+        """See `port.SearchIndex`."""
+        self.requests += 1
+        scripted = self.answers.popleft() if self.answers else None
+        if scripted is not None:
+            return scripted
+        rows = lines.split(b"\n")
+        if rows.pop() != b"":
+            return BulkAnswer(400, type="illegal_argument_exception", reason="no final newline")
+        given: list[tuple[dict[str, Any], bytes | None]] = []
+        left = iter(rows)
+        for row in left:
+            [(kind, action)] = json.loads(row).items()
+            given.append((action, next(left) if kind == "index" else None))
+        if any(not 1 <= len(a["_id"].encode()) <= 512 or not 0 <= a["version"] < 1 << 63 for a, _ in given):
+            return BulkAnswer(400, type="action_request_validation_exception", reason="Validation Failed")
+        return BulkAnswer(200, [self._index(name, action, body) for action, body in given])
+
+    def get(self, name: str, doc_id: str) -> Found | None:
+        """See `port.SearchIndex`."""
+        return self._of(name).get(doc_id)
+
+    def get_many(self, name: str, doc_ids: Sequence[str]) -> dict[str, Found]:
+        """See `port.SearchIndex`."""
+        self.requests += 1
+        found = self._of(name)
+        return {
+            i: Found(i, found[i].version, {"metadata": found[i].source.get("metadata", {})})
+            for i in doc_ids
+            if i in found
+        }
+
+    def refresh(self, name: str) -> None:
+        """See `port.SearchIndex`."""
+        self._visible[self._concrete(name)] = dict(self._of(name))
+
+    def visible(self, name: str) -> dict[str, Found]:
+        """What a search sees: the state at the last refresh, tombstones included."""
+        return self._visible[self._concrete(name)]
+
+    def sequence_numbers(self, name: str) -> dict[str, int]:
+        """The number of each document's last write, counted over all writes; its one shard's `_seq_no`."""
+        return self._written[self._concrete(name)]
+
+    def living_below(self, name: str, topic: str, version: int, most: int) -> list[Found]:
+        """See `port.SearchIndex`."""
+        return [
+            found
+            for found in self._of_topic(name, topic)
+            if not found.deleted and found.source["metadata"]["version"] < version
+        ][:most]
+
+    def tombstones(
+        self, name: str, topic: str, partition: int, below: int, after: tuple[int, str], most: int
+    ) -> list[Found]:
+        """See `port.SearchIndex`."""
+
+        def place(found: Found) -> tuple[int, str]:
+            metadata = found.source["metadata"]
+            return metadata["offset"], metadata["doc_id"]
+
+        found = [
+            each
+            for each in self._of_topic(name, topic)
+            if each.deleted and each.source["metadata"]["partition"] == partition and after < place(each) < (below, "")
+        ]
+        return sorted(found, key=place)[:most]
+
+    def copies(self, name: str, topic: str, doc_ids: Sequence[str]) -> list[Found]:
+        """See `port.SearchIndex`."""
+        wanted = set(doc_ids)
+        return [found for found in self._of_topic(name, topic) if found.source["metadata"]["doc_id"] in wanted]
+
+    def remove(self, name: str, doc_id: str) -> None:
+        """Delete a document behind everyone's back."""
+        del self._of(name)[doc_id]
+
+    def note(self, name: str, note_id: str) -> Note | None:
+        """See `port.SearchIndex`."""
+        return self._notes.get((name, note_id))
+
+    def write_note(self, name: str, note_id: str, source: Mapping[str, Any], last: Note | None) -> Note | None:
+        """See `port.SearchIndex`."""
+        if name not in self._infos:
+            raise Terminal("index does not exist", index=name)
+        there = self._notes.get((name, note_id))
+        if (there.seq_no if there else None) != (last.seq_no if last else None):
+            return None
+        self._sequence += 1
+        written = Note(json.loads(json.dumps(source)), self._sequence, 1)
+        self._notes[name, note_id] = written
+        return written
+
+    def forget_notes(self, name: str, index: str) -> int:
+        """See `port.SearchIndex`."""
+        gone = [at for at, note in self._notes.items() if at[0] == name and note.source.get("index") == index]
+        for at in gone:
+            del self._notes[at]
+        return len(gone)
+
+    def close(self) -> None:
+        """See `port.SearchIndex`."""
+
+    def _of_topic(self, name: str, topic: str) -> list[Found]:
+        self.requests += 1
+        visible = self.visible(name).values()
+        return [
+            Found(found.doc_id, found.version, {"metadata": found.source["metadata"]}, found.routing)
+            for found in visible
+            if found.source.get("metadata", {}).get("topic") == topic
+        ]
+
+    def _concrete(self, name: str) -> str:
+        info = self.describe(name)
+        if info is None:
+            raise Terminal("index does not exist", index=name, fix="Run `lyrebird index create`.")
+        return info.name
+
+    def _of(self, name: str) -> dict[str, Found]:
+        return self._documents[self._concrete(name)]
+
+    def _index(self, name: str, action: Mapping[str, Any], body: bytes | None) -> ItemAnswer:
+        if name not in self._infos:
+            return ItemAnswer(404, "index_not_found_exception", f"no such index [{name}]")
+        if body is None:
+            return self._delete(name, action)
+        try:
+            source = json.loads(body)
+        except ValueError as error:
+            return ItemAnswer(400, "document_parsing_exception", str(error))
+        refused = _refusal(self._infos[name].mapping, source)
+        if refused is not None:
+            return refused
+        routing, place = action.get("routing"), _place(action)
+        there = self._documents[name].get(place)
+        # `external_gte` takes the same version again, which heals a document that was altered.
+        least = action["version"] + (action.get("version_type") == "external_gte")
+        if there is not None and there.version >= least:
+            return ItemAnswer(409, "version_conflict_engine_exception", "version conflict")
+        self._documents[name][place] = Found(action["_id"], action["version"], source, routing)
+        self._sequence += 1
+        self._written[name][place] = self._sequence
+        return ItemAnswer(200 if there else 201)
+
+    def _delete(self, name: str, action: Mapping[str, Any]) -> ItemAnswer:
+        there = self._documents[name].get(_place(action))
+        if there is None:
+            return ItemAnswer(404)
+        if there.version >= action["version"] + (action.get("version_type") == "external_gte"):
+            return ItemAnswer(409, "version_conflict_engine_exception", "version conflict")
+        del self._documents[name][_place(action)]
+        return ItemAnswer(200)
+
+
+def _place(action: Mapping[str, Any]) -> str:
+    """A shard for each routing: an id lives once in each of them."""
+    routing = action.get("routing")
+    return str(action["_id"]) if routing is None else f"{routing}\0{action['_id']}"
+
+
+def _refusal(mapping: Mapping[str, Any], source: Mapping[str, Any]) -> ItemAnswer | None:
+    fields = mapping.get("properties", {})
+    for name, value in source.items():
+        if name not in fields:
+            if mapping.get("dynamic") == "strict":
+                return ItemAnswer(400, "strict_dynamic_mapping_exception", f"introduction of [{name}] is not allowed")
+            continue
+        field = fields[name]
+        kind = field.get("type", "object")
+        for part in value if isinstance(value, list) else [value]:
+            if not _takes(kind, part):
+                return ItemAnswer(400, "document_parsing_exception", f"failed to parse field [{name}] of type [{kind}]")
+            if kind in ("object", "nested") and part is not None:
+                deeper = _refusal({"dynamic": mapping.get("dynamic"), **field}, part)
+                if deeper is not None:
+                    return deeper
+    return None
+
+
+def _takes(kind: str, value: Any) -> bool:
+    if value is None:
+        return True
+    if kind in ("object", "nested", "geo_point"):
+        return isinstance(value, dict)
+    if isinstance(value, dict):
+        return False
+    if kind == "boolean":
+        return isinstance(value, bool) or value in ("true", "false", "")
+    if kind in ("integer", "long", "double", "float"):
+        if isinstance(value, bool):
+            return False
+        try:
+            float(value)
+        except ValueError:
+            return False
+        return True
+    if kind in ("date", "date_nanos"):
+        return isinstance(value, int) or (isinstance(value, str) and value[:4].isdigit())
+    return True

@@ -1,0 +1,101 @@
+"""What the indexer asks of a search server. `elasticsearch` and `memory` pass `tests/contract/test_index.py`.
+
+Every call raises `Transient` when the server does not answer or is full, `Terminal` when it refuses; `bulk` alone
+never raises for either, as its answer is classified item by item.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from include.index.bulk.request import BulkAnswer
+
+__all__ = ["Found", "IndexInfo", "Note", "SearchIndex"]
+
+
+@dataclass(frozen=True, slots=True)
+class IndexInfo:
+    """An index as it is; `uuid` is another one when an index of that name was made anew."""
+
+    name: str
+    uuid: str
+    mapping: Mapping[str, Any]
+    aliases: Mapping[str, Mapping[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A document as it is at this moment, also before a refresh, tombstones too. `doc_id` is its `_id`."""
+
+    doc_id: str
+    version: int
+    source: Mapping[str, Any]
+    routing: str | None = None
+
+    @property
+    def deleted(self) -> bool:
+        """Whether it is a soft-delete tombstone."""
+        return bool(self.source.get("metadata", {}).get("deleted"))
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """A small document that one writer keeps; `seq_no` and `primary_term` change with every write of it."""
+
+    source: Mapping[str, Any]
+    seq_no: int
+    primary_term: int
+
+
+class SearchIndex(Protocol):
+    """A server with indexes."""
+
+    def describe(self, name: str) -> IndexInfo | None:
+        """The index of that concrete name or alias, or None."""
+
+    def create(self, name: str, body: Mapping[str, Any]) -> IndexInfo:
+        """Create it with `settings`, `mappings`, `aliases`; an index of that name is left as it is."""
+
+    def bulk(self, name: str, lines: bytes) -> BulkAnswer:
+        """Send action and document lines. External versions: an older or equal one is answered 409."""
+
+    def get(self, name: str, doc_id: str) -> Found | None:
+        """One document, realtime; a filtered alias does not hide it. `Terminal` without the index."""
+
+    def get_many(self, name: str, doc_ids: Sequence[str]) -> dict[str, Found]:
+        """Those that exist, realtime, with their metadata only."""
+
+    def refresh(self, name: str) -> None:
+        """Make what was written visible to searches; `Transient` when a shard did not."""
+
+    def living_below(self, name: str, topic: str, version: int, most: int) -> list[Found]:
+        """At most `most` living documents of `topic` with a version below `version`, with their metadata only.
+
+        As of the last refresh, as is `copies`; `Transient` when a shard does not answer.
+        """
+
+    def tombstones(
+        self, name: str, topic: str, partition: int, below: int, after: tuple[int, str], most: int
+    ) -> list[Found]:
+        """Soft-delete tombstones from a partition of `topic`, with offsets below `below`, by offset and `doc_id`.
+
+        At most `most` behind `after`, an offset and a `metadata.doc_id`; with their metadata only, as of the last
+        refresh.
+        """
+
+    def copies(self, name: str, topic: str, doc_ids: Sequence[str]) -> list[Found]:
+        """All documents of `topic` with these `metadata.doc_id`, whatever their routing, with their metadata only."""
+
+    def note(self, name: str, note_id: str) -> Note | None:
+        """A note, realtime; None when there is none or no such index."""
+
+    def write_note(self, name: str, note_id: str, source: Mapping[str, Any], last: Note | None) -> Note | None:
+        """Write a note over `last` (None: create it); None when another than `last` is there: nothing is written."""
+
+    def forget_notes(self, name: str, index: str) -> int:
+        """Delete the notes whose field `index` is `index`; gives how many. None without index `name`."""
+
+    def close(self) -> None:
+        """Give up connections; may be called twice."""

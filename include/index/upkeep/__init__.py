@@ -1,0 +1,1 @@
+"""Work on an index beside the stream: tombstones purged, dead letters tried again."""
