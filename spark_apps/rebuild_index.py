@@ -13,7 +13,7 @@ import argparse
 import json
 import sys
 
-from include.audit.generation_proof import prove
+from include.audit.search.generation_proof import prove
 from include.errors import LyrebirdError, Transient
 from include.index.deployed import DeployedIndex
 from include.index.generations.active import serving_or_none

@@ -10,18 +10,18 @@ from typing import Any, Protocol
 
 import orjson
 
-from include.audit.bounds import Bounds
 from include.audit.definition import SearchAuditSpec
-from include.audit.elasticsearch import ElasticsearchView, counting_client
-from include.audit.elasticsearch_documents import ElasticsearchDocuments
-from include.audit.elasticsearch_forget import forget_versions
-from include.audit.elasticsearch_states import ElasticsearchStates
-from include.audit.elasticsearch_topics import undeclared_topics
-from include.audit.range_count import IndexView
-from include.audit.report import SearchReport
-from include.audit.scrub import StoredDocuments
-from include.audit.search import Mode
-from include.audit.state_view import IndexState, StateView
+from include.audit.search.audit import Mode
+from include.audit.search.bounds import Bounds
+from include.audit.search.elasticsearch.documents import ElasticsearchDocuments
+from include.audit.search.elasticsearch.forget import forget_versions
+from include.audit.search.elasticsearch.moment import ElasticsearchView, counting_client
+from include.audit.search.elasticsearch.states import ElasticsearchStates
+from include.audit.search.elasticsearch.topics import undeclared_topics
+from include.audit.search.range_count import IndexView
+from include.audit.search.report import SearchReport
+from include.audit.search.scrub import StoredDocuments
+from include.audit.search.state_view import IndexState, StateView
 from include.clock import SystemClock
 from include.index.server.elasticsearch import ElasticsearchIndex
 from include.settings.connections import Elasticsearch

@@ -10,17 +10,17 @@ from typing import Any
 
 import orjson
 
-from include.audit.bounds import Bounds, Window
-from include.audit.cut import Cut
 from include.audit.definition import SearchAuditSpec
-from include.audit.expected import Expected, Following
-from include.audit.memory import MemoryDocuments, MemoryStates, MemoryView
-from include.audit.range_count import IndexView
-from include.audit.repair import Writing
-from include.audit.report import SearchReport
-from include.audit.scrub import StoredDocuments
-from include.audit.search import Mode, audit_and_repair, audit_search
-from include.audit.state_view import IndexState, StateView
+from include.audit.search.audit import Mode, audit_and_repair, audit_search
+from include.audit.search.bounds import Bounds, Window
+from include.audit.search.cut import Cut
+from include.audit.search.expected import Expected, Following
+from include.audit.search.memory import MemoryDocuments, MemoryStates, MemoryView
+from include.audit.search.range_count import IndexView
+from include.audit.search.repair import Writing
+from include.audit.search.report import SearchReport
+from include.audit.search.scrub import StoredDocuments
+from include.audit.search.state_view import IndexState, StateView
 from include.clock import Clock, ManualClock
 from include.errors import InvalidRecord
 from include.index.definition import IndexDefinition

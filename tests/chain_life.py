@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from include.audit import chain_commits, chain_objects
-from include.audit.chain import Options
+from include.audit.chain import commits as chain_commits
+from include.audit.chain import objects as chain_objects
+from include.audit.chain.audit import Options
 from include.errors import Transient
 from include.lake.backfill.expiry import expire, plan_expiry
 from include.lake.protocol import chain as chain_module

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from include.audit.chain import Options, audit_chain
-from include.audit.chain_finding import Finding
-from include.audit.chain_report import ChainReport
+from include.audit.chain.audit import Options, audit_chain
+from include.audit.chain.finding import Finding
+from include.audit.chain.report import ChainReport
 from include.errors import InvalidRecord
 from include.lake.definition import LakeGroup
 from include.lake.formats.sequence_file import SequenceFile

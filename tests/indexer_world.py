@@ -19,9 +19,9 @@ from typing import Any
 import orjson
 
 from include.audit.definition import search_audit
-from include.audit.platform import ServerSides
-from include.audit.report import SearchReport
-from include.audit.search import Mode, audit_and_repair, audit_search
+from include.audit.search.audit import Mode, audit_and_repair, audit_search
+from include.audit.search.platform import ServerSides
+from include.audit.search.report import SearchReport
 from include.index.metadata import Metadata, Origin
 from include.index.progress.document import read_progress
 from include.log.kafka import KafkaAdmin

@@ -8,12 +8,12 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
-from include.audit.beside import Beside
-from include.audit.chain_finding import counted
+from include.audit.chain.finding import counted
 from include.audit.documents.report import DocumentFinding
 from include.audit.expectations.report import results_of
 from include.audit.history import Kept, Kind
 from include.audit.merkle.report import Finding
+from include.audit.search.conservation import Beside
 
 __all__ = ["HistoryRow", "rows_of"]
 

@@ -9,9 +9,9 @@ import click
 import orjson
 
 from include.audit.definition import search_audits
-from include.audit.platform import server_sides
-from include.audit.report import together
-from include.audit.search import How, audit_and_repair, audit_search
+from include.audit.search.audit import How, audit_and_repair, audit_search
+from include.audit.search.platform import server_sides
+from include.audit.search.report import together
 from include.errors import LyrebirdError
 from include.settings.deployment import Deployment
 

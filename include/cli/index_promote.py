@@ -31,7 +31,7 @@ def command(
     It has to be fed, to have what its topics hold, to ignore no value, and to hold the same documents as the one that
     serves (when none serves: as its topics). The one that served before stays fed until `lyrebird index drop`.
     """
-    from include.audit.generation_proof import prove
+    from include.audit.search.generation_proof import prove
     from include.errors import Terminal, Transient
     from include.index.deployed import DeployedIndex
     from include.index.generations.name import IndexName

@@ -46,7 +46,7 @@ def command(name: str, only_plan: bool, new: bool, tasks: int, within_s: float, 
     documents are the same as those of the generation that serves; when none serves, as of the topics. Exit code 1: they
     are not, or it cannot be done; 75: a server is away, or the application that feeds it does not run: call it again.
     """
-    from include.audit.generation_proof import prove
+    from include.audit.search.generation_proof import prove
     from include.index.deployed import DeployedIndex
     from include.index.generations.active import serving_or_none
     from include.index.generations.rebuild.deployed import carry_out, plan_of

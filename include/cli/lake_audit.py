@@ -16,7 +16,7 @@ from include.clock import Clock, SystemClock
 from include.errors import LyrebirdError, SettingsError
 
 if TYPE_CHECKING:
-    from include.audit.chain_listing import Progress
+    from include.audit.chain.listing import Progress
 
 __all__ = ["command"]
 
@@ -51,9 +51,9 @@ def command(
     the next command. Runs beside everything; writes summaries of commits where they are missing. Exit code: 0 clean,
     1 findings, 2 it cannot be said.
     """
-    from include.audit.chain import Options
-    from include.audit.chain_platform import Asked, audit_on_servers
-    from include.audit.chain_report import together
+    from include.audit.chain.audit import Options
+    from include.audit.chain.platform import Asked, audit_on_servers
+    from include.audit.chain.report import together
     from include.metrics.exporter import write_atomically
     from include.settings.deployment import Deployment
 
@@ -81,7 +81,7 @@ def command(
 @contextmanager
 def _watched(*, quiet: bool) -> Iterator[Progress]:
     """A bar on stderr where a person sees it, else a line now and then."""
-    from include.audit.chain_listing import Silent
+    from include.audit.chain.listing import Silent
 
     if quiet:
         yield Silent()

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from include.audit.chain_run_params import ChainAuditRun, verdict_of
+from include.audit.chain.run_params import ChainAuditRun, verdict_of
 from supervision.audit_tasks import begin_run
 from supervision.refusing import GaveUp
 

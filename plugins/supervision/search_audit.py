@@ -10,7 +10,7 @@ from typing import Any
 from include.audit.expectations.run_params import arguments
 from include.audit.history import Kept
 from include.audit.history_rows import rows_of
-from include.audit.run_params import SearchAuditRun, refuse_findings
+from include.audit.search.run_params import SearchAuditRun, refuse_findings
 from include.errors import Terminal
 from supervision.audit_tasks import begin_run
 

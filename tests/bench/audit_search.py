@@ -16,8 +16,8 @@ import time
 from pathlib import Path
 from typing import Final
 
-from include.audit.report import SearchReport
-from include.audit.search import Mode
+from include.audit.search.audit import Mode
+from include.audit.search.report import SearchReport
 from tests.audit_proof import RealWorld, ids
 from tests.bench.place import halves, served
 

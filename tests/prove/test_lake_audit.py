@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from include.audit.chain import audit_chain
+from include.audit.chain.audit import audit_chain
 from include.lake.protocol.chain_key import ChainKey, TopicKey
 from include.lake.protocol.cut import Commit, Intent, PlannedFile, StoredFile
 from include.lake.protocol.pointer import Pointer

@@ -13,7 +13,7 @@ import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource
 
-from include.audit.chain import Options, audit_chain
+from include.audit.chain.audit import Options, audit_chain
 from include.clock import SystemClock
 from include.lake.definition import declared_groups
 from include.settings.deployment import Deployment

@@ -20,7 +20,7 @@ from include.audit.expectations.definition import Declared
 from include.audit.expectations.great import installed, validated
 from include.audit.expectations.report import ExpectationsReport, Result
 from include.audit.expectations.stream import look
-from include.audit.report import SearchReport
+from include.audit.search.report import SearchReport
 from include.clock import ManualClock
 from include.errors import SettingsError, Terminal
 from include.index.definition import IndexTopic

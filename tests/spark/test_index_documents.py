@@ -16,9 +16,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from include.audit.definition import search_audit
-from include.audit.platform import server_sides
-from include.audit.search import Mode, audit_search
-from include.audit.stream import expected_by_spark
+from include.audit.search.audit import Mode, audit_search
+from include.audit.search.platform import server_sides
+from include.audit.search.stream import expected_by_spark
 from include.clock import SystemClock
 from include.errors import Fenced, Terminal
 from include.index.definition import index_named, mapping_of

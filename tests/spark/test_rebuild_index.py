@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from include.audit.generation_proof import prove
+from include.audit.search.generation_proof import prove
 from include.errors import Terminal
 from include.index.deployed import DeployedIndex
 from include.index.generations.active import read_fed

@@ -21,7 +21,6 @@ from pyspark.sql import DataFrame, SparkSession, functions
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import StructField, StructType
 
-from include.audit.bounds import Window
 from include.audit.expectations.columns import Body, body_of
 from include.audit.expectations.definition import KEY, TopicExpectations, expectations_of_audit, expectations_of_table
 from include.audit.expectations.feeds import feeds_of
@@ -29,7 +28,8 @@ from include.audit.expectations.great import validated
 from include.audit.expectations.report import ExpectationsReport, Result, TopicFigures
 from include.audit.expectations.run_params import windows_of
 from include.audit.expectations.work import NEWEST, UNREADABLE, decoded, identified
-from include.audit.report import SearchReport, together
+from include.audit.search.bounds import Window
+from include.audit.search.report import SearchReport, together
 from include.clock import Clock, iso
 from include.errors import InvalidRecord, LyrebirdError, SettingsError, Terminal
 from include.index.server.elasticsearch import ElasticsearchIndex

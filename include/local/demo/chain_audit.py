@@ -9,15 +9,15 @@ from include.clock import Clock
 from include.local.demo.told import Told
 
 if TYPE_CHECKING:
-    from include.audit.chain_report import ChainReport
+    from include.audit.chain.report import ChainReport
 
 __all__ = ["audited", "told_of"]
 
 
 def audited(clock: Clock) -> Told:
     """Audit what the groups have now; a `Closing`. Raises the store's errors."""
-    from include.audit.chain import Options
-    from include.audit.chain_platform import Asked, audit_on_servers
+    from include.audit.chain.audit import Options
+    from include.audit.chain.platform import Asked, audit_on_servers
     from include.settings.deployment import Deployment
 
     return told_of(list(audit_on_servers(Deployment.load(), Asked(), clock, Options(depth="bytes"))))
@@ -25,7 +25,7 @@ def audited(clock: Clock) -> Told:
 
 def told_of(reports: Sequence[ChainReport]) -> Told:
     """One line when all is clean, and what was found otherwise."""
-    from include.audit.chain_report import audit_line
+    from include.audit.chain.report import audit_line
 
     found = [finding for report in reports for finding in report.findings]
     lines = [

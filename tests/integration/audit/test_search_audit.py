@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from include.audit.search import Mode
+from include.audit.search.audit import Mode
 from tests.audit_proof import RealWorld, prove
 
 ORDERS = 2_000

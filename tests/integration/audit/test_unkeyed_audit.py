@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import pytest
 
 from include.audit.definition import SearchAuditSpec
-from include.audit.expected import Following
-from include.audit.search import Mode
+from include.audit.search.audit import Mode
+from include.audit.search.expected import Following
 from include.index.definition import IndexDefinition
 from include.index.progress.document import NOTES, Progress, note_id
 from include.log.memory import MemoryLog

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from include.audit.chain import audit_chain
+from include.audit.chain.audit import audit_chain
 from include.clock import SystemClock
 from include.lake.forgetting import forget, plan_forgetting
 from include.lake.writing.task import patience

@@ -17,7 +17,7 @@ from typing import Any
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient, NewPartitions
 
-from include.audit.chain import audit_chain
+from include.audit.chain.audit import audit_chain
 from include.clock import SystemClock
 from include.lake.definition import declared_groups
 from include.lake.formats.sequence_file import SequenceFile

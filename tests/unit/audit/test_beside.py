@@ -9,11 +9,11 @@ from typing import Any
 import orjson
 import pytest
 
-from include.audit.beside import unaccounted
 from include.audit.history import Kept
 from include.audit.history_rows import rows_of
-from include.audit.report import together
-from include.audit.search import Mode
+from include.audit.search.audit import Mode
+from include.audit.search.conservation import unaccounted
+from include.audit.search.report import together
 from include.clock import ManualClock
 from include.index.progress.document import ProgressKeeper
 from tests.audit_world import TOPIC, AuditWorld

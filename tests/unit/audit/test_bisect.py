@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from include.audit.bisect import Bisection, bisect
-from include.audit.key_range import KeyRange, KeySlice
-from include.audit.range_count import Seen
-from include.audit.sorted_keys import ListedKeys
+from include.audit.search.bisect import Bisection, bisect
+from include.audit.search.key_list import ListedKeys
+from include.audit.search.key_range import KeyRange, KeySlice
+from include.audit.search.range_count import Seen
 
 KEYS = [f"{n:07}" for n in range(20_000)]
 

@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from include.audit import search
-from include.audit.bounds import Bounds
-from include.audit.digest import digest
-from include.audit.search import Mode
-from include.audit.state_view import IndexState
+from include.audit.search import audit as search
+from include.audit.search.audit import Mode
+from include.audit.search.bounds import Bounds
+from include.audit.search.digest import digest
+from include.audit.search.state_view import IndexState
 from include.errors import Terminal, Transient
 from include.index.metadata import Metadata, Origin
 from tests.audit_world import TOPIC, AuditWorld
@@ -88,7 +88,7 @@ def test_records_that_go_while_the_audit_reads_are_no_findings(world: AuditWorld
 
 
 def test_what_is_removed_in_the_middle_of_reading_is_passed_over(world: AuditWorld) -> None:
-    from include.audit.expected import records_below
+    from include.audit.search.expected import records_below
 
     log, reader = world.log, world.reader
 
@@ -196,7 +196,7 @@ def test_states_that_come_out_by_chance_again_and_again_leave_the_audit_incomple
     view = world.states(world.name, world.spec, Bounds({0: 1000}))
     expected = world._following.upto({0: 100}, world.reading(world.progress()))
     monkeypatch.setattr(type(expected), "find", lambda self, states: [])
-    monkeypatch.setattr("include.audit.digest._MOST_LISTED", -1)
+    monkeypatch.setattr("include.audit.search.digest._MOST_LISTED", -1)
     found = digest(expected, view)
     assert found.left > 0
     assert (found.more, found.less) == ([], [])

@@ -9,14 +9,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from include.audit import search, state_view
-from include.audit.bounds import Bounds, Part, parts_of
-from include.audit.cut import Cut
 from include.audit.definition import SearchAuditSpec
-from include.audit.expected import Expected
-from include.audit.report import SearchReport
-from include.audit.search import Mode
-from include.audit.state_view import FarAhead, StateView
+from include.audit.search import audit as search
+from include.audit.search import state_view
+from include.audit.search.audit import Mode
+from include.audit.search.bounds import Bounds, Part, parts_of
+from include.audit.search.cut import Cut
+from include.audit.search.expected import Expected
+from include.audit.search.report import SearchReport
+from include.audit.search.state_view import FarAhead, StateView
 from include.record.key import partition_of
 from tests.audit_world import AuditWorld
 

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from include.audit import chain_group
-from include.audit.chain import Options, audit_chain
-from include.audit.chain_compare import Difference, Segment, differences
-from include.audit.chain_report import audit_line, together
+from include.audit.chain import group as chain_group
+from include.audit.chain.audit import Options, audit_chain
+from include.audit.chain.compare import Difference, Segment, differences
+from include.audit.chain.report import audit_line, together
 from include.errors import SettingsError, Transient
 from include.lake.protocol.chain import Chain
 from include.lake.protocol.commit_protocol import Plan

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from include.audit.chain import Options, audit_chain
+from include.audit.chain.audit import Options, audit_chain
 from include.errors import Terminal
 from include.lake.formats.json_lines import JsonLines, JsonLinesOptions
 from include.lake.formats.port import Format, Identity

@@ -9,7 +9,7 @@ from pathlib import Path
 import orjson
 import pytest
 
-from include.audit.chain import Options
+from include.audit.chain.audit import Options
 from include.lake.protocol import chain as chain_module
 from include.lake.protocol.chain import Chain
 from include.lake.protocol.cut import Commit, Intent

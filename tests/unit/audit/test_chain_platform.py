@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from include.audit.chain import Options
-from include.audit.chain_platform import audit_in_bucket, topics_in
-from include.audit.chain_report import together
-from include.audit.chain_run_params import ChainAuditRun, verdict_of
+from include.audit.chain.audit import Options
+from include.audit.chain.platform import audit_in_bucket, topics_in
+from include.audit.chain.report import together
+from include.audit.chain.run_params import ChainAuditRun, verdict_of
 from include.errors import SettingsError
 from tests.chain_world import GROUPS, ChainWorld, faults
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from include.audit.expected import FoldedExpected, Following, fold, reading_of, records_below
-from include.audit.peel import add_up
+from include.audit.search.expected import FoldedExpected, Following, fold, reading_of, records_below
+from include.audit.search.iblt import add_up
 from include.index.definition import IndexDefinition
 from include.index.digest import state_hash
 from include.index.progress.document import Progress

@@ -9,9 +9,9 @@ import orjson
 from hypothesis import given
 from hypothesis import strategies as st
 
-from include.audit.bounds import Bounds
-from include.audit.generations import ALL, Equality, equality
-from include.audit.memory import MemoryStates
+from include.audit.search.bounds import Bounds
+from include.audit.search.generations import ALL, Equality, equality
+from include.audit.search.memory import MemoryStates
 from include.index.bulk.request import document_line
 from include.index.identity import Identity
 from include.index.metadata import Metadata, Origin

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from include.audit.peel import add_up, differences, peel
+from include.audit.search.iblt import add_up, differences, peel
 from include.index.digest import BUCKET_BITS, VIEWS, bucket
 
 STATES = st.integers(0, 2**64 - 1)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from include.audit.run_params import SearchAuditRun, refuse_findings
+from include.audit.search.run_params import SearchAuditRun, refuse_findings
 from include.errors import SettingsError, Terminal
 
 

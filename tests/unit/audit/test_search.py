@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from include.audit.report import together
-from include.audit.search import Mode
+from include.audit.search.audit import Mode
+from include.audit.search.report import together
 from include.errors import Terminal
 from include.index.server.memory import MemoryIndex
 from tests.audit_world import AuditWorld

@@ -6,9 +6,9 @@ import pytest
 
 from include.audit.history import Kept
 from include.audit.history_rows import rows_of
-from include.audit.report import together
-from include.audit.run_params import refuse_findings
-from include.audit.search import Mode
+from include.audit.search.audit import Mode
+from include.audit.search.report import together
+from include.audit.search.run_params import refuse_findings
 from include.errors import Terminal
 from include.log.dead_letter import DeadLetter
 from include.log.ports import Record, TopicSpec

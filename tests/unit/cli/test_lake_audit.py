@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from include.audit import chain_platform
-from include.audit.chain_run_params import verdict_of
+from include.audit.chain import platform as chain_platform
+from include.audit.chain.run_params import verdict_of
 from include.cli import lake, lake_audit
 from include.clock import ManualClock
 from include.errors import Transient

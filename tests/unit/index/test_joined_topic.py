@@ -9,7 +9,7 @@ from typing import Any
 import orjson
 import pytest
 
-from include.audit.expected import reading_of
+from include.audit.search.expected import reading_of
 from include.index.definition import IndexTopic, index_named, mapping_of
 from include.index.identity import Identity, identify
 from include.index.mapping.avro_types import avro_form

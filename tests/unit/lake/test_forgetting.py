@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from include.audit.chain import audit_chain
+from include.audit.chain.audit import audit_chain
 from include.errors import Fenced, Terminal
 from include.lake.backfill.planning import Bucket
 from include.lake.backfill.promotion import promote

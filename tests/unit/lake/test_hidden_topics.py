@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 from pathlib import Path
 
-from include.audit.chain_platform import audit_in_bucket
+from include.audit.chain.platform import audit_in_bucket
 from include.lake.inspect.listing import Dates, list_topic
 from include.lake.inspect.status import group_status
 from tests.lake_stored import NOW_US, Stored, backup_group

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from include.audit.chain import audit_chain
+from include.audit.chain.audit import audit_chain
 from include.errors import Terminal, Transient
 from include.lake.backfill.expiry import Expiry, Unread, expire, plan_expiry
 from include.lake.backfill.promotion import promote

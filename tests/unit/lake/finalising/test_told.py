@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from include.audit.chain import audit_chain
+from include.audit.chain.audit import audit_chain
 from include.lake.backfill.promotion import promote
 from include.lake.definition import LakeGroup
 from include.lake.finalising.mark import acknowledge

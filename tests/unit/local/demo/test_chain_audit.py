@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from include.audit.chain import Options
+from include.audit.chain.audit import Options
 from include.local.demo.chain_audit import audited, told_of
 from include.local.demo.lake import CLOSINGS
 from tests.chain_world import ChainWorld

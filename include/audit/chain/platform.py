@@ -1,0 +1,119 @@
+"""Audits of the lake's chains in the bucket that the deployment names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Final
+
+from include.audit.chain.audit import Options, audit_chain
+from include.audit.chain.listing import Progress
+from include.audit.chain.report import ChainReport
+from include.clock import Clock
+from include.errors import LyrebirdError, SettingsError
+from include.lake.definition import LakeGroup, declared_groups, group_named
+from include.lake.protocol.inventory import stored_topics
+from include.lake.protocol.object_key import topic_of
+from include.log.kafka_admin import KafkaAdmin
+from include.settings.connections import Kafka
+from include.settings.connections import ObjectStore as Connection
+from include.settings.deployment import Deployment
+from include.store.object_store import ObjectStore
+from include.store.s3 import store_of
+
+__all__ = ["Asked", "audit_in_bucket", "audit_on_servers", "topics_in"]
+
+_PATIENCE_S: Final = 10.0
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What is to be audited; no topic means all that any of the groups has, no group all that are declared."""
+
+    topics: tuple[str, ...] = ()
+    groups: tuple[str, ...] = ()
+
+
+def audit_on_servers(
+    deployment: Deployment,
+    asked: Asked,
+    clock: Clock,
+    options: Options | None = None,
+    progress: Progress | None = None,
+    *,
+    mend: bool = False,
+) -> Iterator[ChainReport]:
+    """A report for each topic, by name, as it is made. Raises what `audit_chain` raises, and `SettingsError`.
+
+    `mend` takes the credentials of the section `expiry` for what has to be deleted.
+    """
+    settings = deployment.one("store", Connection)
+    store = store_of(settings)
+    chosen = replace(options or Options(), compacted=_compacted(deployment.one("kafka", Kafka)))
+    if mend:
+        chosen = replace(chosen, mend=_eraser(deployment, settings))
+    try:
+        yield from audit_in_bucket(store, _groups(deployment, asked.groups), asked.topics, clock, chosen, progress)
+    finally:
+        store.close()
+
+
+def audit_in_bucket(
+    store: ObjectStore,
+    groups: Mapping[str, LakeGroup],
+    topics: Iterable[str],
+    clock: Clock,
+    options: Options | None = None,
+    progress: Progress | None = None,
+) -> Iterator[ChainReport]:
+    """The same in a bucket at hand."""
+    for topic in tuple(topics) or topics_in(store, groups.values()):
+        yield audit_chain(store, groups, topic, clock.now_us(), options, progress)
+
+
+def topics_in(store: ObjectStore, groups: Iterable[LakeGroup]) -> list[str]:
+    """All that the groups have chains or objects of, whether they are still declared or not; a listing for each."""
+    found: set[str] = set()
+    for group in groups:
+        found |= {topic.topic for topic in stored_topics(store, group.prefix)}
+        found |= set(_folders(store, f"{group.prefix}/"))
+    return sorted(found)
+
+
+def _folders(store: ObjectStore, folder: str) -> Iterator[str]:
+    """Topics that have objects: folders right below, but those that readers skip."""
+    after = ""
+    while (found := next(iter(store.list(folder, start_after=after)), None)) is not None:
+        name, slash, _ = found.key.removeprefix(folder).partition("/")
+        if slash and topic_of(name):
+            yield topic_of(name)
+        # "0" sorts right behind "/": all that lies in this folder is passed over.
+        after = f"{folder}{name}0" if slash else found.key
+
+
+def _groups(deployment: Deployment, names: tuple[str, ...]) -> dict[str, LakeGroup]:
+    found = {name: group_named(deployment, name) for name in names} if names else declared_groups(deployment)
+    if not found:
+        raise SettingsError("no group of the lake is declared", path="lake", fix="Declare one in the deployment files.")
+    return found
+
+
+def _eraser(deployment: Deployment, settings: Connection) -> ObjectStore:
+    found = deployment.one("expiry", Connection)
+    if found.bucket != settings.bucket:
+        raise deployment.error(
+            ("expiry",), "another bucket than `store`", got=found.bucket, fix="Change the credentials alone."
+        )
+    return store_of(found)
+
+
+def _compacted(kafka: Kafka) -> Callable[[str], bool | None]:
+    """Asks Kafka; None where it does not answer or has the topic no more: an audit needs no log."""
+
+    def ask(topic: str) -> bool | None:
+        try:
+            return KafkaAdmin(kafka.bootstrap, kafka.options, timeout_s=_PATIENCE_S).compacts(topic)
+        except LyrebirdError:
+            return None
+
+    return ask

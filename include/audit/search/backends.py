@@ -1,0 +1,50 @@
+"""What a search audit stands on: the servers of a deployment (`platform`), or doubles of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+from include.audit.definition import SearchAuditSpec
+from include.audit.search.bounds import Bounds
+from include.audit.search.cut import Cut
+from include.audit.search.expected import Expected
+from include.audit.search.range_count import IndexView
+from include.audit.search.repair import Writing
+from include.audit.search.scrub import StoredDocuments
+from include.audit.search.state_view import StateView
+from include.clock import Clock
+from include.index.server.port import SearchIndex
+from include.log.ports import LogReader, TopicAdmin
+
+__all__ = ["Sides"]
+
+
+class Sides(Protocol):
+    """The two sides of an audit, on whatever they stand."""
+
+    index: SearchIndex
+    admin: TopicAdmin
+    reader: LogReader
+    clock: Clock
+
+    def states(self, name: str, spec: SearchAuditSpec, bounds: Bounds) -> StateView:
+        """A moment of a concrete index, for a digest."""
+
+    def ranges(self, name: str, spec: SearchAuditSpec, bounds: Bounds) -> IndexView:
+        """A moment of a concrete index, for counts."""
+
+    def documents(self, name: str, spec: SearchAuditSpec) -> StoredDocuments:
+        """Whole documents of a concrete index."""
+
+    def writing(self, name: str, spec: SearchAuditSpec, at: Cut) -> Writing:
+        """What a repair of a concrete index writes with."""
+
+    def expected(self, spec: SearchAuditSpec, at: Cut) -> Expected:
+        """What the topic says below the cut."""
+
+    def declared(self, spec: SearchAuditSpec) -> Mapping[str, Any]:
+        """The mapping that the deployment declares for the index."""
+
+    def undeclared(self, name: str, spec: SearchAuditSpec) -> Mapping[str, int]:
+        """Living documents of a concrete index by topic, without those of topics that it declares."""

@@ -1,0 +1,107 @@
+"""A search audit on the servers that the deployment names; who folds the expected side is the caller's choice."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from include.audit.definition import SearchAuditSpec
+from include.audit.search.bounds import Bounds
+from include.audit.search.cut import Cut
+from include.audit.search.elasticsearch.documents import ElasticsearchDocuments
+from include.audit.search.elasticsearch.forget import forget_versions
+from include.audit.search.elasticsearch.moment import ElasticsearchView, counting_client
+from include.audit.search.elasticsearch.states import ElasticsearchStates
+from include.audit.search.elasticsearch.topics import undeclared_topics
+from include.audit.search.expected import Expected, Following
+from include.audit.search.range_count import IndexView
+from include.audit.search.repair import Writing
+from include.audit.search.scrub import StoredDocuments
+from include.audit.search.state_view import StateView
+from include.clock import Clock, SystemClock
+from include.index.definition import mapping_of
+from include.index.server.elasticsearch import ElasticsearchIndex
+from include.index.server.port import SearchIndex
+from include.index.states import Feed, States, feed_of
+from include.log.kafka import KafkaAdmin, KafkaReader
+from include.log.ports import LogReader, TopicAdmin
+from include.log.registry import ConfluentRegistry
+from include.settings.connections import Cluster, Elasticsearch, Kafka, Registry
+from include.settings.deployment import Deployment
+
+__all__ = ["ServerSides", "server_sides"]
+
+Folding = Callable[[SearchAuditSpec, Feed, Cut], Expected]
+
+
+class ServerSides:
+    """See `sides.Sides`."""
+
+    def __init__(self, deployment: Deployment, folding: Folding | None = None) -> None:
+        kafka, registry = deployment.one("kafka", Kafka), deployment.one("registry", Registry)
+        server = deployment.one("elasticsearch", Elasticsearch)
+        self._elastic = ElasticsearchIndex(server, counting_client(server))
+        self.index: SearchIndex = self._elastic
+        self.admin: TopicAdmin = KafkaAdmin(kafka.bootstrap, dict(kafka.options))
+        self.reader: LogReader = KafkaReader(kafka.bootstrap, dict(kafka.options))
+        self.clock: Clock = SystemClock()
+        self._registry = ConfluentRegistry(registry)
+        self._cluster = deployment.one("cluster", Cluster)
+        self._deployment = deployment
+        self._folding = folding
+        self._followings: dict[str, Following] = {}
+
+    def states(self, name: str, spec: SearchAuditSpec, bounds: Bounds) -> StateView:
+        """See `sides.Sides`."""
+        return ElasticsearchStates(self._elastic, name, spec.topic, bounds, spec.index_id)
+
+    def ranges(self, name: str, spec: SearchAuditSpec, bounds: Bounds) -> IndexView:
+        """See `sides.Sides`."""
+        return ElasticsearchView(self._elastic, name, spec.topic, bounds, spec.index_id)
+
+    def documents(self, name: str, spec: SearchAuditSpec) -> StoredDocuments:
+        """See `sides.Sides`."""
+        return ElasticsearchDocuments(self._elastic, name, spec.topic, spec.entity, spec.index_id)
+
+    def writing(self, name: str, spec: SearchAuditSpec, at: Cut) -> Writing:
+        """See `sides.Sides`."""
+        states = States(self.feed(spec, at), self._registry)
+        forget = functools.partial(forget_versions, self._elastic, name, spec.index_id)
+        return Writing(self.index, self.reader, self.clock, states, forget)
+
+    def expected(self, spec: SearchAuditSpec, at: Cut) -> Expected:
+        """See `sides.Sides`; without a folding of the caller's this process reads the topic itself."""
+        if self._folding is not None:
+            return self._folding(spec, self.feed(spec, at), at)
+        states = States(self.feed(spec, at), self._registry)
+        following = self._followings.setdefault(spec.name, Following(self.reader))
+        return following.upto(at.window, states)
+
+    def declared(self, spec: SearchAuditSpec) -> Mapping[str, Any]:
+        """See `sides.Sides`."""
+        return mapping_of(self._deployment, spec.index)
+
+    def undeclared(self, name: str, spec: SearchAuditSpec) -> Mapping[str, int]:
+        """See `sides.Sides`."""
+        return undeclared_topics(self._elastic, name, spec.index.topics)
+
+    def feed(self, spec: SearchAuditSpec, at: Cut) -> Feed:
+        """How records became documents, as the index's progress document knows."""
+        return feed_of(self._cluster, spec.index, spec.topic, at.progress)
+
+    def close(self) -> None:
+        """Give up the connections."""
+        self.reader.close()
+        self.index.close()
+
+
+@contextlib.contextmanager
+def server_sides(deployment: Deployment, folding: Folding | None = None) -> Iterator[ServerSides]:
+    """The sides on the deployment's servers, closed at the end."""
+    sides = ServerSides(deployment, folding)
+    try:
+        yield sides
+    finally:
+        sides.close()

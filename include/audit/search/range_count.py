@@ -1,0 +1,60 @@
+"""What an audit by counts asks of an index. `elasticsearch` and `memory` pass `tests/contract/test_range_count.py`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from include.audit.search.bounds import Bounds
+from include.audit.search.key_range import KeyRange
+
+__all__ = ["IndexView", "Seen"]
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A document at this moment: where it came from, and whether it is a tombstone.
+
+    `version` is the one in its metadata, `generation` the topic's.
+    """
+
+    partition: int
+    offset: int
+    version: int
+    deleted: bool
+    generation: int = field(default=0, compare=False)
+
+
+class IndexView(Protocol):
+    """One moment of an index: all counts and lists are of the same documents; `now` alone is of this moment.
+
+    Only living documents from within the bounds count. Raises `Transient` for an answer that is not whole (a shard
+    that failed, a search that ran out of time): no audit may rest on it.
+    """
+
+    @property
+    def requests(self) -> int:
+        """Requests so far."""
+
+    @property
+    def received(self) -> int:
+        """Bytes of the answers, as they came over the wire."""
+
+    def narrow(self, bounds: Bounds) -> None:
+        """Count by these bounds from now on; no request."""
+
+    def above(self) -> Mapping[int, int]:
+        """How many living documents were written from above the bounds, by partition; one request."""
+
+    def counts(self, ranges: Sequence[KeyRange]) -> list[int]:
+        """How many documents are in each range. One round trip for 500 of them."""
+
+    def ids(self, ranges: Sequence[KeyRange], most: int) -> list[list[str]]:
+        """Ids in each range, sorted; at most `most` of each (10,000 at the utmost)."""
+
+    def now(self, doc_ids: Sequence[str]) -> dict[str, Seen]:
+        """Those that exist at this moment, without the bounds, tombstones too."""
+
+    def close(self) -> None:
+        """Let go of the moment; may be called twice."""
