@@ -13,15 +13,15 @@ import orjson
 from include.audit.definition import SearchAuditSpec
 from include.audit.search.audit import Mode
 from include.audit.search.bounds import Bounds
-from include.audit.search.elasticsearch.documents import ElasticsearchDocuments
-from include.audit.search.elasticsearch.forget import forget_versions
-from include.audit.search.elasticsearch.moment import ElasticsearchView, counting_client
-from include.audit.search.elasticsearch.states import ElasticsearchStates
-from include.audit.search.elasticsearch.topics import undeclared_topics
-from include.audit.search.range_count import IndexView
 from include.audit.search.report import SearchReport
 from include.audit.search.scrub import StoredDocuments
-from include.audit.search.state_view import IndexState, StateView
+from include.audit.search.views.elasticsearch.documents import ElasticsearchDocuments
+from include.audit.search.views.elasticsearch.forget import forget_versions
+from include.audit.search.views.elasticsearch.moment import ElasticsearchView, counting_client
+from include.audit.search.views.elasticsearch.states import ElasticsearchStates
+from include.audit.search.views.elasticsearch.topics import undeclared_topics
+from include.audit.search.views.range_count import IndexView
+from include.audit.search.views.state_view import IndexState, StateView
 from include.clock import SystemClock
 from include.index.server.elasticsearch import ElasticsearchIndex
 from include.settings.connections import Elasticsearch

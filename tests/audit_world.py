@@ -15,12 +15,12 @@ from include.audit.search.audit import Mode, audit_and_repair, audit_search
 from include.audit.search.bounds import Bounds, Window
 from include.audit.search.cut import Cut
 from include.audit.search.expected import Expected, Following
-from include.audit.search.memory import MemoryDocuments, MemoryStates, MemoryView
-from include.audit.search.range_count import IndexView
 from include.audit.search.repair import Writing
 from include.audit.search.report import SearchReport
 from include.audit.search.scrub import StoredDocuments
-from include.audit.search.state_view import IndexState, StateView
+from include.audit.search.views.memory import MemoryDocuments, MemoryStates, MemoryView
+from include.audit.search.views.range_count import IndexView
+from include.audit.search.views.state_view import IndexState, StateView
 from include.clock import Clock, ManualClock
 from include.errors import InvalidRecord
 from include.index.definition import IndexDefinition

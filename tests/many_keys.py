@@ -19,9 +19,9 @@ from include.audit.definition import search_audit
 from include.audit.search.bisect import bisect
 from include.audit.search.bounds import Bounds
 from include.audit.search.cut import Cut
-from include.audit.search.key_range import KeyRange
-from include.audit.search.range_count import Seen
 from include.audit.search.stream import expected_by_spark
+from include.audit.search.views.key_range import KeyRange
+from include.audit.search.views.range_count import Seen
 from include.index.progress.document import Progress
 from include.index.server.port import IndexInfo
 from include.index.states import feed_of

@@ -9,10 +9,10 @@ from dataclasses import replace
 import pytest
 
 from include.audit.search.bounds import Bounds, Part, Window
-from include.audit.search.elasticsearch.moment import ElasticsearchView
-from include.audit.search.key_range import KeyRange
-from include.audit.search.memory import MemoryView
-from include.audit.search.range_count import IndexView, Seen
+from include.audit.search.views.elasticsearch.moment import ElasticsearchView
+from include.audit.search.views.key_range import KeyRange
+from include.audit.search.views.memory import MemoryView
+from include.audit.search.views.range_count import IndexView, Seen
 from include.errors import Terminal
 from include.index.bulk.request import document_line
 from include.index.definition import IndexDefinition

@@ -9,11 +9,11 @@ import orjson
 import pytest
 
 from include.audit.search.bounds import Bounds, Part, Window
-from include.audit.search.elasticsearch.moment import counting_client
-from include.audit.search.elasticsearch.states import ElasticsearchStates
 from include.audit.search.iblt import add_up
-from include.audit.search.memory import MemoryStates
-from include.audit.search.state_view import FarAhead, IndexState, StateView
+from include.audit.search.views.elasticsearch.moment import counting_client
+from include.audit.search.views.elasticsearch.states import ElasticsearchStates
+from include.audit.search.views.memory import MemoryStates
+from include.audit.search.views.state_view import FarAhead, IndexState, StateView
 from include.errors import Terminal
 from include.index.definition import IndexDefinition
 from include.index.digest import BUCKET_BITS, bucket, state_hash
@@ -243,8 +243,8 @@ def test_parts_have_each_document_once(world: World) -> None:
 def test_more_from_above_the_bounds_than_can_be_named_is_told_by_its_type(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("include.audit.search.state_view.MOST_ABOVE", 10_000)
-    monkeypatch.setattr("include.audit.search.elasticsearch.states.MOST_ABOVE", 10_000)
+    monkeypatch.setattr("include.audit.search.views.state_view.MOST_ABOVE", 10_000)
+    monkeypatch.setattr("include.audit.search.views.elasticsearch.states.MOST_ABOVE", 10_000)
     world.write([str(n) for n in range(10_001)], offset=5)
     with pytest.raises(FarAhead, match="far ahead"):
         world.view({0: 5}).histograms(4)

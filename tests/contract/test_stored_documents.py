@@ -8,9 +8,9 @@ from collections.abc import Iterator
 import orjson
 import pytest
 
-from include.audit.search.elasticsearch.documents import ElasticsearchDocuments
-from include.audit.search.memory import MemoryDocuments
 from include.audit.search.scrub import StoredDocument, StoredDocuments, is_altered
+from include.audit.search.views.elasticsearch.documents import ElasticsearchDocuments
+from include.audit.search.views.memory import MemoryDocuments
 from include.index.definition import IndexDefinition
 from include.index.mapping.declared import creation
 from include.index.metadata import Metadata, Origin

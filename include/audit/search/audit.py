@@ -18,7 +18,6 @@ from dataclasses import dataclass, replace
 from typing import Final, Literal, TypedDict, Unpack
 
 from include.audit.definition import SearchAuditSpec
-from include.audit.search.backends import Sides
 from include.audit.search.bisect import Bisection, bisect
 from include.audit.search.bounds import NO_LOWS, Window, parts_of
 from include.audit.search.conservation import answers_for_index, look_beside
@@ -26,13 +25,14 @@ from include.audit.search.cut import Cut, cut
 from include.audit.search.digest import digest_by_parts
 from include.audit.search.expected import Expected
 from include.audit.search.last_audit import LastAuditNote
-from include.audit.search.range_count import IndexView, Seen
 from include.audit.search.repair import repair
 from include.audit.search.report import SearchReport
 from include.audit.search.scrub import Scrubber, ScrubMode
 from include.audit.search.set_aside import still_set_aside
-from include.audit.search.state_view import MOST_ABOVE, IndexState, StateView, far_ahead
 from include.audit.search.verdict import judge, judge_counted
+from include.audit.search.views.backends import Sides
+from include.audit.search.views.range_count import IndexView, Seen
+from include.audit.search.views.state_view import MOST_ABOVE, IndexState, StateView, far_ahead
 from include.clock import iso
 from include.errors import Transient
 from include.index.progress.grown_topics import require_no_growth

@@ -13,9 +13,9 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from include.audit.search.key_list import SortedKeys
-from include.audit.search.key_range import KeyRange, KeySlice
-from include.audit.search.range_count import IndexView
+from include.audit.search.views.key_list import SortedKeys
+from include.audit.search.views.key_range import KeyRange, KeySlice
+from include.audit.search.views.range_count import IndexView
 
 __all__ = ["Bisection", "Level", "bisect"]
 

@@ -15,11 +15,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from include.audit.search import state_view
 from include.audit.search.bounds import Bounds, Part, parts_of
 from include.audit.search.expected import Expected, RecordState
 from include.audit.search.iblt import Cells, Histogram, Peeled, add_up, differences, peel
-from include.audit.search.state_view import FarAhead, IndexState, StateView, far_ahead
+from include.audit.search.views import state_view
+from include.audit.search.views.state_view import FarAhead, IndexState, StateView, far_ahead
 
 __all__ = ["Digested", "digest", "digest_by_parts", "levels_for"]
 

@@ -12,7 +12,7 @@ from typing import Final, Literal, Protocol
 
 from include.audit.search.bounds import NO_LOWS, Bounds, Window
 from include.audit.search.iblt import Histogram, add_up
-from include.audit.search.key_list import ListedKeys, SortedKeys
+from include.audit.search.views.key_list import ListedKeys, SortedKeys
 from include.errors import InvalidRecord, Terminal
 from include.index.digest import BUCKET_BITS, bucket, state_hash
 from include.index.states import Feed, States

@@ -10,11 +10,11 @@ from typing import Any
 from include.audit.definition import SearchAuditSpec
 from include.audit.search.audit import audit_search
 from include.audit.search.bounds import Bounds, Window
-from include.audit.search.elasticsearch.moment import counting_client
-from include.audit.search.elasticsearch.states import ElasticsearchStates
 from include.audit.search.generations import ALL, Equality, equality
 from include.audit.search.platform import server_sides
 from include.audit.search.report import SearchReport
+from include.audit.search.views.elasticsearch.moment import counting_client
+from include.audit.search.views.elasticsearch.states import ElasticsearchStates
 from include.index.deployed import DeployedIndex
 from include.index.identity import index_id
 from include.index.progress.document import read_progress

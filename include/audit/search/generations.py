@@ -17,7 +17,7 @@ from typing import Any, Final, Literal
 
 from include.audit.search.bounds import Window
 from include.audit.search.iblt import Cells, Histogram, Peeled, differences, peel
-from include.audit.search.state_view import IndexState, StateView
+from include.audit.search.views.state_view import IndexState, StateView
 
 __all__ = ["ALL", "Equality", "Settled", "equality"]
 

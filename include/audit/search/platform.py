@@ -10,16 +10,16 @@ from typing import Any
 from include.audit.definition import SearchAuditSpec
 from include.audit.search.bounds import Bounds
 from include.audit.search.cut import Cut
-from include.audit.search.elasticsearch.documents import ElasticsearchDocuments
-from include.audit.search.elasticsearch.forget import forget_versions
-from include.audit.search.elasticsearch.moment import ElasticsearchView, counting_client
-from include.audit.search.elasticsearch.states import ElasticsearchStates
-from include.audit.search.elasticsearch.topics import undeclared_topics
 from include.audit.search.expected import Expected, Following
-from include.audit.search.range_count import IndexView
 from include.audit.search.repair import Writing
 from include.audit.search.scrub import StoredDocuments
-from include.audit.search.state_view import StateView
+from include.audit.search.views.elasticsearch.documents import ElasticsearchDocuments
+from include.audit.search.views.elasticsearch.forget import forget_versions
+from include.audit.search.views.elasticsearch.moment import ElasticsearchView, counting_client
+from include.audit.search.views.elasticsearch.states import ElasticsearchStates
+from include.audit.search.views.elasticsearch.topics import undeclared_topics
+from include.audit.search.views.range_count import IndexView
+from include.audit.search.views.state_view import StateView
 from include.clock import Clock, SystemClock
 from include.index.definition import mapping_of
 from include.index.server.elasticsearch import ElasticsearchIndex

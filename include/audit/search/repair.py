@@ -28,7 +28,7 @@ from include.audit.definition import SearchAuditSpec
 from include.audit.search.bounds import Bounds
 from include.audit.search.expected import Expected, RecordState
 from include.audit.search.report import ASIDE, REFUSED
-from include.audit.search.state_view import IndexState
+from include.audit.search.views.state_view import IndexState
 from include.clock import Clock
 from include.errors import InvalidRecord, Transient
 from include.index.bulk.request import Line, line_bytes

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from include.audit.definition import SearchAuditSpec
-from include.audit.search.backends import Sides
 from include.audit.search.cut import Cut
 from include.audit.search.expected import Expected, records_below
 from include.audit.search.report import SetAside
+from include.audit.search.views.backends import Sides
 from include.errors import InvalidRecord
 from include.index.states import States
 from include.log.dead_letter import DeadLetter

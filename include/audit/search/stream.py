@@ -16,15 +16,15 @@ from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession, functions
 
 from include.audit.definition import SearchAuditSpec
-from include.audit.ranks.stream import SparkKeys
 from include.audit.search.audit import How, audit_and_repair, audit_search
 from include.audit.search.bounds import NO_LOWS, Bounds, Window
 from include.audit.search.cut import Cut
 from include.audit.search.expected import RecordState, reading_of
 from include.audit.search.iblt import Histogram
-from include.audit.search.key_list import SortedKeys
 from include.audit.search.platform import server_sides
 from include.audit.search.report import SearchReport
+from include.audit.search.views.key_list import SortedKeys
+from include.audit.search.views.key_ranks.stream import SparkKeys
 from include.errors import InvalidRecord
 from include.index.digest import BUCKET_BITS, VIEWS, bucket, limbs, of_limbs
 from include.index.states import Feed, States

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from include.audit.search.bounds import Bounds
 from include.audit.search.expected import RecordState
-from include.audit.search.range_count import Seen
-from include.audit.search.state_view import IndexState
+from include.audit.search.views.range_count import Seen
+from include.audit.search.views.state_view import IndexState
 
 __all__ = ["Verdict", "judge", "judge_counted"]
 

@@ -7,9 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from include.audit.search.bisect import Bisection, bisect
-from include.audit.search.key_list import ListedKeys
-from include.audit.search.key_range import KeyRange, KeySlice
-from include.audit.search.range_count import Seen
+from include.audit.search.views.key_list import ListedKeys
+from include.audit.search.views.key_range import KeyRange, KeySlice
+from include.audit.search.views.range_count import Seen
 
 KEYS = [f"{n:07}" for n in range(20_000)]
 

@@ -10,7 +10,7 @@ from include.audit.search import audit as search
 from include.audit.search.audit import Mode
 from include.audit.search.bounds import Bounds
 from include.audit.search.digest import digest
-from include.audit.search.state_view import IndexState
+from include.audit.search.views.state_view import IndexState
 from include.errors import Terminal, Transient
 from include.index.metadata import Metadata, Origin
 from tests.audit_world import TOPIC, AuditWorld

@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 
 from include.audit.definition import SearchAuditSpec
 from include.audit.search import audit as search
-from include.audit.search import state_view
 from include.audit.search.audit import Mode
 from include.audit.search.bounds import Bounds, Part, parts_of
 from include.audit.search.cut import Cut
 from include.audit.search.expected import Expected
 from include.audit.search.report import SearchReport
-from include.audit.search.state_view import FarAhead, StateView
+from include.audit.search.views import state_view
+from include.audit.search.views.state_view import FarAhead, StateView
 from include.record.key import partition_of
 from tests.audit_world import AuditWorld
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from include.audit.search.bounds import Bounds
 from include.audit.search.generations import ALL, Equality, equality
-from include.audit.search.memory import MemoryStates
+from include.audit.search.views.memory import MemoryStates
 from include.index.bulk.request import document_line
 from include.index.identity import Identity
 from include.index.metadata import Metadata, Origin

@@ -13,7 +13,7 @@ import pytest
 from include.audit.search import audit as search
 from include.audit.search import repair as mending
 from include.audit.search.report import SearchReport
-from include.audit.search.state_view import IndexState
+from include.audit.search.views.state_view import IndexState
 from include.errors import Transient
 from include.index.bulk.request import BulkAnswer, ItemAnswer
 from include.index.server.memory import MemoryIndex

@@ -8,8 +8,8 @@ import orjson
 import pytest
 
 from include.audit.search.last_audit import LastAuditNote
-from include.audit.search.memory import MemoryDocuments
 from include.audit.search.scrub import SHARES, Scrubbed, Scrubber, ScrubMode, StoredDocument, is_altered
+from include.audit.search.views.memory import MemoryDocuments
 from include.index.digest import bucket, state_hash
 from include.record.json.body import canonical
 from tests.audit_world import TOPIC, AuditWorld

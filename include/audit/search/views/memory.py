@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
-from include.audit.search import state_view
 from include.audit.search.bounds import Bounds
 from include.audit.search.iblt import Histogram, add_up
-from include.audit.search.key_range import KeyRange
-from include.audit.search.range_count import Seen
 from include.audit.search.scrub import Marks, StoredDocument
-from include.audit.search.state_view import IndexState, far_ahead
+from include.audit.search.views import state_view
+from include.audit.search.views.key_range import KeyRange
+from include.audit.search.views.range_count import Seen
+from include.audit.search.views.state_view import IndexState, far_ahead
 from include.index.digest import BUCKET_BITS, bucket, of_limbs
 from include.index.server.memory import MemoryIndex
 from include.index.server.port import Found

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, Final
 
-from include.audit.search.elasticsearch.moment import Requests, whole
 from include.audit.search.scrub import Marks, StoredDocument
+from include.audit.search.views.elasticsearch.moment import Requests, whole
 from include.index.digest import of_limbs
 from include.index.server.elasticsearch import ElasticsearchIndex
 from include.index.server.unindexed_values import ignored_values

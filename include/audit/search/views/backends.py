@@ -9,10 +9,10 @@ from include.audit.definition import SearchAuditSpec
 from include.audit.search.bounds import Bounds
 from include.audit.search.cut import Cut
 from include.audit.search.expected import Expected
-from include.audit.search.range_count import IndexView
 from include.audit.search.repair import Writing
 from include.audit.search.scrub import StoredDocuments
-from include.audit.search.state_view import StateView
+from include.audit.search.views.range_count import IndexView
+from include.audit.search.views.state_view import StateView
 from include.clock import Clock
 from include.index.server.port import SearchIndex
 from include.log.ports import LogReader, TopicAdmin

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from include.audit.search.bounds import Bounds
-from include.audit.search.key_range import KeyRange
+from include.audit.search.views.key_range import KeyRange
 
 __all__ = ["IndexView", "Seen"]
 

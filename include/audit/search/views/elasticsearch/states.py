@@ -9,9 +9,9 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Final
 
 from include.audit.search.bounds import Bounds
-from include.audit.search.elasticsearch.moment import DOC_ID, Moment, above, by_partition, of_part, unproven
 from include.audit.search.iblt import Histogram
-from include.audit.search.state_view import MOST_ABOVE, IndexState, far_ahead
+from include.audit.search.views.elasticsearch.moment import DOC_ID, Moment, above, by_partition, of_part, unproven
+from include.audit.search.views.state_view import MOST_ABOVE, IndexState, far_ahead
 from include.errors import Terminal
 from include.index.digest import BUCKET_BITS, VIEWS, of_limbs
 from include.index.server.elasticsearch import ElasticsearchIndex

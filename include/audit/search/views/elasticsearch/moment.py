@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from include.audit.search.bounds import NO_LOWS, Bounds, Window
-from include.audit.search.key_range import KeyRange
-from include.audit.search.range_count import Seen
+from include.audit.search.views.key_range import KeyRange
+from include.audit.search.views.range_count import Seen
 from include.errors import Terminal, Transient
 from include.index.server.elasticsearch import ElasticsearchIndex, call, connect
 from include.settings.connections import Elasticsearch as Settings

@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from include.audit.search.state_view import IndexState
+from include.audit.search.views.state_view import IndexState
 from include.errors import Transient
 from include.index.server.elasticsearch import ElasticsearchIndex, call
 

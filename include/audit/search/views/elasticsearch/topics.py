@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any
 
-from include.audit.search.elasticsearch.moment import Requests, whole
+from include.audit.search.views.elasticsearch.moment import Requests, whole
 from include.index.server.elasticsearch import ElasticsearchIndex
 
 __all__ = ["undeclared_topics"]

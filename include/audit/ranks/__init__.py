@@ -1,1 +1,0 @@
-"""Keys sorted and ranked outside of the process that walks them."""

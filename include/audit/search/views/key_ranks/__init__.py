@@ -1,0 +1,1 @@
+"""Keys in order, from Spark."""
