@@ -14,8 +14,8 @@ import json
 import sys
 from pathlib import Path
 
+from include.audit.expectations.expectations_spark import expectations_by_spark
 from include.audit.expectations.run_params import windows_in
-from include.audit.expectations.stream import expectations_by_spark
 from include.clock import SystemClock
 from include.errors import LyrebirdError
 from include.metrics.exporter import write_atomically

@@ -15,10 +15,10 @@ import sys
 from pathlib import Path
 
 from include.audit.definition import join_audits
-from include.audit.joins.stream import audit_join
+from include.audit.joins.joins_spark import audit_join
 from include.clock import SystemClock
 from include.errors import LyrebirdError
-from include.log.stream import session
+from include.log.batches_spark import session
 from include.metrics.exporter import write_atomically
 from include.settings.deployment import Deployment
 

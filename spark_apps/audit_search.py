@@ -15,9 +15,9 @@ import sys
 from pathlib import Path
 
 from include.audit.definition import search_audits
-from include.audit.expectations.stream import expectations_after
+from include.audit.expectations.expectations_spark import expectations_after
+from include.audit.search.expected_spark import audit_by_spark
 from include.audit.search.report import together
-from include.audit.search.stream import audit_by_spark
 from include.clock import SystemClock
 from include.errors import LyrebirdError
 from include.settings.deployment import Deployment

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 
-from include.index.stream import run_application
+from include.index.indexer_spark import run_application
 from include.log.application import main
 
 if __name__ == "__main__":

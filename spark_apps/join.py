@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 
-from include.join.stream import run
+from include.join.joins_spark import run
 from include.log.application import main
 
 if __name__ == "__main__":

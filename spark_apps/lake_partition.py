@@ -11,8 +11,8 @@ from __future__ import annotations
 import sys
 from functools import partial
 
+from include.lake.groups_spark import run_application
 from include.lake.incidents.ending import ending_told
-from include.lake.stream import run_application
 from include.log.application import main
 
 if __name__ == "__main__":

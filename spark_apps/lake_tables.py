@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import sys
 
-from include.lake.tables.stream import run
+from include.lake.tables.tables_spark import run
 from include.log.application import main
 
 if __name__ == "__main__":

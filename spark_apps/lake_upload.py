@@ -12,9 +12,9 @@ import argparse
 import sys
 
 from include.errors import Fenced, LyrebirdError
+from include.lake.groups_spark import upload
 from include.lake.incidents.ending import ending_told
 from include.lake.run_params import UPLOADS
-from include.lake.stream import upload
 from include.log.application import log_to_stderr
 from include.settings.deployment import Deployment
 

@@ -18,8 +18,8 @@ from include.errors import LyrebirdError, Transient
 from include.index.deployed import DeployedIndex
 from include.index.generations.active import serving_or_none
 from include.index.generations.rebuild.deployed import plan_of
+from include.index.generations.rebuild.rebuild_spark import rebuild_by_spark
 from include.index.generations.rebuild.run import Teller
-from include.index.generations.rebuild.stream import rebuild_by_spark
 from include.log.application import log_to_stderr
 from include.settings.deployment import Deployment
 

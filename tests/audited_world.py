@@ -18,7 +18,7 @@ from include.audit.merkle.repair import Repair
 from include.audit.merkle.report import TableReport
 from include.audit.merkle.run import TablesAudit
 from include.clock import SystemClock
-from include.lake.tables import stream as tables
+from include.lake.tables import tables_spark as tables
 from include.lake.tables.delta_log import DeltaLog, storage_options
 from include.lake.tables.generation import generation_folder
 from include.log.topics import change

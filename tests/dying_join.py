@@ -23,7 +23,7 @@ from typing import Any, Final, get_args
 import include.log.publisher as publishing
 import include.state.bucket as buckets
 from include.join.bucket import BucketResult, Stage
-from include.join.stream import _Hosted, run
+from include.join.joins_spark import _Hosted, run
 from include.join.work import BatchWork, CarryOut
 from include.log.application import main
 from include.log.kafka import KafkaWriter

@@ -19,16 +19,16 @@ from include.audit.definition import search_audit
 from include.audit.search.bisect import bisect
 from include.audit.search.bounds import Bounds
 from include.audit.search.cut import Cut
-from include.audit.search.stream import expected_by_spark
+from include.audit.search.expected_spark import expected_by_spark
 from include.audit.search.views.key_range import KeyRange
 from include.audit.search.views.range_count import Seen
 from include.index.progress.document import Progress
 from include.index.server.port import IndexInfo
 from include.index.states import feed_of
+from include.log.batches_spark import session
 from include.log.kafka import KafkaAdmin, KafkaReader
 from include.log.ports import TopicSpec
 from include.log.registry import ConfluentRegistry
-from include.log.stream import session
 from include.record.codec import frame
 from include.settings.connections import Cluster, Kafka
 from include.settings.deployment import Deployment

@@ -33,8 +33,8 @@ def command(name: str, sample: str, repair: bool, as_json: bool) -> None:
     (stale) or as no rows make them (altered). Exit code: 0 clean, 1 findings, 2 it cannot be said.
     """
     from include.audit.definition import join_audits
-    from include.audit.joins.stream import audit_join
-    from include.log.stream import session
+    from include.audit.joins.joins_spark import audit_join
+    from include.log.batches_spark import session
     from include.settings.deployment import Deployment
 
     try:

@@ -27,9 +27,9 @@ def command(name: str, as_json: bool) -> None:
     well, and the join, which waits for it, goes on when both are clean. Exit code: 0 clean, 1 findings, 2 it cannot be
     said.
     """
-    from include.audit.join_state.stream import verified
+    from include.audit.join_state.join_state_spark import verified
     from include.join.config.deployed import declared_joins
-    from include.log.stream import session
+    from include.log.batches_spark import session
     from include.settings.deployment import Deployment
     from include.settings.names import require_known
 

@@ -78,7 +78,7 @@ def _query(found: TableVersion, bucket: str, form: As) -> str:
         )
     if form == "spark":
         return (
-            "from include.lake.tables.stream import read_table\n"
+            "from include.lake.tables.tables_spark import read_table\n"
             f"read_table(spark, deployment, {found.topic!r}, at={str(found.version)!r})"
         )
     from include.lake.inspect.readers import ReadSet, duckdb_sql

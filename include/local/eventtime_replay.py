@@ -13,9 +13,9 @@ import yaml
 from include.clock import Clock
 from include.eventtime.model.process import Process
 from include.eventtime.replay import Line, Replay, require_keys
-from include.eventtime.rerun.stream import replay_file
+from include.eventtime.rerun.rerun_spark import replay_file
 from include.local.stack import Stack
-from include.log.stream import session
+from include.log.batches_spark import session
 from include.settings.connections import ObjectStore
 from include.settings.deployment import Deployment
 from include.store.s3 import store_of

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from include.clock import SystemClock
-from include.log import stream
+from include.log import batches_spark as stream
 from include.log.plan import BatchPlan
 from include.log.supervised import once_there, run_beside
 from include.metrics.exporter import Metrics

@@ -228,7 +228,7 @@ def cached_consumer(bootstrap: str, options: Options | None = None) -> Iterator[
 
 
 def row_columns(messages: Sequence[Any], ids: Mapping[str, str], schema: Any) -> Any:
-    """Messages as a pyarrow RecordBatch of `schema`: the columns of `include.log.stream.ROW_SCHEMA` in its order.
+    """Messages as a pyarrow RecordBatch of `schema`: the columns of `batches_spark.ROW_SCHEMA` in order.
 
     `headers` is never null; a header's value may be, as may `key` and `value` (a tombstone).
     """
@@ -262,7 +262,7 @@ def row_columns(messages: Sequence[Any], ids: Mapping[str, str], schema: Any) ->
 
 
 def slice_columns(slices: Sequence[Slice], schema: Any) -> Any:
-    """Slices as a pyarrow RecordBatch of `schema`, the columns of `include.log.stream.SLICE_SCHEMA`."""
+    """Slices as a pyarrow RecordBatch of `schema`, the columns of `include.log.batches_spark.SLICE_SCHEMA`."""
     import pyarrow
 
     pa: Any = pyarrow

@@ -27,7 +27,7 @@ from typing import Any, Final
 import yaml
 
 from include.clock import SystemClock
-from include.document import stream as documents
+from include.document import assembler_spark as documents
 from include.document.assembler import Assembler
 from include.document.batch import BatchRunner
 from include.document.database import Database
@@ -38,7 +38,8 @@ from include.document.signals import Inputs, Signals
 from include.index.server_wait import Patience
 from include.local.shop.connection import ShopServer
 from include.local.stack import Stack
-from include.log import stream, topics
+from include.log import batches_spark as stream
+from include.log import topics
 from include.log.kafka import KafkaAdmin, KafkaReader, KafkaWriter
 from include.log.plan import BatchPlan, Cut
 from include.log.ports import TopicSpec

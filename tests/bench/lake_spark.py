@@ -19,7 +19,7 @@ from typing import Any, Final
 from include.audit.chain.audit import audit_chain
 from include.clock import SystemClock
 from include.lake.definition import declared_groups
-from include.lake.stream import build
+from include.lake.groups_spark import build
 from include.lake.writing.host import Host
 from include.lake.writing.report import Report
 from include.metrics.progress import RunFolder

@@ -32,11 +32,11 @@ import pytest
 from include.audit.merkle.bases import lake_base, topic_base
 from include.audit.merkle.compare import compared
 from include.audit.merkle.database import DatabaseSide, Load
+from include.audit.merkle.merkle_spark import CopySide
 from include.audit.merkle.sides import Asked
-from include.audit.merkle.stream import CopySide
 from include.clock import SystemClock
+from include.log.batches_spark import session
 from include.log.kafka import KafkaReader
-from include.log.stream import session
 from include.settings.connections import Kafka
 from include.source.definition import load_source
 from include.source.hashes.sums import bits_for

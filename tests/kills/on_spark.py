@@ -11,8 +11,8 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from include.clock import SystemClock
+from include.lake.groups_spark import SparkPool
 from include.lake.reading.kafka_group import KafkaGroupLog
-from include.lake.stream import SparkPool
 from include.lake.writing.driver import Driver
 from include.lake.writing.host import Host
 from include.lake.writing.report import Report

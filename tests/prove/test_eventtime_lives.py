@@ -22,11 +22,11 @@ from pyspark.sql import SparkSession
 
 from include.clock import SystemClock
 from include.eventtime.committed import day_of
-from include.eventtime.rerun.stream import verify
+from include.eventtime.rerun.rerun_spark import verify
 from include.eventtime.restored import Restored
 from include.lake.restore.deployed import Deployed, RestoreRequest
 from include.local.scooters.plan import PARTITIONS
-from include.log.stream import session
+from include.log.batches_spark import session
 from tests.application_process import ApplicationProcess
 from tests.bench.spark_cluster import SparkCluster
 from tests.fleet_world import JOBS, FleetWorld

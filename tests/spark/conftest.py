@@ -12,7 +12,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from include.clock import SystemClock
-from include.log import stream
+from include.log import batches_spark as stream
 from include.log.kafka import KafkaAdmin, KafkaWriter
 from include.log.plan import BatchPlan, Partition
 from include.log.ports import Headers, TopicSpec

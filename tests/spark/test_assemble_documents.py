@@ -16,7 +16,8 @@ from pyspark.sql import SparkSession
 
 from include.cli.documents import command
 from include.clock import SystemClock
-from include.document import batch, making, stream
+from include.document import assembler_spark as stream
+from include.document import batch, making
 from include.document.database import Database as Server
 from include.document.mysql import MysqlTables
 from include.local.shop.connection import ShopServer

@@ -14,12 +14,12 @@ import pytest
 import yaml
 from pyspark.sql import SparkSession
 
-from include.audit.expectations import stream
+from include.audit.expectations import expectations_spark as stream
 from include.audit.expectations.catalogue import FILE
 from include.audit.expectations.definition import Declared
+from include.audit.expectations.expectations_spark import look
 from include.audit.expectations.great import installed, validated
 from include.audit.expectations.report import ExpectationsReport, Result
-from include.audit.expectations.stream import look
 from include.audit.search.report import SearchReport
 from include.clock import ManualClock
 from include.errors import SettingsError, Terminal

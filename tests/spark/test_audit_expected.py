@@ -11,15 +11,15 @@ import pyarrow
 import pytest
 from pyspark.sql import SparkSession
 
-from include.audit.search import stream
+from include.audit.search import expected_spark as stream
 from include.audit.search.bisect import bisect
 from include.audit.search.bounds import Bounds, Part
 from include.audit.search.expected import FoldedExpected, RecordState, fold, reading_of, records_below
-from include.audit.search.stream import NEWEST_SCHEMA, SparkExpected
+from include.audit.search.expected_spark import NEWEST_SCHEMA, SparkExpected
+from include.audit.search.views import key_ranks_spark as ranks
 from include.audit.search.views.key_list import ListedKeys
 from include.audit.search.views.key_range import KeyRange
-from include.audit.search.views.key_ranks import stream as ranks
-from include.audit.search.views.key_ranks.stream import SparkKeys
+from include.audit.search.views.key_ranks_spark import SparkKeys
 from include.audit.search.views.range_count import Seen
 from include.index.definition import IndexDefinition, IndexTopic
 from include.index.digest import bucket, limbs, of_limbs, state_hash

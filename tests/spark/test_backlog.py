@@ -9,10 +9,10 @@ from collections.abc import Iterator
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from include.document import stream as assembling
+from include.document import assembler_spark as assembling
 from include.document.signals import Inputs, Signals
 from include.document.task import fold
-from include.log import stream
+from include.log import batches_spark as stream
 from include.log.kafka import KafkaAdmin, KafkaWriter
 from include.log.plan import BatchPlan
 from include.log.registry import ConfluentRegistry

@@ -14,7 +14,7 @@ from include.eventtime.committed import day_of
 from include.eventtime.jobs.offline import Offline
 from include.eventtime.replay import Idle, Line, Replay, Track, replay
 from include.eventtime.rerun.report import Report
-from include.eventtime.rerun.stream import replay_file, shown_by, verify
+from include.eventtime.rerun.rerun_spark import replay_file, shown_by, verify
 from include.log import topics
 from include.record.version import from_headers, to_header
 from include.settings.connections import Registry

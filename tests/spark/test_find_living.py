@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from include.clock import SystemClock
-from include.document import stream
+from include.document import assembler_spark as stream
 from include.document.living import Living, by_reader
 from include.log.kafka import KafkaReader
 from include.record import version as versions

@@ -17,22 +17,22 @@ from pyspark.sql import SparkSession
 
 from include.audit.definition import search_audit
 from include.audit.search.audit import Mode, audit_search
+from include.audit.search.expected_spark import expected_by_spark
 from include.audit.search.platform import server_sides
-from include.audit.search.stream import expected_by_spark
 from include.clock import SystemClock
 from include.errors import Fenced, Terminal
 from include.index.definition import index_named, mapping_of
 from include.index.generations.active import change_fed
+from include.index.indexer_spark import build, run_application
 from include.index.mapping.declared import creation
 from include.index.progress.document import Progress, ProgressKeeper, read_progress
 from include.index.server.elasticsearch import ElasticsearchIndex
-from include.index.stream import build, run_application
 from include.log import topics
+from include.log.batches_spark import run
 from include.log.dead_letter import DeadLetter
 from include.log.kafka import KafkaAdmin, KafkaReader
 from include.log.kafka_writer import KafkaWriter
 from include.log.registry import ConfluentRegistry
-from include.log.stream import run
 from include.metrics.exporter import Metrics
 from include.metrics.progress import RunFolder
 from include.settings.connections import Elasticsearch

@@ -16,14 +16,14 @@ from click.testing import CliRunner
 from pyspark.sql import SparkSession
 
 from include.audit.definition import join_audits
+from include.audit.join_state.join_state_spark import verified
 from include.audit.join_state.report import StateReport
-from include.audit.join_state.stream import verified
+from include.audit.joins.joins_spark import audit_join
 from include.audit.joins.report import JoinReport
-from include.audit.joins.stream import audit_join
 from include.cli.join import command as join_command
 from include.cli.state import command as state_command
 from include.clock import SystemClock
-from include.join import stream
+from include.join import joins_spark as stream
 from include.join.algorithm.row import Row
 from include.join.algorithm.versions import VECTOR_HEADER
 from include.join.committed import state_place

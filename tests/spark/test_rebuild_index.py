@@ -16,8 +16,8 @@ from include.index.generations.active import read_fed
 from include.index.generations.promote import promote, standing
 from include.index.generations.rebuild.deployed import carry_out, plan_of
 from include.index.generations.rebuild.pace import Reached
+from include.index.generations.rebuild.rebuild_spark import SparkPool
 from include.index.generations.rebuild.run import Rebuilt, Teller
-from include.index.generations.rebuild.stream import SparkPool
 from include.log.kafka import KafkaAdmin
 from include.log.kafka_writer import KafkaWriter
 from include.log.registry import ConfluentRegistry

@@ -9,11 +9,11 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from include.audit.documents.documents_spark import FirstLook, first_look
 from include.audit.documents.judge import Judged, judged
 from include.audit.documents.made import DocumentMaker
 from include.audit.documents.report import DocumentFinding, DocumentsReport, finding
 from include.audit.documents.sides import DatabaseDocuments, TopicDocuments, complete
-from include.audit.documents.stream import FirstLook, first_look
 from include.clock import Clock, iso
 from include.document.behind import values_of, values_text
 from include.document.definition import DocumentDefinition, database_of

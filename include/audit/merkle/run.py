@@ -8,16 +8,16 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from include.audit.expectations.stream import look_at_table
+from include.audit.expectations.expectations_spark import look_at_table
 from include.audit.merkle.bases import Base, lake_base, topic_base
 from include.audit.merkle.compare import Compared, Say, compared
 from include.audit.merkle.condition_sql import spark_condition
 from include.audit.merkle.database import DatabaseSide, Load
 from include.audit.merkle.definition import Against, Of, TableAudit, server_of, tables_meant
+from include.audit.merkle.merkle_spark import CopySide
 from include.audit.merkle.repair import Repair, Repaired
 from include.audit.merkle.report import Finding, TableReport
 from include.audit.merkle.sides import Leading, Standing
-from include.audit.merkle.stream import CopySide
 from include.audit.merkle.tree import Tree
 from include.clock import Clock, iso
 from include.errors import LyrebirdError, SettingsError, Terminal, Transient

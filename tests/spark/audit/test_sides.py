@@ -15,8 +15,8 @@ import pytest
 from include.audit.merkle.bases import Base, lake_base, topic_base
 from include.audit.merkle.compare import compared
 from include.audit.merkle.database import DatabaseSide, Load
+from include.audit.merkle.merkle_spark import CopySide
 from include.audit.merkle.sides import Asked, Following, FoundRows, Leading, Standing
-from include.audit.merkle.stream import CopySide
 from include.clock import SystemClock
 from include.log.kafka import KafkaReader
 from include.settings.connections import Kafka

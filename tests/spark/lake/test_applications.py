@@ -10,7 +10,7 @@ import pytest
 
 from include.errors import SettingsError
 from include.lake.check import PROGRAMS
-from include.lake.stream import run_application, upload
+from include.lake.groups_spark import run_application, upload
 from include.settings.deployment import Deployment
 from include.settings.environment import PROJECT_ROOT
 

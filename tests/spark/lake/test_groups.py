@@ -15,10 +15,10 @@ from include.clock import SystemClock
 from include.errors import Terminal
 from include.lake.definition import declared_groups
 from include.lake.formats.sequence_file import SequenceFile
+from include.lake.groups_spark import SparkPool, build, require_honest
 from include.lake.protocol.chain import Chain
 from include.lake.protocol.chain_key import ChainKey, TopicKey
 from include.lake.protocol.cut import Commit
-from include.lake.stream import SparkPool, build, require_honest
 from include.lake.writing.host import Host
 from include.lake.writing.task import Task
 from include.log.kafka import KafkaAdmin, KafkaWriter
@@ -147,7 +147,7 @@ def test_a_store_that_does_not_honour_conditions_is_refused_at_the_start(
 ) -> None:
     require_honest(world.deployment.one("store", ObjectStore), clients=4, rounds=3)
     store = dishonest()
-    monkeypatch.setattr("include.lake.stream.store_of", lambda _settings: store)
+    monkeypatch.setattr("include.lake.groups_spark.store_of", lambda _settings: store)
     groups = declared_groups(world.deployment)
     with pytest.raises(Terminal, match="does not honour conditional writes"):
         build(spark, world.deployment, groups, SystemClock())

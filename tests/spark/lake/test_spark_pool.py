@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 from include.errors import Transient
 from include.lake.definition import LakeGroup
-from include.lake.stream import SparkPool
+from include.lake.groups_spark import SparkPool
 from include.lake.writing.planner import Range, Spot
 from include.lake.writing.task import Means, Outcome, Task
 from include.lake.writing.worker import Place

@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 from include.cli.tables import command as table_command
 from include.clock import SystemClock
 from include.errors import SettingsError, Terminal
-from include.lake.tables import stream
+from include.lake.tables import tables_spark as stream
 from include.lake.tables.columns import OWN
 from include.lake.tables.delta_log import DeltaLog
 from include.lake.tables.generation import generations_of

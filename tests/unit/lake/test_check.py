@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from include.clock import ManualClock
 from include.errors import SettingsError
-from include.lake import stream
+from include.lake import groups_spark as stream
 from include.lake.check import _covers, check_groups
 from include.lake.definition import declared_groups
 from include.lake.parsing.port import Parsed

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from pyspark import cloudpickle
 
-from include.lake.backfill import stream
+from include.lake.backfill import backfill_spark as stream
 from include.lake.backfill.promotion import promote
 from include.lake.backfill.request import Request
 from include.lake.backfill.run_registry import run_named

@@ -26,7 +26,8 @@ from include.lake.tables.spark_task import TablesPlan, apply, gather, read_files
 from include.lake.tables.task import first_buckets
 from include.lake.tables.versions import chosen, kept_table
 from include.lake.tables.work import BucketResult, TableWork, arrow_bytes
-from include.log import stream, topics
+from include.log import batches_spark as stream
+from include.log import topics
 from include.log.hosting import Host, host
 from include.log.kafka import KafkaAdmin, KafkaReader, KafkaWriter
 from include.log.letters import LettersOnce

@@ -24,7 +24,7 @@ from include.eventtime.incidents import JobIncidents
 from include.eventtime.opening import NotThereYet, OpenedJob, opened_job
 from include.eventtime.task import STAGE, JobPlan, ReadAs, apply_frames, gather
 from include.eventtime.work import BatchWork, BucketResult, CarryOut
-from include.log import stream
+from include.log import batches_spark as stream
 from include.log.access import log_access
 from include.log.hosting import Host, host
 from include.log.kafka import KafkaReader

@@ -20,7 +20,8 @@ from include.join.committed import read_committed
 from include.join.config.check import CheckedJoin, checked_join
 from include.join.config.deployed import DeployedJoin, spread_topics
 from include.join.takeover import definition_of, same_join
-from include.log import stream, topics
+from include.log import batches_spark as stream
+from include.log import topics
 from include.log.control import floors_of
 from include.log.kafka import KafkaAdmin, KafkaReader, record_of
 from include.log.plan import Partition

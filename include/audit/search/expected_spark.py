@@ -24,14 +24,14 @@ from include.audit.search.iblt import Histogram
 from include.audit.search.platform import server_sides
 from include.audit.search.report import SearchReport
 from include.audit.search.views.key_list import SortedKeys
-from include.audit.search.views.key_ranks.stream import SparkKeys
+from include.audit.search.views.key_ranks_spark import SparkKeys
 from include.errors import InvalidRecord
 from include.index.digest import BUCKET_BITS, VIEWS, bucket, limbs, of_limbs
 from include.index.states import Feed, States
+from include.log.batches_spark import read_batch, session
 from include.log.ports import Record
 from include.log.registry import ConfluentRegistry
 from include.log.slices import cached_consumer, slices_in
-from include.log.stream import read_batch, session
 from include.settings.connections import Kafka, Registry
 from include.settings.deployment import Deployment
 

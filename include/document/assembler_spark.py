@@ -28,7 +28,7 @@ from include.document.mysql import MysqlTables
 from include.document.signals import Inputs, Signals
 from include.document.task import KEY_SCHEMA, fold, keys
 from include.errors import Transient
-from include.log import stream
+from include.log import batches_spark as stream
 from include.log.kafka import KafkaAdmin, KafkaReader, KafkaWriter
 from include.log.plan import BatchPlan
 from include.log.ports import LogReader

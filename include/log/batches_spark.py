@@ -26,7 +26,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.listener import StreamingQueryListener
 
 from include.clock import SystemClock
-from include.log.datasource.stream import FORMAT, ROW_SCHEMA, SLICE_SCHEMA, LogSource
+from include.log.datasource_spark import FORMAT, ROW_SCHEMA, SLICE_SCHEMA, LogSource
 from include.log.exchange import (
     Far,
     Near,

@@ -28,9 +28,10 @@ from include.audit.merkle.sides import Asked, FoundRows
 from include.clock import Clock
 from include.errors import Transient
 from include.lake.tables.columns import KEY, VERSION, Columns, merged_schema
-from include.lake.tables.stream import read_table
+from include.lake.tables.tables_spark import read_table
 from include.lake.tables.work import arrow_bytes, arrow_schema
-from include.log import stream, topics
+from include.log import batches_spark as stream
+from include.log import topics
 from include.log.kafka import KafkaReader, record_of
 from include.log.registry import ConfluentRegistry
 from include.log.resolved import Resolved

@@ -19,8 +19,7 @@ from pyspark.sql import DataFrame, SparkSession, functions
 from include.audit.join_state.report import KINDS, SHOWN, StateReport
 from include.audit.join_state.rows import held_rows, stood
 from include.audit.joins.cut import JoinCut, join_cut
-from include.audit.joins.report import JoinReport
-from include.audit.joins.stream import (
+from include.audit.joins.joins_spark import (
     arrow_of,
     audit_join,
     floors_at,
@@ -29,6 +28,7 @@ from include.audit.joins.stream import (
     require_settled,
     rows_of,
 )
+from include.audit.joins.report import JoinReport
 from include.clock import Clock, iso
 from include.errors import Terminal
 from include.join.committed import Committed, state_place

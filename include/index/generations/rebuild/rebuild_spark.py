@@ -16,7 +16,7 @@ from include.index.generations.rebuild.plan import RebuildPlan
 from include.index.generations.rebuild.run import Rebuilt, Teller
 from include.index.outcome import TaskOutcome
 from include.index.worker import WorkerPlan, work_off
-from include.log import stream
+from include.log import batches_spark as stream
 from include.log.slices import Slice
 
 __all__ = ["SparkPool", "rebuild_by_spark"]

@@ -17,6 +17,7 @@ from include.clock import Clock, iso
 from include.errors import InvalidRecord, SettingsError, Terminal
 from include.eventtime.committed import state_place
 from include.eventtime.config.definition import declared_jobs
+from include.eventtime.jobs_spark import carry_out_on
 from include.eventtime.model.process import Process
 from include.eventtime.replay import Line, Replay
 from include.eventtime.rerun.day import (
@@ -31,7 +32,6 @@ from include.eventtime.rerun.day import (
 from include.eventtime.rerun.file import file_job, replayed_file, written
 from include.eventtime.rerun.report import Report
 from include.eventtime.restored import Elsewhere, Restored
-from include.eventtime.stream import carry_out_on
 from include.eventtime.task import STAGE
 from include.log import topics
 from include.log.access import log_access

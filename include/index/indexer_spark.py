@@ -34,7 +34,8 @@ from include.index.server.elasticsearch import ElasticsearchIndex
 from include.index.server.elasticsearch_admin import ElasticsearchAdmin
 from include.index.server_wait import Patience
 from include.index.worker import WorkerPlan, work_off
-from include.log import stream, topics
+from include.log import batches_spark as stream
+from include.log import topics
 from include.log.dead_letter import DeadLetterLimit
 from include.log.hosting import Host, host
 from include.log.kafka import KafkaAdmin, KafkaReader
@@ -164,7 +165,7 @@ def build(
 def run_application(application: str, deployment: Deployment, *, keep_session: bool = False) -> None:
     """Run `application` until its run folder or SIGTERM asks for a stop; the batch at hand is finished first.
 
-    Raises what `build` and `include.log.stream.run` raise; what one of several indexes raises ends the others.
+    Raises what `build` and `include.log.batches_spark.run` raise; what one of several indexes raises ends the others.
     """
     aliases = list(indexes_of_application(deployment, application))
     works = {alias: functools.partial(_run, deployment, alias) for alias in aliases}

@@ -27,7 +27,7 @@ from include.document.load import Metered, ReadLoad
 from include.document.mysql import MysqlTables
 from include.document.tables import KEYS_AT_ONCE
 from include.errors import InvalidRecord
-from include.log import stream
+from include.log import batches_spark as stream
 from include.log.registry import ConfluentRegistry
 from include.log.slices import cached_consumer, slices_in
 from include.log.worker_memory import keep_imports

@@ -25,7 +25,7 @@ from include.join.opening import OpenedJoin, opened_join
 from include.join.takeover import Edition
 from include.join.task import JoinPlan, apply_frames, gather, locate_frames
 from include.join.work import BatchWork, CarryOut
-from include.log import stream
+from include.log import batches_spark as stream
 from include.log.access import log_access
 from include.log.hosting import Host, host
 from include.log.kafka import KafkaReader

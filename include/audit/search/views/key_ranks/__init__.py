@@ -1,1 +1,0 @@
-"""Keys in order, from Spark."""

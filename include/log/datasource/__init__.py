@@ -1,1 +1,0 @@
-"""The log as a data source of Spark."""
