@@ -16,7 +16,7 @@ from typing import Any
 import yaml
 from click.testing import CliRunner
 
-from include.cli.documents import command
+from include.cli.documents.commands import command
 from include.local.shop.connection import ShopServer
 from include.local.shop.truth import truth
 from include.log import topics

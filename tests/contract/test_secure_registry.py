@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from include.cli.lake_options import registry_of
+from include.cli.lake.options import registry_of
 from include.errors import Terminal
 from include.log.registry import ConfluentRegistry
 from include.settings.connections import Registry

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from elasticsearch import Elasticsearch
 
-from include.cli.search_options import target_named
+from include.cli.search.options import target_named
 from include.clock import SystemClock
 from include.local.shop.truth import truth
 from include.search.connect import database_of_search

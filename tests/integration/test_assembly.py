@@ -13,7 +13,7 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
-from include.cli.documents import command
+from include.cli.documents.commands import command
 from include.document.assembler import Assembler
 from include.document.database import Database as Server
 from include.document.definition import DocumentDefinition

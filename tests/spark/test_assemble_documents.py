@@ -14,7 +14,7 @@ import yaml
 from click.testing import CliRunner
 from pyspark.sql import SparkSession
 
-from include.cli.documents import command
+from include.cli.documents.commands import command
 from include.clock import SystemClock
 from include.document import assembler_spark as stream
 from include.document import batch, making

@@ -20,8 +20,8 @@ from include.audit.join_state.join_state_spark import verified
 from include.audit.join_state.report import StateReport
 from include.audit.joins.joins_spark import audit_join
 from include.audit.joins.report import JoinReport
-from include.cli.join import command as join_command
-from include.cli.state import command as state_command
+from include.cli.join.commands import command as join_command
+from include.cli.state.commands import command as state_command
 from include.clock import SystemClock
 from include.join import joins_spark as stream
 from include.join.algorithm.row import Row

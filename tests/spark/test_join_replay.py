@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from include.cli.join_replay import command
+from include.cli.join.replay import command
 from include.settings.environment import PROJECT_ROOT
 
 MANUAL = (PROJECT_ROOT / "docs" / "joins.md").read_text(encoding="utf-8")

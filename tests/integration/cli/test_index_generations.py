@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from include.cli import index
+from include.cli.index import commands as index
 from include.errors import SettingsError, Terminal
 from include.index.generations.active import change_fed, read_fed
 from include.index.server.elasticsearch import ElasticsearchIndex

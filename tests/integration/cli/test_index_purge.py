@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from include.cli import audit, index
+from include.cli.audit import commands as audit
+from include.cli.index import commands as index
 from include.clock import SystemClock
 from include.index.bulk.sender import Delivery
 from include.index.definition import IndexTopic

@@ -11,7 +11,7 @@ import pytest
 import yaml
 from click.testing import CliRunner, Result
 
-from include.cli import index
+from include.cli.index import commands as index
 from include.errors import LyrebirdError
 from include.index.server.elasticsearch import ElasticsearchIndex
 from include.log.registry import ConfluentRegistry

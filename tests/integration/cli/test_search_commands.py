@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from include.cli import audit, index, search
+from include.cli.audit import commands as audit
+from include.cli.index import commands as index
+from include.cli.search import commands as search
 from include.errors import LyrebirdError
 from include.index.bulk.request import document_line
 from include.index.identity import Identity

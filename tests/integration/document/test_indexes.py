@@ -9,7 +9,7 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
-from include.cli.documents import command
+from include.cli.documents.commands import command
 from include.document.database import Database
 from include.document.indexes import unindexed
 from include.document.mysql import MysqlTables

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from include.cli import index
+from include.cli.index import commands as index
 from include.index.bulk.request import document_line
 from include.index.generations.active import read_fed, serving
 from include.index.identity import Identity

@@ -13,7 +13,7 @@ import pytest
 import yaml
 from click.testing import CliRunner, Result
 
-from include.cli.search import command
+from include.cli.search.commands import command
 from include.errors import LyrebirdError
 from include.settings.environment import PROJECT_ROOT
 from tests.shop_search import ShopSearch

@@ -14,7 +14,7 @@ import pytest
 from click.testing import CliRunner
 from pyspark.sql import SparkSession
 
-from include.cli.tables import command as table_command
+from include.cli.tables.commands import command as table_command
 from include.clock import SystemClock
 from include.errors import SettingsError, Terminal
 from include.lake.tables import tables_spark as stream

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 from include.audit.history import History, Kept
 from include.audit.history_rows import rows_of
-from include.cli.audit_history import command
+from include.cli.audit.history import command
 
 CLEAN = {
     "audit": "orders", "topic": "docs", "mode": "digest", "at": "2026-11-02T02:30:00.000000+00:00",

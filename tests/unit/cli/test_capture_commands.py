@@ -9,8 +9,8 @@ from pathlib import Path
 import click
 from click.testing import CliRunner
 
-from include.cli import capture_status
-from include.cli.capture import command
+from include.cli.capture import status as capture_status
+from include.cli.capture.commands import command
 
 NAMES = ["check", "policy", "reread", "resume-table", "run", "snapshot", "status"]
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from include.cli import capture_policy
-from include.cli.capture import command
+from include.cli.capture import policy as capture_policy
+from include.cli.capture.commands import command
 from include.errors import SettingsError, Terminal, Transient
 from include.record.schema import Column
 from include.source.database import connection

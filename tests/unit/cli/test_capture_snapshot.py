@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import rich.console
 
-from include.cli import capture_snapshot
+from include.cli.capture import snapshot as capture_snapshot
 from include.clock import ManualClock
 from include.log.requests import Answer
 

@@ -8,8 +8,8 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
-from include.cli.documents import COMMANDS, command
-from include.cli.documents_options import Asked, chosen
+from include.cli.documents.commands import COMMANDS, command
+from include.cli.documents.options import Asked, chosen
 from include.errors import SettingsError
 
 SHIPPED = Path(__file__).parents[3] / "include" / "deployment" / "documents.yaml"

@@ -11,7 +11,8 @@ from click.testing import CliRunner, Result
 
 from include.audit.chain import platform as chain_platform
 from include.audit.chain.run_params import verdict_of
-from include.cli import lake, lake_audit
+from include.cli.lake import audit as lake_audit
+from include.cli.lake import commands as lake
 from include.clock import ManualClock
 from include.errors import Transient
 from include.lake.protocol import chain

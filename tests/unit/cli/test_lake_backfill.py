@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from include.cli import lake
 from include.cli.check import check
+from include.cli.lake import commands as lake
 from include.errors import SettingsError, Terminal
 from include.lake.backfill.run_params import NOTHING_STATUS
 from include.lake.definition import declared_groups

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from include.cli import lake, lake_cat
+from include.cli.lake import cat as lake_cat
+from include.cli.lake import commands as lake
 from tests.lake_stored import backup_group
 from tests.unit.cli.test_lake_backfill import FILES
 from tests.unit.lake.test_kept_schemas import Backed

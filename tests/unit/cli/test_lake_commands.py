@@ -11,7 +11,12 @@ import click
 import pytest
 from click.testing import CliRunner, Result
 
-from include.cli import lake, lake_cat, lake_files, lake_policy, lake_status, lake_where
+from include.cli.lake import cat as lake_cat
+from include.cli.lake import commands as lake
+from include.cli.lake import files as lake_files
+from include.cli.lake import policy as lake_policy
+from include.cli.lake import status as lake_status
+from include.cli.lake import where as lake_where
 from include.clock import iso
 from include.errors import SettingsError
 from include.lake.definition import declared_groups

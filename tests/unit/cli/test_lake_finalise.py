@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from include.cli import lake, lake_finalise
+from include.cli.lake import commands as lake
+from include.cli.lake import finalise as lake_finalise
 from include.errors import SettingsError
 from tests.unit.lake.finalising.dates_world import HOUR_MS, NOON, DatesWorld
 

@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from include.cli import lake_files, lake_finalise, lake_where
+from include.cli.lake import files as lake_files
+from include.cli.lake import finalise as lake_finalise
+from include.cli.lake import where as lake_where
 from include.errors import SettingsError
 from include.lake.protocol.inventory import require_stored
 from tests.unit.cli.test_lake_backfill import Shell

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from include.cli import lake
+from include.cli.lake import commands as lake
 from include.errors import LyrebirdError, Terminal
 from include.log.memory_registry import MemoryRegistry
 from tests.unit.lake.restore.restore_world import RestoreWorld

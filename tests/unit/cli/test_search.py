@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from click.testing import CliRunner
 
-from include.cli.search import COMMANDS, command
-from include.cli.search_options import filters_of, point_of, radius_m
+from include.cli.search.commands import COMMANDS, command
+from include.cli.search.options import filters_of, point_of, radius_m
 from include.errors import SettingsError
 from include.search.queries import Box
 

@@ -10,7 +10,7 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
-from include.cli.eventtime_replay import command
+from include.cli.eventtime.replay import command
 from include.errors import SettingsError
 from include.eventtime.config.definition import JobEntry, OutputDefinition, SourceDefinition
 from include.eventtime.config.process import process_class, require_sound

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from include.cli.eventtime_replay import command
+from include.cli.eventtime.replay import command
 from include.errors import SettingsError
 from include.eventtime.model.process import Context, Element, Process
 

@@ -9,7 +9,7 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
-from include.cli.join_replay import command
+from include.cli.join.replay import command
 from include.join.config.definition import InputDefinition, JoinFile, OutputDefinition
 from include.join.config.deployed import JoinEntry
 from include.settings.environment import PROJECT_ROOT

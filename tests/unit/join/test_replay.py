@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from include.cli.join_replay import command
+from include.cli.join.replay import command
 from include.errors import SettingsError
 
 pytestmark = pytest.mark.unit

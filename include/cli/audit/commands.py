@@ -1,0 +1,24 @@
+"""`lyrebird audit`: prove that a copy is right, or name what is not."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import click
+
+from include.cli.lazy import Entry, Lazy
+
+__all__ = ["COMMANDS", "command"]
+
+COMMANDS: Final[dict[str, Entry]] = {
+    "documents": Entry("audit.documents", "A topic's documents against the database: what is made of each key now."),
+    "history": Entry("audit.history", "What the audits under Airflow have found: verdicts, findings, positions."),
+    "join": Entry("audit.join", "Inputs of a join against the joined topic: missing, extra, stale, altered outputs."),
+    "search": Entry("audit.search", "Topic against index: missing, extra, stale and altered documents."),
+    "tables": Entry("audit.tables", "Tables of a database against their topics or lake tables, row by row."),
+}
+
+
+@click.group(name="audit", cls=Lazy, table=COMMANDS)
+def command() -> None:
+    """Prove that a copy is right, or name what is not."""

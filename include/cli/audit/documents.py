@@ -1,0 +1,71 @@
+"""`lyrebird audit documents`: a topic's documents against the database that they are assembled from."""
+
+from __future__ import annotations
+
+import re
+import sys
+import uuid
+
+import click
+import orjson
+
+__all__ = ["command"]
+
+CANNOT_AUDIT = 2
+
+
+class _Share(click.ParamType[int]):
+    """`1/16`."""
+
+    name = "share"
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """How many parts there are."""
+        found = re.fullmatch(r"1/([1-9][0-9]{0,3})", str(value))
+        if found is None:
+            self.fail(f"{value} is no share such as 1/16", param, ctx)
+        return int(found[1])
+
+
+@click.command(name="documents")
+@click.argument("topic", required=False)
+@click.option("--sample", "share", type=_Share(), default="1/1", help="Only this share of the keys, another each day.")
+@click.option("--repair", is_flag=True, help="Let the running assembler write anew what is wrong, and look again.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object with the findings, nothing else.")
+def command(topic: str | None, share: int, repair: bool, as_json: bool) -> None:
+    """Assemble the documents of TOPIC anew and compare them with the newest in the topic.
+
+    TOPIC is an entry of `documents`, and may be left out where there is one. Changes nothing unless --repair is given,
+    and may run under load: what differs is judged again, alone, until it keeps still. Names documents that the topic
+    lacks (missing), that it alone has (extra), or that are otherwise there (altered; stale, where they show tables
+    whose changes signal nothing), with the fields that differ and the tables of these. Exit code: 0 nothing is wrong
+    (after the repair, if one was asked for), 1 findings, 2 it cannot be said.
+    """
+    from include.audit.documents.run import DocumentsAudit
+    from include.cli.documents.options import chosen
+    from include.clock import SystemClock
+    from include.errors import LyrebirdError
+    from include.log.batches_spark import session
+
+    try:
+        deployment, topic, definition = chosen(topic)
+        spark = session("audit_documents")
+        try:
+            report = DocumentsAudit(
+                spark,
+                deployment,
+                topic,
+                definition,
+                SystemClock(),
+                share=share,
+                repair=str(uuid.uuid4()) if repair else "",
+                say=lambda text: click.echo(text, err=True),
+            ).run()
+        finally:
+            spark.stop()
+    except LyrebirdError as error:
+        click.echo(f"error: {error}", err=True)
+        sys.exit(CANNOT_AUDIT)
+    click.echo(orjson.dumps(report.to_json()).decode() if as_json else "\n".join(report.lines()))
+    if report.findings:
+        sys.exit(1)

@@ -1,0 +1,56 @@
+"""`lyrebird lake expire`: objects that no reader reads any more are removed, by credentials of their own."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+import orjson
+
+from include.cli.lake.backfill import life_option
+from include.cli.lake.options import json_option
+
+__all__ = ["command"]
+
+
+@click.command(name="expire")
+@click.argument("topic")
+@click.option("--generation", type=click.IntRange(min=0), required=True, help="Whose objects.")
+@click.option("--group", required=True, help="The group: raw copies may be expired, too.")
+@life_option
+@click.option("--plan", is_flag=True, help="Say what would be removed, and remove nothing.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@json_option
+def command(topic: str, generation: int, group: str, topic_id: str, plan: bool, yes: bool, as_json: bool) -> None:
+    """Remove the data objects of a generation of TOPIC that readers do not read, after showing and asking.
+
+    Whoever looked up the pointer before a promotion may still read them: leave such readers time. The writers'
+    credentials need no right to delete: those of the section `expiry` are used (as `store`, the same bucket).
+    """
+    from include.clock import SystemClock
+    from include.lake.backfill.deployed import deleting
+    from include.lake.backfill.expiry import expire, plan_expiry
+    from include.lake.backfill.live_cuts import only_life
+    from include.lake.definition import group_named
+    from include.lake.writing.task import patience
+    from include.settings.connections import ObjectStore
+    from include.settings.deployment import Deployment
+    from include.store.s3 import store_of
+
+    deployment = Deployment.load()
+    settings = deployment.one("store", ObjectStore)
+    eraser = None if plan else deleting(deployment)
+    store = store_of(settings)
+    found = plan_expiry(store, only_life(store, group_named(deployment, group).prefix, topic, topic_id), generation)
+    if eraser is None or not (found.objects or found.gives_up):
+        click.echo(orjson.dumps(found.to_json()).decode() if as_json else "\n".join(found.lines()))
+        return
+    click.echo("\n".join(found.lines()), err=True)
+    if not yes:
+        click.confirm("Remove them?", abort=True, err=True)
+    with click.progressbar(
+        length=len(found.objects), label="removed", file=sys.stderr, hidden=not sys.stderr.isatty()
+    ) as shown:
+        expire(store, store_of(eraser), found, lambda _each: shown.update(1), patience(SystemClock()))
+    told = f"{len(found.objects):,} objects, {found.bytes:,} bytes, are removed"
+    click.echo(orjson.dumps(found.to_json() | {"removed": len(found.objects)}).decode() if as_json else told)

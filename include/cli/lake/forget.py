@@ -1,0 +1,107 @@
+"""`lyrebird lake forget`: what is older than a day is read by nobody any more, and removed."""
+
+from __future__ import annotations
+
+import datetime as dt
+import sys
+from typing import TYPE_CHECKING
+
+import click
+import orjson
+
+from include.cli.lake.options import json_option, open_store
+from include.errors import SettingsError
+
+if TYPE_CHECKING:
+    from include.lake.forgetting import Forgetting
+    from include.settings.deployment import Deployment
+    from include.store.object_store import ObjectStore
+
+__all__ = ["command"]
+
+
+@click.command(name="forget")
+@click.argument("topics", nargs=-1, metavar="[TOPIC]...")
+@click.option("--before", type=click.DateTime(["%Y-%m-%d"]), help="The first day that is kept (UTC).")
+@click.option("--due", is_flag=True, help="By the `keep_days` of each group, of those that have one.")
+@click.option("--group", "names", multiple=True, help="This group alone; again for another. Default: all.")
+@click.option("--dry-run", is_flag=True, help="Say what would be forgotten, and forget nothing.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@json_option
+def command(
+    topics: tuple[str, ...],
+    before: dt.datetime | None,
+    due: bool,
+    names: tuple[str, ...],
+    dry_run: bool,
+    yes: bool,
+    as_json: bool,
+) -> None:
+    """Forget the cuts of TOPIC, or of all topics, of which all records are older than a day.
+
+    First the readers' pointer moves up, so that nobody reads below it, then data and old commits are removed, by the
+    credentials of the section `expiry`. Cut off, it goes on when it is started again. What lies behind a cut with a
+    younger record is kept with it. Nothing brings back what is removed.
+    """
+    from include.clock import SystemClock
+    from include.lake.backfill.deployed import deleting
+    from include.lake.forgetting import forget
+    from include.lake.writing.task import patience
+    from include.settings.deployment import Deployment
+    from include.store.s3 import store_of
+
+    deployment, clock = Deployment.load(), SystemClock()
+    if (before is None) != due:
+        raise SettingsError("what is to be forgotten?", fix="Give either --before DAY or --due.")
+    today = dt.datetime.fromtimestamp(clock.now_us() // 1_000_000, dt.UTC).date()
+    store = open_store(deployment)
+    plans = _plans(deployment, store, names, topics, before.date() if before else None, today)
+    if not as_json:
+        click.echo("\n".join(line for plan in plans for line in plan.lines()), err=not dry_run)
+    wanted = [plan for plan in plans if not plan.nothing]
+    removed = 0
+    if wanted and not dry_run:
+        eraser = store_of(deleting(deployment))
+        if not yes:
+            click.confirm("Forget this, for ever?", abort=True, err=True)
+        with click.progressbar(
+            length=sum(each.objects for plan in wanted for each in plan.partitions),
+            label="removed",
+            file=sys.stderr,
+            hidden=not sys.stderr.isatty(),
+        ) as shown:
+            for plan in wanted:
+                removed += forget(store, eraser, plan, lambda _key: shown.update(1), patience(clock))
+    if as_json:
+        click.echo(orjson.dumps({"topics": [plan.to_json() for plan in plans], "removed": removed}).decode())
+    elif not dry_run:
+        click.echo(f"{removed:,} objects are removed")
+
+
+def _plans(
+    deployment: Deployment,
+    store: ObjectStore,
+    names: tuple[str, ...],
+    topics: tuple[str, ...],
+    before: dt.date | None,
+    today: dt.date,
+) -> list[Forgetting]:
+    from include.lake.definition import declared_groups, group_named
+    from include.lake.forgetting import plan_forgetting
+    from include.lake.protocol.inventory import stored_topics
+    from include.settings.names import require_known
+
+    groups = {name: group_named(deployment, name) for name in names} or declared_groups(deployment)
+    stored = [(group, life) for group in groups.values() for life in stored_topics(store, group.prefix)]
+    for topic in topics:
+        require_known(
+            topic, {life.topic for _, life in stored}, "nothing is stored of this topic", groups=sorted(groups)
+        )
+    plans = []
+    for group, life in stored:
+        if topics and life.topic not in topics:
+            continue
+        day = before or (today - dt.timedelta(days=group.keep_days) if group.keep_days else None)
+        if day is not None:
+            plans.append(plan_forgetting(store, life, day))
+    return plans

@@ -1,0 +1,89 @@
+"""`lyrebird lake restore`: a topic made again in Kafka from its backup."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import click
+import orjson
+
+from include.cli.lake.backfill import life_option
+from include.cli.lake.options import json_option
+from include.clock import SystemClock
+
+if TYPE_CHECKING:
+    from include.lake.restore.copying import Tell
+
+__all__ = ["command"]
+
+_LINE_EVERY_S = 10.0
+
+
+@click.command(name="restore")
+@click.argument("topic")
+@click.option("--to", "target", required=True, help="The topic to write; made with as many partitions, if need be.")
+@click.option("--from", "since", default="", help="First day, by the records' Kafka timestamps. Default: all records.")
+@click.option("--until", default="", help="Last day, included. Default: the first.")
+@click.option("--zone", default="UTC", show_default=True, help="Whose days.")
+@click.option("--offsets", multiple=True, help="Instead of days: partition:from-until, again for another partition.")
+@click.option("--partitions", type=click.IntRange(min=1), help="How many TOPIC had, where Kafka has it no more.")
+@click.option("--group", default="", help="The backup group. Default: the only one with the topic.")
+@life_option
+@click.option("--groups", default="", help="Consumer groups of TOPIC whose offsets are translated: a,b.")
+@click.option("--keep-ids", is_flag=True, help="Leave the ids of schemas in keys and values as they are.")
+@click.option("--dry-run", is_flag=True, help="Say what would be written, and write nothing.")
+@json_option
+def command(groups: str, dry_run: bool, as_json: bool, **asked: Any) -> None:
+    """Write the records of TOPIC, as its backup has them, to another topic: each exactly once, in its partition.
+
+    Key, value, headers and timestamp are as they were, but for schema ids that the registry has another schema for, or
+    none: kept schemas are registered, and ids replaced. Offsets are new, and a map tells them. What was cut off goes on
+    when the same is asked for again. Consumer groups go on in the new topic where they were in the old one; stop them
+    first.
+    """
+    from include.lake.restore.deployed import Deployed, RestoreRequest
+    from include.settings.deployment import Deployment
+
+    names = tuple(name for name in (each.strip() for each in groups.split(",")) if name)
+    request = RestoreRequest(**asked, groups=names)
+    deployed = Deployed.of(Deployment.load(), SystemClock())
+    standing = deployed.plan(request)
+    if dry_run:
+        value = {"plan": standing.plan.to_json(), "begun": standing.begun is not None, "groups": standing.committed}
+        value |= {"lacking_schemas": standing.lacking}
+        told = orjson.dumps(value, option=orjson.OPT_NON_STR_KEYS).decode()
+        click.echo(told if as_json else "\n".join([*standing.lines(), "without --dry-run it is begun"]))
+        return
+    click.echo("\n".join(standing.lines()), err=True)
+    with _shown(quiet=as_json) as tell:
+        found = deployed.perform(standing, tell)
+    click.echo(orjson.dumps(found.to_json()).decode() if as_json else "\n".join(found.lines()))
+
+
+@contextmanager
+def _shown(*, quiet: bool) -> Iterator[Tell]:
+    """A bar on stderr where a person sees it, else a line now and then."""
+    if quiet:
+        yield lambda _done, _total: None
+    elif sys.stderr.isatty():
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+        columns: tuple[Any, ...] = (TextColumn("records"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+        with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+            task = bar.add_task("records", total=None)
+            yield lambda done, total: bar.update(task, completed=done, total=total)
+    else:
+        clock = SystemClock()
+        next_s = clock.monotonic_s() + _LINE_EVERY_S
+
+        def tell(done: int, total: int) -> None:
+            nonlocal next_s
+            if clock.monotonic_s() >= next_s:
+                next_s = clock.monotonic_s() + _LINE_EVERY_S
+                click.echo(f"{done:,} of up to {total:,} records", err=True)
+
+        yield tell

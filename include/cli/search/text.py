@@ -1,0 +1,53 @@
+"""`lyrebird search text`: words in lines."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from include.cli.search.options import (
+    box_option,
+    filter_options,
+    filters_of,
+    fresh_search,
+    in_option,
+    json_option,
+    page_options,
+    say_page,
+)
+
+__all__ = ["command"]
+
+
+@click.command(name="text")
+@click.argument("words")
+@click.option("--pieces", type=click.IntRange(min=1), help="Only lines with just so many pieces.")
+@click.option("--at-least", type=click.IntRange(min=1), help="Only lines with so many pieces or more.")
+@click.option("--user", help="Only of this user.")
+@filter_options
+@box_option
+@in_option
+@page_options
+@json_option
+def command(
+    words: str,
+    pieces: int | None,
+    at_least: int | None,
+    user: str | None,
+    name: str | None,
+    size: int,
+    after: str | None,
+    as_json: bool,
+    **filters: Any,
+) -> None:
+    """List documents with a line that has all WORDS, newest first: `search text "meat lover's pizza" --pieces 3`.
+
+    Words and quantity are of one and the same line. A letter or two may be amiss.
+    """
+    from include.search.queries import Pieces
+
+    search = fresh_search(name)
+    bounds = Pieces(pieces, pieces) if pieces is not None else Pieces(at_least)
+    found = search.index.text(words, bounds, filters_of(**filters, user=user), size, after)
+    say_page(search.index.target, found, as_json)

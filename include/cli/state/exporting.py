@@ -1,0 +1,43 @@
+"""`lyrebird state export`: all rows of a join's state in files."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+
+import click
+import orjson
+
+from include.cli.state.options import state_of_join
+
+__all__ = ["command"]
+
+
+@click.command(name="export")
+@click.argument("name")
+@click.argument("folder", type=click.Path(path_type=Path, file_okay=False))
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object, nothing else.")
+def command(name: str, folder: Path, as_json: bool) -> None:
+    """Write the state of join NAME, as it is committed now, to FOLDER. Changes nothing; the join may run.
+
+    For another number of buckets, another store, or a release that keeps its state in another form: `state import`
+    puts it back.
+    """
+    from include.join.rehoming import committed_of
+    from include.state.transfer import exported
+
+    with state_of_join(name) as state:
+        pointers = committed_of(state.join, state.reader).pointers
+        with click.progressbar(length=len(pointers), label="buckets", hidden=as_json) as bar:
+            done = exported(
+                state.place,
+                state.store,
+                {(stage, bucket): pointer for (stage, bucket), pointer in pointers.items()},
+                folder,
+                of=state.join.topic,
+                on_bucket=lambda _each: bar.update(1),
+            )
+    if as_json:
+        click.echo(orjson.dumps({"folder": str(folder), **asdict(done)}).decode())
+        return
+    click.echo(f"{done.rows:,} rows, {done.bytes / 1e6:,.1f} MB, digest {done.digest}")

@@ -1,0 +1,87 @@
+"""`lyrebird table files`: exactly the files of a version of a table, and the query that reads them."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from typing import TYPE_CHECKING, Literal
+
+import click
+import orjson
+
+if TYPE_CHECKING:
+    from include.lake.tables.versions import TableVersion
+
+__all__ = ["command"]
+
+As = Literal["uris", "sql", "delta", "spark"]
+
+
+@click.command(name="files")
+@click.argument("topic")
+@click.option("--at", default="", help="A version, a GTID set, or a time (ISO 8601): the table as it was then.")
+@click.option(
+    "--as",
+    "form",
+    type=click.Choice(["uris", "sql", "delta", "spark"]),
+    default="uris",
+    help="s3:// addresses, DuckDB's SQL over them, a Delta reader's lines, or PySpark's.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object, nothing else.")
+def command(topic: str, at: str, form: As, as_json: bool) -> None:
+    """List the files of TOPIC's table, now or as it was, with the version and what that is complete to.
+
+    As of a GTID set or a time the newest version is meant that is complete to nothing later.
+    """
+    from include.cli.lake.options import open_store
+    from include.cli.tables.commands import declared, logs_of
+    from include.clock import SystemClock, iso
+    from include.lake.tables.standing import label_text
+    from include.lake.tables.versions import chosen, kept_table
+    from include.settings.connections import ObjectStore
+    from include.settings.deployment import Deployment
+
+    deployment = Deployment.load()
+    entries = declared(deployment)
+    bucket = deployment.one("store", ObjectStore).bucket
+    with closing(open_store(deployment)) as store:
+        entry, generations = kept_table(store, entries.values(), topic)
+        found = chosen(logs_of(deployment), entry, topic, generations, at, SystemClock())
+    uris = [f"s3://{bucket}/{found.folder}/{each.path}" for each in found.files]
+    if as_json:
+        value = {
+            "topic": topic,
+            "table": f"s3://{bucket}/{found.folder}",
+            "generation": found.generation,
+            "version": found.version,
+            "committed_at": iso(found.committed_ms * 1000),
+            "label": label_text(found.label),
+            "rows": found.rows,
+            "files": uris,
+        }
+        click.echo(orjson.dumps(value).decode())
+        return
+    click.echo("\n".join(uris) if form == "uris" else _query(found, bucket, form))
+    told = "; ".join(f"{source} up to {cut.position.gtids}" for source, cut in sorted(found.label.items()))
+    click.echo(
+        f"version {found.version} of {iso(found.committed_ms * 1000)}: {len(uris)} files, {found.rows:,} rows, "
+        f"complete to {told or 'no position'}",
+        err=True,
+    )
+
+
+def _query(found: TableVersion, bucket: str, form: As) -> str:
+    table = f"s3://{bucket}/{found.folder}"
+    if form == "delta":
+        return (
+            "from deltalake import DeltaTable\n"
+            f"DeltaTable({table!r}, version={found.version}, storage_options={{…}}).to_pyarrow_table()"
+        )
+    if form == "spark":
+        return (
+            "from include.lake.tables.tables_spark import read_table\n"
+            f"read_table(spark, deployment, {found.topic!r}, at={str(found.version)!r})"
+        )
+    from include.lake.inspect.readers import ReadSet, duckdb_sql
+
+    keys = tuple(f"{found.folder}/{each.path}" for each in found.files)
+    return duckdb_sql(ReadSet(bucket, found.folder, {"parquet": keys}))

@@ -1,0 +1,58 @@
+"""`lyrebird table maintain`: remove what is older than tables' time travel."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import closing
+
+import click
+import orjson
+
+__all__ = ["command"]
+
+
+@click.command(name="maintain")
+@click.argument("topic", required=False)
+@click.option("--dry-run", is_flag=True, help="Say what would be removed.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object, nothing else.")
+def command(topic: str | None, dry_run: bool, as_json: bool) -> None:
+    """Remove files and versions of TOPIC's table, or of all, that are older than its `time_travel_days`.
+
+    Never what a version within these days has: readers of them, and audits, find all their files. The DAG
+    `lake_maintenance` runs this daily.
+    """
+    from include.cli.lake.options import open_store
+    from include.cli.tables.commands import declared, logs_of
+    from include.lake.tables.maintenance import maintained
+    from include.lake.tables.versions import kept_tables
+    from include.log.kafka import KafkaAdmin
+    from include.settings.connections import Kafka
+    from include.settings.deployment import Deployment
+    from include.settings.names import require_known
+
+    # The DAG gives an empty text where all are meant.
+    topic = topic or None
+    deployment = Deployment.load()
+    kafka = deployment.one("kafka", Kafka)
+    entries, log_of = declared(deployment), logs_of(deployment)
+    names = KafkaAdmin(kafka.bootstrap, kafka.options).names()
+    with closing(open_store(deployment)) as store:
+        kept = {name: kept_tables(store, entry, names) for name, entry in entries.items()}
+        if topic is not None:
+            require_known(topic, {each for of in kept.values() for each in of}, "no table of this topic is kept")
+        meant = [
+            (entries[name], each, generations)
+            for name, of in kept.items()
+            for each, generations in sorted(of.items())
+            if topic in (None, each)
+        ]
+        hidden = as_json or not sys.stderr.isatty()
+        with click.progressbar(meant, label="tables", file=sys.stderr, hidden=hidden) as bar:
+            found = [maintained(entry, each, generations, log_of, dry_run=dry_run) for entry, each, generations in bar]
+    if as_json:
+        click.echo(orjson.dumps({"tables": [each.to_json() for each in found], "dry_run": dry_run}).decode())
+        return
+    for each in found:
+        click.echo(f"{each.topic}: {'would remove' if dry_run else 'removed'} {each.removed:,} files")
+    if not found:
+        click.echo("no table has a version yet")
