@@ -19,7 +19,7 @@ from include.audit.documents.run import DocumentsAudit
 from include.clock import SystemClock
 from include.document.definition import definitions
 from include.errors import LyrebirdError
-from include.log.batches_spark import session
+from include.log.running.batches_spark import session
 from include.metrics.exporter import write_atomically
 from include.settings.deployment import Deployment
 

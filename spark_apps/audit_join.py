@@ -18,7 +18,7 @@ from include.audit.definition import join_audits
 from include.audit.joins.joins_spark import audit_join
 from include.clock import SystemClock
 from include.errors import LyrebirdError
-from include.log.batches_spark import session
+from include.log.running.batches_spark import session
 from include.metrics.exporter import write_atomically
 from include.settings.deployment import Deployment
 

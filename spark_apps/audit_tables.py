@@ -23,7 +23,7 @@ from include.audit.merkle.report import summary
 from include.audit.merkle.run import TablesAudit
 from include.clock import SystemClock
 from include.errors import LyrebirdError
-from include.log.batches_spark import session
+from include.log.running.batches_spark import session
 from include.metrics.exporter import write_atomically
 from include.settings.connections import Kafka
 from include.settings.deployment import Deployment

@@ -15,7 +15,7 @@ import sys
 from include.errors import LyrebirdError, Transient
 from include.lake.backfill.backfill_spark import backfill_by_spark
 from include.lake.backfill.request import Request
-from include.log.application import log_to_stderr
+from include.log.running.application import log_to_stderr
 from include.settings.deployment import Deployment
 
 

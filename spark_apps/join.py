@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 
 from include.join.joins_spark import run
-from include.log.application import main
+from include.log.running.application import main
 
 if __name__ == "__main__":
     sys.exit(main(__doc__ or "", run))

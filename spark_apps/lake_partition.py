@@ -13,7 +13,7 @@ from functools import partial
 
 from include.lake.groups_spark import run_application
 from include.lake.incidents.ending import ending_told
-from include.log.application import main
+from include.log.running.application import main
 
 if __name__ == "__main__":
     sys.exit(main(__doc__ or "", partial(run_application, kind="partition"), ending_told))

@@ -11,7 +11,7 @@ from __future__ import annotations
 import sys
 
 from include.lake.tables.tables_spark import run
-from include.log.application import main
+from include.log.running.application import main
 
 if __name__ == "__main__":
     sys.exit(main(__doc__ or "", run))

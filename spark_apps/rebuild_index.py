@@ -20,7 +20,7 @@ from include.index.generations.active import serving_or_none
 from include.index.generations.rebuild.deployed import plan_of
 from include.index.generations.rebuild.rebuild_spark import rebuild_by_spark
 from include.index.generations.rebuild.run import Teller
-from include.log.application import log_to_stderr
+from include.log.running.application import log_to_stderr
 from include.settings.deployment import Deployment
 
 FOLLOW_WITHIN_S = 600.0

@@ -17,7 +17,7 @@ from pathlib import Path
 from include.clock import SystemClock
 from include.errors import LyrebirdError
 from include.eventtime.rerun.rerun_spark import verify_days
-from include.log.batches_spark import session
+from include.log.running.batches_spark import session
 from include.metrics.exporter import write_atomically
 from include.settings.deployment import Deployment
 

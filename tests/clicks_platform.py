@@ -18,7 +18,7 @@ from include.clock import SystemClock
 from include.local.demo.airflow import Airflow
 from include.local.ports import free_port
 from include.local.services import service
-from include.log.kafka import KafkaAdmin
+from include.log.kafka.log import KafkaAdmin
 from include.log.ports import TopicSpec
 from include.settings.connections import ObjectStore
 from include.settings.deployment import Deployment

@@ -15,7 +15,7 @@ from include.clock import ManualClock
 from include.errors import Transient
 from include.log.memory import MemoryLog, MemoryRegistry
 from include.log.ports import LogWriter, Record
-from include.log.requests import Answer, Request, RequestKind
+from include.log.requests.records import Answer, Request, RequestKind
 from include.log.resolved import ResolvedView
 from include.log.topics import change, control, source_answers, source_requests, source_resolved
 from include.record.codec import Decoder

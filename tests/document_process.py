@@ -12,14 +12,14 @@ from include.document.batch import BatchRunner
 from include.document.definition import database_of, definition_of
 from include.document.mysql import MysqlTables
 from include.document.signals import Inputs, SignalFold, Signals
-from include.log.kafka import KafkaAdmin, KafkaReader, KafkaWriter
-from include.log.plan import BatchPlan, StreamSpec
-from include.log.planner import Planner
-from include.log.publisher import Publisher
-from include.log.registry import ConfluentRegistry
-from include.log.survey import KafkaSurvey
-from include.log.tail import KafkaTail, ResolvedTail
-from include.log.transaction_end import end_transaction
+from include.log.kafka.log import KafkaAdmin, KafkaReader, KafkaWriter
+from include.log.kafka.transaction_end import end_transaction
+from include.log.planning.plan import BatchPlan, StreamSpec
+from include.log.planning.planner import Planner
+from include.log.planning.survey import KafkaSurvey
+from include.log.planning.tail import KafkaTail, ResolvedTail
+from include.log.publishing.publisher import Publisher
+from include.log.registry.confluent import ConfluentRegistry
 from include.metrics.exporter import Metrics
 from include.record.codec import Decoder
 from include.settings.connections import Kafka, Registry

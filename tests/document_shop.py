@@ -20,7 +20,7 @@ from include.cli.documents.commands import command
 from include.local.shop.connection import ShopServer
 from include.local.shop.truth import truth
 from include.log import topics
-from include.log.kafka import KafkaAdmin
+from include.log.kafka.log import KafkaAdmin
 from include.log.resolved import ResolvedView
 from include.record.gtid import parse_gtid_set
 from tests.replayed import Written

@@ -20,14 +20,14 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final, get_args
 
-import include.log.publisher as publishing
+import include.log.publishing.publisher as publishing
 import include.state.bucket as buckets
 from include.join.bucket import BucketResult, Stage
 from include.join.joins_spark import _Hosted, run
 from include.join.work import BatchWork, CarryOut
-from include.log.application import main
-from include.log.kafka import KafkaWriter
-from include.log.publisher import Publisher
+from include.log.kafka.log import KafkaWriter
+from include.log.publishing.publisher import Publisher
+from include.log.running.application import main
 from include.state.objects import BucketObjects
 from include.state.rocks import RocksEngine
 

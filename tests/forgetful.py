@@ -23,7 +23,7 @@ from kafka.admin import KafkaAdminClient
 from kafka.protocol.producer import ProduceRequest
 from kafka.record.memory_records import MemoryRecordsBuilder
 
-from include.log.kafka import KafkaWriter
+from include.log.kafka.log import KafkaWriter
 from include.log.ports import Headers, Versioned
 from include.record.version import to_header
 

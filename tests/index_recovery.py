@@ -22,9 +22,9 @@ from include.index.mapping.declared import LIVING
 from include.index.progress.document import Progress, read_progress
 from include.index.server.elasticsearch import ElasticsearchIndex
 from include.index.server.elasticsearch_admin import ElasticsearchAdmin
-from include.log.kafka import KafkaAdmin
-from include.log.kafka_writer import KafkaWriter
-from include.log.registry import ConfluentRegistry
+from include.log.kafka.log import KafkaAdmin
+from include.log.kafka.writer import KafkaWriter
+from include.log.registry.confluent import ConfluentRegistry
 from include.settings.connections import Elasticsearch
 from include.settings.environment import PROJECT_ROOT
 from tests.document_topic import MAPPING, DocumentTopic

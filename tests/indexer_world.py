@@ -24,9 +24,9 @@ from include.audit.search.platform import ServerSides
 from include.audit.search.report import SearchReport
 from include.index.metadata import Metadata, Origin
 from include.index.progress.document import read_progress
-from include.log.kafka import KafkaAdmin
-from include.log.kafka_writer import KafkaWriter
-from include.log.registry import ConfluentRegistry
+from include.log.kafka.log import KafkaAdmin
+from include.log.kafka.writer import KafkaWriter
+from include.log.registry.confluent import ConfluentRegistry
 from include.settings.deployment import Deployment
 from include.settings.environment import PROJECT_ROOT
 from tests.audit_proof import Load, RealWorld, Written

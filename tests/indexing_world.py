@@ -25,10 +25,10 @@ from include.index.states import Feed, States
 from include.index.task import IndexTask, raw_of
 from include.index.worker import WorkerPlan
 from include.log import topics
-from include.log.dead_letter import DeadLetterLimit
 from include.log.memory import MemoryLog, MemoryRegistry
-from include.log.plan import BatchPlan
-from include.log.slices import Slice
+from include.log.planning.plan import BatchPlan
+from include.log.planning.slices import Slice
+from include.log.publishing.dead_letter import DeadLetterLimit
 from include.metrics.exporter import Metrics
 from include.record.json.formats import Keys, Values
 from include.settings.connections import Cluster, Elasticsearch, Registry

@@ -15,9 +15,9 @@ from include.eventtime.config.definition import DeployedJob, declared_jobs
 from include.eventtime.outputs import EVENT_TIME, Output, OutputWriter
 from include.eventtime.replay import Idle, Line, Replay, Track, replay
 from include.log import topics
-from include.log.kafka import KafkaAdmin, KafkaReader, KafkaWriter
+from include.log.kafka.log import KafkaAdmin, KafkaReader, KafkaWriter
 from include.log.ports import Record, TopicSpec
-from include.log.registry import ConfluentRegistry
+from include.log.registry.confluent import ConfluentRegistry
 from include.record.version import from_headers, number_of
 from include.settings.deployment import Deployment
 from include.store.s3 import S3Store

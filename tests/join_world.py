@@ -12,9 +12,9 @@ import yaml
 
 from include.clock import SystemClock
 from include.log.control import Control
-from include.log.kafka import KafkaAdmin, KafkaReader, KafkaWriter
+from include.log.kafka.log import KafkaAdmin, KafkaReader, KafkaWriter
 from include.log.ports import TopicSpec
-from include.log.registry import ConfluentRegistry
+from include.log.registry.confluent import ConfluentRegistry
 from include.record.codec import Decoder, Encoder
 from include.record.schema import Column, TableSchema
 from include.record.version import from_headers

@@ -14,10 +14,10 @@ from collections.abc import Callable, Iterator
 
 from include.clock import SystemClock
 from include.errors import LyrebirdError
-from include.log.kafka import KafkaAdmin, KafkaReader, KafkaWriter
-from include.log.kafka_offsets import KafkaOffsets
+from include.log.kafka.log import KafkaAdmin, KafkaReader, KafkaWriter
+from include.log.kafka.offsets import KafkaOffsets
+from include.log.planning.survey import KafkaSurvey
 from include.log.ports import TopicSpec
-from include.log.survey import KafkaSurvey
 
 __all__ = ["main"]
 

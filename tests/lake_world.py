@@ -18,8 +18,8 @@ from include.lake.writing.log_cuts import Logic
 from include.lake.writing.planner import Remade, Spot
 from include.lake.writing.task import Means, Outcome, Task, run_task
 from include.log.memory import MemoryLog
+from include.log.planning.survey import Hidden, PortSurvey
 from include.log.ports import TopicInfo, TopicSpec
-from include.log.survey import Hidden, PortSurvey
 from include.store.memory import MemoryStore
 
 __all__ = ["GROUP", "World"]

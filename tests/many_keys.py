@@ -25,10 +25,10 @@ from include.audit.search.views.range_count import Seen
 from include.index.progress.document import Progress
 from include.index.server.port import IndexInfo
 from include.index.states import feed_of
-from include.log.batches_spark import session
-from include.log.kafka import KafkaAdmin, KafkaReader
+from include.log.kafka.log import KafkaAdmin, KafkaReader
 from include.log.ports import TopicSpec
-from include.log.registry import ConfluentRegistry
+from include.log.registry.confluent import ConfluentRegistry
+from include.log.running.batches_spark import session
 from include.record.codec import frame
 from include.settings.connections import Cluster, Kafka
 from include.settings.deployment import Deployment

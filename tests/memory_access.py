@@ -7,8 +7,8 @@ from collections.abc import Callable
 from include.clock import Clock
 from include.log.access import LogAccess
 from include.log.memory import MemoryLog
-from include.log.memory_registry import MemoryRegistry
 from include.log.ports import LogWriter
+from include.log.registry.memory import MemoryRegistry
 
 __all__ = ["memory_access"]
 

@@ -15,13 +15,13 @@ from include.document.signals import Inputs, SignalFold, Signals
 from include.document.tables import MemoryTables, SourceTables
 from include.log import topics
 from include.log.memory import MemoryLog, MemoryRegistry
-from include.log.plan import BatchPlan, StreamSpec
-from include.log.planner import Planner
+from include.log.planning.plan import BatchPlan, StreamSpec
+from include.log.planning.planner import Planner
+from include.log.planning.survey import PortSurvey
+from include.log.planning.tail import PortTail, ResolvedTail
 from include.log.ports import LogWriter, Record, TopicSpec
-from include.log.publisher import Publisher
-from include.log.requests import Answer, Request
-from include.log.survey import PortSurvey
-from include.log.tail import PortTail, ResolvedTail
+from include.log.publishing.publisher import Publisher
+from include.log.requests.records import Answer, Request
 from include.metrics.exporter import Metrics
 from include.record.codec import Decoder
 from include.record.schema import Column, TableSchema

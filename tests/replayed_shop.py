@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from include.log import topics
-from include.log.kafka import KafkaReader
+from include.log.kafka.log import KafkaReader
 from include.log.ports import Record
-from include.log.registry import ConfluentRegistry
+from include.log.registry.confluent import ConfluentRegistry
 from include.record.codec import Decoder
 from include.record.json.body import plain
 from include.record.version import from_headers

@@ -12,10 +12,10 @@ from typing import Any
 
 from include.index.metadata import metadata_mapping
 from include.index.progress.document import NOTES, note_id
-from include.log.kafka import KafkaAdmin, KafkaReader
-from include.log.kafka_writer import KafkaWriter
+from include.log.kafka.log import KafkaAdmin, KafkaReader
+from include.log.kafka.writer import KafkaWriter
 from include.log.ports import TopicSpec
-from include.log.registry import ConfluentRegistry
+from include.log.registry.confluent import ConfluentRegistry
 from include.record.codec import frame
 from include.record.key import pseudo_key
 from include.settings.connections import Elasticsearch

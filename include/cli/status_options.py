@@ -43,7 +43,7 @@ def tell_status(
     """
     from contextlib import closing
 
-    from include.log.kafka import KafkaAdmin, KafkaReader
+    from include.log.kafka.log import KafkaAdmin, KafkaReader
     from include.settings.connections import Kafka
     from include.settings.deployment import Deployment
     from include.settings.names import require_known

@@ -20,9 +20,9 @@ from include.document.lookup import Missing
 from include.document.signals import Signals
 from include.document.spread import key_text
 from include.errors import Terminal
-from include.log.dead_letter import DeadLetter, DeadLetterLimit
 from include.log.ports import Record
-from include.log.publisher import Publisher
+from include.log.publishing.dead_letter import DeadLetter, DeadLetterLimit
+from include.log.publishing.publisher import Publisher
 from include.record import version as versions
 
 __all__ = ["Aside", "LookupLimit", "Wrong"]

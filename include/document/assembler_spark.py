@@ -28,14 +28,14 @@ from include.document.mysql import MysqlTables
 from include.document.signals import Inputs, Signals
 from include.document.task import KEY_SCHEMA, fold, keys
 from include.errors import Transient
-from include.log import batches_spark as stream
-from include.log.kafka import KafkaAdmin, KafkaReader, KafkaWriter
-from include.log.plan import BatchPlan
+from include.log.kafka.log import KafkaAdmin, KafkaReader, KafkaWriter
+from include.log.kafka.transaction_end import end_transaction
+from include.log.planning.plan import BatchPlan
+from include.log.planning.slices import Slice, cut_evenly, slices_of, tasks_for
 from include.log.ports import LogReader
-from include.log.publisher import Publisher
-from include.log.registry import ConfluentRegistry
-from include.log.slices import Slice, cut_evenly, slices_of, tasks_for
-from include.log.transaction_end import end_transaction
+from include.log.publishing.publisher import Publisher
+from include.log.registry.confluent import ConfluentRegistry
+from include.log.running import batches_spark as stream
 from include.metrics.exporter import Metrics
 from include.metrics.progress import RunFolder
 from include.record.position import SourcePosition

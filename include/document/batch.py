@@ -30,11 +30,11 @@ from include.document.spread import OWN, reached, spread
 from include.document.tables import SourceTables
 from include.document.wanted import Wanted
 from include.errors import InvalidRecord, Transient
-from include.log.plan import BatchPlan, Cut, Partition
+from include.log.planning.plan import BatchPlan, Cut, Partition
+from include.log.planning.tail import PortTail, ResolvedTail
 from include.log.ports import LogReader, SchemaRegistry
-from include.log.publisher import Publisher
-from include.log.requests import Answer, Request
-from include.log.tail import PortTail, ResolvedTail
+from include.log.publishing.publisher import Publisher
+from include.log.requests.records import Answer, Request
 from include.metrics.exporter import Metrics
 from include.record.codec import Decoder
 from include.record.position import SourcePosition

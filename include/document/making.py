@@ -18,7 +18,7 @@ from include.document.lookup import Missing
 from include.document.mysql import MysqlTables
 from include.document.tables import SourceTables
 from include.errors import InvalidRecord
-from include.log.worker_memory import keep_imports
+from include.log.running.worker_memory import keep_imports
 from include.record.codec import Encoder
 from include.record.position import SourcePosition
 

@@ -13,8 +13,8 @@ from typing import Any, Final
 from include.document.behind import Place, values_of, values_text
 from include.document.spread import OWN
 from include.errors import InvalidRecord
-from include.log.request_work import RequestWork
-from include.log.requests import Answer, Request
+from include.log.requests.records import Answer, Request
+from include.log.requests.work import RequestWork
 
 __all__ = ["FIRST_START", "Rebuild", "Rebuilds", "parse_key"]
 

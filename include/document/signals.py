@@ -31,7 +31,7 @@ from include.errors import InvalidRecord
 from include.log import topics
 from include.log.control import Control
 from include.log.ports import Record
-from include.log.requests import Request
+from include.log.requests.records import Request
 from include.record import version as versions
 from include.record.change import Change, Row
 

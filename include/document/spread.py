@@ -18,7 +18,7 @@ import orjson
 
 from include.document.behind import Reach, values_text, way
 from include.document.definition import Fact
-from include.log.requests import Request
+from include.log.requests.records import Request
 
 __all__ = ["MOST_KEYS", "OWN", "key_text", "reached", "spread"]
 

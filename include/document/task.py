@@ -11,10 +11,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from include.document.signals import Inputs, SignalFold, Signals
-from include.log.kafka import record_of
-from include.log.registry import ConfluentRegistry
-from include.log.slices import Slice, cached_consumer, slices_in
-from include.log.worker_memory import keep_imports
+from include.log.kafka.log import record_of
+from include.log.planning.slices import Slice, cached_consumer, slices_in
+from include.log.registry.confluent import ConfluentRegistry
+from include.log.running.worker_memory import keep_imports
 from include.record import version as versions
 from include.record.codec import Decoder
 from include.settings.connections import Registry

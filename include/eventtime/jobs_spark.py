@@ -24,12 +24,12 @@ from include.eventtime.incidents import JobIncidents
 from include.eventtime.opening import NotThereYet, OpenedJob, opened_job
 from include.eventtime.task import STAGE, JobPlan, ReadAs, apply_frames, gather
 from include.eventtime.work import BatchWork, BucketResult, CarryOut
-from include.log import batches_spark as stream
 from include.log.access import log_access
-from include.log.hosting import Host, host
-from include.log.kafka import KafkaReader
-from include.log.plan import BatchPlan
-from include.log.slices import Slice, spread, tasks_for
+from include.log.kafka.log import KafkaReader
+from include.log.planning.plan import BatchPlan
+from include.log.planning.slices import Slice, spread, tasks_for
+from include.log.running import batches_spark as stream
+from include.log.running.hosting import Host, host
 from include.settings.connections import Kafka, ObjectStore, Registry
 from include.settings.deployment import Deployment
 from include.settings.environment import state_folder

@@ -11,8 +11,8 @@ from include.eventtime.runner import JobRunner
 from include.eventtime.verdicts import Verdicts
 from include.log import topics
 from include.log.access import LogAccess
-from include.log.dead_letter import DeadLetterLimit
-from include.log.publisher import Publisher
+from include.log.publishing.dead_letter import DeadLetterLimit
+from include.log.publishing.publisher import Publisher
 
 __all__ = ["NotThereYet", "OpenedJob", "opened_job"]
 

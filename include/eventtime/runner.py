@@ -24,10 +24,10 @@ from include.eventtime.outputs import EVENT_TIME, Output
 from include.eventtime.verdicts import Verdicts, verdict_record
 from include.eventtime.work import BatchWork, BucketResult, CarryOut, Closing
 from include.log import topics
-from include.log.dead_letter import DeadLetter, DeadLetterLimit
-from include.log.plan import BatchPlan
+from include.log.planning.plan import BatchPlan
 from include.log.ports import LogReader, Record, TopicSpec
-from include.log.publisher import Publisher
+from include.log.publishing.dead_letter import DeadLetter, DeadLetterLimit
+from include.log.publishing.publisher import Publisher
 from include.record import version as versions
 
 __all__ = ["JobRunner", "late_headers"]

@@ -21,10 +21,10 @@ from include.eventtime.outputs import Ids, OutputWriter
 from include.eventtime.reading import ElementReader
 from include.eventtime.restored import Restored
 from include.eventtime.work import BatchWork, BucketResult
-from include.log.kafka import record_of
-from include.log.registry import ConfluentRegistry
-from include.log.slices import Slice, cached_consumer
-from include.log.worker_memory import keep_imports
+from include.log.kafka.log import record_of
+from include.log.planning.slices import Slice, cached_consumer
+from include.log.registry.confluent import ConfluentRegistry
+from include.log.running.worker_memory import keep_imports
 from include.settings.connections import Kafka, ObjectStore, Registry
 from include.settings.deployment import Strict
 from include.state.bucket import Bucket

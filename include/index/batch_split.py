@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from include.index.generations.rebuild.ranges import size_of
-from include.log.plan import BatchPlan
-from include.log.slices import Slice
+from include.log.planning.plan import BatchPlan
+from include.log.planning.slices import Slice
 
 __all__ = ["PartSize", "parts_of"]
 

@@ -14,9 +14,9 @@ from include.clock import Clock
 from include.index.outcome import SetAside
 from include.index.server.port import IndexInfo
 from include.log import topics
-from include.log.dead_letter import DeadLetter, DeadLetterLimit
-from include.log.letters import LettersOnce, letters_within
 from include.log.ports import LogReader, LogWriter
+from include.log.publishing.dead_letter import DeadLetter, DeadLetterLimit
+from include.log.publishing.letters import LettersOnce, letters_within
 
 __all__ = ["DeadLetters", "dead_group"]
 

@@ -12,7 +12,7 @@ from include.errors import Terminal
 from include.index.definition import IndexDefinition, alias_of, index_named
 from include.index.server.elasticsearch import ElasticsearchIndex
 from include.index.server.elasticsearch_admin import ElasticsearchAdmin
-from include.log.kafka import KafkaReader
+from include.log.kafka.log import KafkaReader
 from include.settings.connections import Elasticsearch, Kafka
 from include.settings.deployment import Deployment
 

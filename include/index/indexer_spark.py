@@ -34,14 +34,14 @@ from include.index.server.elasticsearch import ElasticsearchIndex
 from include.index.server.elasticsearch_admin import ElasticsearchAdmin
 from include.index.server_wait import Patience
 from include.index.worker import WorkerPlan, work_off
-from include.log import batches_spark as stream
 from include.log import topics
-from include.log.dead_letter import DeadLetterLimit
-from include.log.hosting import Host, host
-from include.log.kafka import KafkaAdmin, KafkaReader
-from include.log.kafka_writer import KafkaWriter
+from include.log.kafka.log import KafkaAdmin, KafkaReader
+from include.log.kafka.writer import KafkaWriter
+from include.log.planning.slices import Slice, cut_evenly, tasks_for
 from include.log.ports import TopicSpec
-from include.log.slices import Slice, cut_evenly, tasks_for
+from include.log.publishing.dead_letter import DeadLetterLimit
+from include.log.running import batches_spark as stream
+from include.log.running.hosting import Host, host
 from include.metrics.exporter import Metrics
 from include.metrics.progress import RunFolder
 from include.settings.connections import Cluster, Elasticsearch, Kafka, Registry
@@ -165,7 +165,7 @@ def build(
 def run_application(application: str, deployment: Deployment, *, keep_session: bool = False) -> None:
     """Run `application` until its run folder or SIGTERM asks for a stop; the batch at hand is finished first.
 
-    Raises what `build` and `include.log.batches_spark.run` raise; what one of several indexes raises ends the others.
+    Raises what `build` and `batches_spark.run` raise; what one of several indexes raises ends the others.
     """
     aliases = list(indexes_of_application(deployment, application))
     works = {alias: functools.partial(_run, deployment, alias) for alias in aliases}

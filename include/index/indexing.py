@@ -28,8 +28,8 @@ from include.index.progress.steps import start_of
 from include.index.server.port import IndexInfo
 from include.index.server_wait import Patience
 from include.index.worker import WorkerPlan
-from include.log.plan import BatchPlan
-from include.log.slices import Slice
+from include.log.planning.plan import BatchPlan
+from include.log.planning.slices import Slice
 from include.metrics.exporter import Metrics
 
 __all__ = ["Indexing", "Tasks"]

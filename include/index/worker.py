@@ -22,10 +22,10 @@ from include.index.server.elasticsearch import ElasticsearchIndex
 from include.index.server.elasticsearch_admin import ElasticsearchAdmin
 from include.index.states import Feed, States
 from include.index.task import IndexTask, Raw
+from include.log.planning.slices import Slice, cached_consumer
 from include.log.ports import SchemaRegistry
-from include.log.registry import ConfluentRegistry
-from include.log.slices import Slice, cached_consumer
-from include.log.worker_memory import keep_imports
+from include.log.registry.confluent import ConfluentRegistry
+from include.log.running.worker_memory import keep_imports
 from include.record.json.formats import KeyForm, Keys, ValueForm, Values
 from include.settings.connections import Elasticsearch, Registry
 

@@ -13,7 +13,7 @@ from include.errors import InvalidRecord
 from include.join.algorithm.row import PlainTouch, Touch
 from include.join.algorithm.whereabouts import Sighting
 from include.join.rows.reading import InputReader
-from include.log.plan import Partition
+from include.log.planning.plan import Partition
 from include.log.ports import Record
 from include.record.key import murmur2
 from include.record.version import version_of

@@ -25,12 +25,12 @@ from include.join.opening import OpenedJoin, opened_join
 from include.join.takeover import Edition
 from include.join.task import JoinPlan, apply_frames, gather, locate_frames
 from include.join.work import BatchWork, CarryOut
-from include.log import batches_spark as stream
 from include.log.access import log_access
-from include.log.hosting import Host, host
-from include.log.kafka import KafkaReader
-from include.log.plan import BatchPlan
-from include.log.slices import Slice, cut_evenly, tasks_for
+from include.log.kafka.log import KafkaReader
+from include.log.planning.plan import BatchPlan
+from include.log.planning.slices import Slice, cut_evenly, tasks_for
+from include.log.running import batches_spark as stream
+from include.log.running.hosting import Host, host
 from include.settings.connections import Kafka, ObjectStore, Registry
 from include.settings.deployment import Deployment
 from include.settings.environment import state_folder

@@ -18,11 +18,11 @@ from include.join.takeover import Edition, definition_of, joined_by, key_id_of, 
 from include.join.work import Equip
 from include.log import topics
 from include.log.access import LogAccess
-from include.log.dead_letter import DeadLetterLimit
-from include.log.placement import require_ungrown
 from include.log.ports import Compatibility
-from include.log.publisher import Publisher
-from include.log.spoken import newest_of
+from include.log.publishing.dead_letter import DeadLetterLimit
+from include.log.publishing.last_mark import newest_of
+from include.log.publishing.placement import require_ungrown
+from include.log.publishing.publisher import Publisher
 
 __all__ = ["OpenedJoin", "opened_join"]
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from include.log.request_work import RequestWork
-from include.log.requests import Answer, Request
+from include.log.requests.records import Answer, Request
+from include.log.requests.work import RequestWork
 
 __all__ = ["Asked", "JoinRequests"]
 

@@ -26,11 +26,11 @@ from include.join.transactions import JoinTransactions
 from include.join.work import BatchWork, Equip
 from include.log import topics
 from include.log.control import Control, floors_of
-from include.log.dead_letter import DeadLetterLimit
-from include.log.plan import BatchPlan, Cut, CutKey, Partition
+from include.log.planning.plan import BatchPlan, Cut, CutKey, Partition
 from include.log.ports import Headers, LogReader, Record, TopicSpec
-from include.log.publisher import Publisher
-from include.log.requests import Answer, AnswerState, Request
+from include.log.publishing.dead_letter import DeadLetterLimit
+from include.log.publishing.publisher import Publisher
+from include.log.requests.records import Answer, AnswerState, Request
 
 __all__ = ["REGROWN", "JoinRunner"]
 

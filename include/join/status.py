@@ -13,7 +13,7 @@ from include.join.config.deployed import DeployedJoin
 from include.join.requests import JoinRequests
 from include.log import topics
 from include.log.ports import LogReader, TopicAdmin
-from include.log.spoken import all_of, newest_of
+from include.log.publishing.last_mark import all_of, newest_of
 
 __all__ = ["JoinStatus", "join_status"]
 

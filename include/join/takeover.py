@@ -16,7 +16,7 @@ import orjson
 from include.join.algorithm.rework import BEGIN, DONE
 from include.join.config.check import CheckedJoin
 from include.join.config.definition import JoinFile
-from include.log.plan import Partition
+from include.log.planning.plan import Partition
 
 __all__ = [
     "Edition",

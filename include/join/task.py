@@ -21,10 +21,10 @@ from include.join.rows.avro_rows import AvroJoin
 from include.join.rows.reading import InputReader
 from include.join.takeover import Edition
 from include.join.work import BatchWork
-from include.log.kafka import record_of
-from include.log.registry import ConfluentRegistry
-from include.log.slices import Slice, cached_consumer
-from include.log.worker_memory import keep_imports
+from include.log.kafka.log import record_of
+from include.log.planning.slices import Slice, cached_consumer
+from include.log.registry.confluent import ConfluentRegistry
+from include.log.running.worker_memory import keep_imports
 from include.settings.connections import Kafka, ObjectStore, Registry
 from include.state.bucket import Bucket
 from include.state.opening import StatePlace, open_bucket

@@ -13,11 +13,11 @@ from include.join.committed import Committed
 from include.join.gathering import Refused
 from include.join.work import BatchWork, CarryOut
 from include.log import topics
-from include.log.dead_letter import DeadLetter, DeadLetterLimit
-from include.log.plan import Partition
+from include.log.planning.plan import Partition
 from include.log.ports import Headers, Record
-from include.log.publisher import Publisher
-from include.log.requests import Answer
+from include.log.publishing.dead_letter import DeadLetter, DeadLetterLimit
+from include.log.publishing.publisher import Publisher
+from include.log.requests.records import Answer
 from include.record import version as versions
 
 __all__ = ["JoinTransactions"]

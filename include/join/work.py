@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from include.join.bucket import BucketKey, BucketResult, Floor, Step
 from include.join.takeover import Edition
-from include.log.plan import Partition
+from include.log.planning.plan import Partition
 
 __all__ = ["BatchWork", "CarryOut", "Equip"]
 

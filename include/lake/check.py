@@ -16,7 +16,7 @@ from include.errors import SettingsError
 from include.lake.definition import FormatDefinition, LakeGroup, Rule, declared_groups, format_of
 from include.lake.parsing.definition import CustomParser, Means, ParserDefinition, configuration_hash
 from include.lake.parsing.partition_names import folder_names
-from include.log.registry import ConfluentRegistry
+from include.log.registry.confluent import ConfluentRegistry
 from include.settings.applications import Application
 from include.settings.connections import ObjectStore, Registry
 from include.settings.deployment import Deployment, unknown_name

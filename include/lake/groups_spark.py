@@ -41,10 +41,10 @@ from include.lake.writing.lag_offsets import LagOffsets, consumer_group
 from include.lake.writing.report import Report
 from include.lake.writing.task import Outcome, Run, Task, run_task
 from include.lake.writing.worker import Place, work
-from include.log.batches_spark import session
-from include.log.failure import first_line
-from include.log.kafka_offsets import KafkaOffsets
-from include.log.supervised import stop_signal
+from include.log.kafka.offsets import KafkaOffsets
+from include.log.running.batches_spark import session
+from include.log.running.failure import first_line
+from include.log.running.supervised import stop_signal
 from include.metrics.exporter import Metrics
 from include.metrics.progress import RunFolder
 from include.settings.connections import Kafka, ObjectStore, Registry

@@ -15,7 +15,7 @@ from include.eventtime.model.process import Process
 from include.eventtime.replay import Line, Replay, require_keys
 from include.eventtime.rerun.rerun_spark import replay_file
 from include.local.stack import Stack
-from include.log.batches_spark import session
+from include.log.running.batches_spark import session
 from include.settings.connections import ObjectStore
 from include.settings.deployment import Deployment
 from include.store.s3 import store_of

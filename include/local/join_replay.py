@@ -38,10 +38,10 @@ from include.local import process
 from include.local.process import Launch
 from include.local.stack import Stack
 from include.log import topics
-from include.log.kafka import KafkaAdmin, KafkaReader
-from include.log.kafka_errors import Connection
+from include.log.kafka.errors import Connection
+from include.log.kafka.log import KafkaAdmin, KafkaReader
 from include.log.ports import Record
-from include.log.registry import ConfluentRegistry
+from include.log.registry.confluent import ConfluentRegistry
 from include.log.resolved import Resolved
 from include.record.codec import Decoder, Encoder
 from include.record.position import SourcePosition

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from typing import Final
 
 from include.clock import Clock, SystemClock
-from include.log.kafka import KafkaAdmin, KafkaReader, KafkaWriter
+from include.log.kafka.log import KafkaAdmin, KafkaReader, KafkaWriter
+from include.log.kafka.transaction_end import end_transaction
 from include.log.ports import LogReader, LogWriter, SchemaRegistry, TopicAdmin
-from include.log.publisher import Finish
-from include.log.registry import ConfluentRegistry
-from include.log.transaction_end import end_transaction
+from include.log.publishing.publisher import Finish
+from include.log.registry.confluent import ConfluentRegistry
 from include.settings.connections import Kafka, Registry
 
 __all__ = ["LogAccess", "log_access"]

@@ -15,8 +15,8 @@ from typing import Final
 
 from include.clock import Clock, ManualClock
 from include.errors import Fenced, Terminal, Transient
-from include.log.memory_registry import MemoryRegistry
 from include.log.ports import Headers, LogReader, LogWriter, Record, TopicAdmin, TopicInfo, TopicSpec, Versioned
+from include.log.registry.memory import MemoryRegistry
 from include.record.key import partition_of
 from include.record.version import to_header
 

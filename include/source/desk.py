@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from include.clock import Clock
 from include.errors import InvalidRecord, SettingsError, Terminal
 from include.log.ports import LogReader, Record
-from include.log.requests import Answer, Request
+from include.log.requests.records import Answer, Request
 from include.log.topics import source_answers
 from include.source.ports import CaptureLog
 from include.source.snapshot.condition import Condition

@@ -21,6 +21,7 @@ from include.clock import Clock
 from include.errors import Fenced, Restart, Terminal
 from include.log.memory import MemoryLog
 from include.log.ports import LogWriter, Record, SchemaRegistry, TopicAdmin, TopicInfo, TopicSpec
+from include.log.publishing.unended import unended
 from include.log.resolved import Resolved, ResolvedWriter
 from include.log.topics import (
     LARGEST_RECORD,
@@ -31,7 +32,6 @@ from include.log.topics import (
     source_requests,
     source_resolved,
 )
-from include.log.unended import unended
 from include.record.position import SourcePosition
 from include.record.version import to_header
 from include.source.checkpoint import read_checkpoint

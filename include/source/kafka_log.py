@@ -6,11 +6,11 @@ from collections.abc import Collection
 from typing import Final
 
 from include.clock import Clock
-from include.log.kafka import KafkaAdmin, KafkaReader
-from include.log.kafka_writer import KafkaWriter
+from include.log.kafka.log import KafkaAdmin, KafkaReader
+from include.log.kafka.transaction_end import end_transaction
+from include.log.kafka.writer import KafkaWriter
 from include.log.ports import LogWriter
-from include.log.registry import ConfluentRegistry
-from include.log.transaction_end import end_transaction
+from include.log.registry.confluent import ConfluentRegistry
 from include.settings.connections import Kafka, Registry
 from include.settings.deployment import Deployment
 from include.source.direct_log import DirectLog, transactional_id

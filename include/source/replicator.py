@@ -16,7 +16,7 @@ from dataclasses import replace
 from include.clock import Clock
 from include.errors import Terminal
 from include.log.control import Control, ControlKind
-from include.log.requests import Answer
+from include.log.requests.records import Answer
 from include.log.topics import LARGEST_RECORD, control, source_answers
 from include.record.gtid import GtidSet
 from include.record.position import BinlogPosition, SourcePosition

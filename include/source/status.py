@@ -7,7 +7,7 @@ from typing import Any
 
 from include.clock import iso
 from include.log.ports import LogReader
-from include.log.requests import Request
+from include.log.requests.records import Request
 from include.log.resolved import Resolved
 from include.log.topics import source_requests
 from include.source.database.binlog_files import BinlogLook

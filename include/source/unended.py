@@ -11,9 +11,9 @@ from collections.abc import Callable, Collection, Mapping
 
 from include.clock import Clock
 from include.log.ports import LogReader, LogWriter, TopicAdmin
+from include.log.publishing.unended import Place, open_ended
 from include.log.resolved import Ends
 from include.log.topics import TopicName, source_resolved
-from include.log.unended import Place, open_ended
 from include.source.checkpoint import Checkpoint, read_checkpoint
 from include.source.log_ports import LogPorts
 

@@ -38,15 +38,15 @@ from include.document.signals import Inputs, Signals
 from include.index.server_wait import Patience
 from include.local.shop.connection import ShopServer
 from include.local.stack import Stack
-from include.log import batches_spark as stream
 from include.log import topics
-from include.log.kafka import KafkaAdmin, KafkaReader, KafkaWriter
-from include.log.plan import BatchPlan, Cut
+from include.log.kafka.log import KafkaAdmin, KafkaReader, KafkaWriter
+from include.log.kafka.transaction_end import end_transaction
+from include.log.planning.plan import BatchPlan, Cut
 from include.log.ports import TopicSpec
-from include.log.publisher import Publisher
-from include.log.registry import ConfluentRegistry
+from include.log.publishing.publisher import Publisher
+from include.log.registry.confluent import ConfluentRegistry
 from include.log.resolved import ResolvedWriter
-from include.log.transaction_end import end_transaction
+from include.log.running import batches_spark as stream
 from include.metrics.exporter import Metrics
 from include.record.codec import Encoder
 from include.record.gtid import MariadbGtidSet

@@ -12,7 +12,7 @@ import orjson
 import yaml
 
 from include.clock import SystemClock
-from include.log.kafka import KafkaAdmin, KafkaReader, KafkaWriter
+from include.log.kafka.log import KafkaAdmin, KafkaReader, KafkaWriter
 from include.log.ports import TopicSpec
 from include.store.s3 import S3Store
 from tests.application_process import ApplicationProcess

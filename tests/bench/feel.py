@@ -29,7 +29,7 @@ import psutil
 
 from include.audit.merkle.database import DatabaseSide, Load
 from include.clock import SystemClock
-from include.log.kafka import KafkaReader
+from include.log.kafka.log import KafkaReader
 from include.log.topics import change
 from include.settings.deployment import Deployment
 from include.source.definition import load_source

@@ -14,8 +14,8 @@ import orjson
 from confluent_kafka import Producer
 
 from include.log import topics
-from include.log.kafka import KafkaAdmin, KafkaReader
-from include.log.registry import ConfluentRegistry
+from include.log.kafka.log import KafkaAdmin, KafkaReader
+from include.log.registry.confluent import ConfluentRegistry
 from include.record.codec import Decoder, Encoder
 from include.record.json.body import body_json
 from include.record.version import to_header

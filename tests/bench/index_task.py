@@ -19,7 +19,7 @@ from include.index.definition import IndexTopic
 from include.index.metadata import Origin
 from include.index.states import Feed
 from include.index.worker import WorkerPlan, work_off
-from include.log.slices import Slice
+from include.log.planning.slices import Slice
 from include.settings.connections import Elasticsearch, Registry
 from include.settings.environment import PROJECT_ROOT
 from tests.bench.index import stub

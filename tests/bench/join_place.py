@@ -18,8 +18,8 @@ import yaml
 from include.join.config.deployed import DeployedJoin, declared_joins
 from include.join.status import JoinStatus, join_status
 from include.log import topics
-from include.log.kafka import KafkaAdmin, KafkaReader, KafkaWriter
-from include.log.registry import ConfluentRegistry
+from include.log.kafka.log import KafkaAdmin, KafkaReader, KafkaWriter
+from include.log.registry.confluent import ConfluentRegistry
 from include.record.schema import Column, TableSchema
 from include.settings.connections import ObjectStore
 from include.settings.deployment import Deployment

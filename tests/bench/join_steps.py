@@ -27,8 +27,8 @@ from include.join.takeover import Edition, definition_of
 from include.join.task import equipped
 from include.log import topics
 from include.log.memory import MemoryLog
-from include.log.memory_registry import MemoryRegistry
 from include.log.ports import Record, TopicSpec
+from include.log.registry.memory import MemoryRegistry
 from include.record.change import Change, Op, SourceBlock
 from include.record.codec import Encoder
 from include.record.schema import Column, TableSchema

@@ -20,7 +20,7 @@ from include.clock import SystemClock
 from include.lake import groups_spark as stream
 from include.lake.definition import declared_groups
 from include.lake.writing.host import Host
-from include.log.batches_spark import session
+from include.log.running.batches_spark import session
 from include.metrics.progress import RunFolder
 from include.settings.deployment import Deployment
 from tests.bench.lake_place import LakePlace, lake_placed

@@ -24,7 +24,7 @@ from typing import Any, Final
 from confluent_kafka import Producer
 
 from include.lake.protocol.chain_key import CutKey
-from include.log.kafka import KafkaAdmin
+from include.log.kafka.log import KafkaAdmin
 from include.log.ports import TopicSpec
 from include.settings.connections import ObjectStore
 from include.settings.environment import PROJECT_ROOT

@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from confluent_kafka import Producer
 
-from include.log.kafka import KafkaAdmin, KafkaReader
+from include.log.kafka.log import KafkaAdmin, KafkaReader
 from include.log.ports import TopicInfo, TopicSpec
 from tests.bench.place import halves, served
 

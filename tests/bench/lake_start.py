@@ -26,8 +26,8 @@ from include.lake.protocol.generations import take_over
 from include.lake.writing.driver import Driver
 from include.lake.writing.planner import Remade, Spot
 from include.lake.writing.task import Outcome, Task
+from include.log.planning.survey import Hidden
 from include.log.ports import TopicInfo
-from include.log.survey import Hidden
 from include.settings.connections import ObjectStore
 from include.store.s3 import S3Store, store_of
 from tests.bench.lake_place import lake_placed

@@ -35,8 +35,8 @@ from include.audit.merkle.database import DatabaseSide, Load
 from include.audit.merkle.merkle_spark import CopySide
 from include.audit.merkle.sides import Asked
 from include.clock import SystemClock
-from include.log.batches_spark import session
-from include.log.kafka import KafkaReader
+from include.log.kafka.log import KafkaReader
+from include.log.running.batches_spark import session
 from include.settings.connections import Kafka
 from include.source.definition import load_source
 from include.source.hashes.sums import bits_for

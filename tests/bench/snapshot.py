@@ -20,9 +20,9 @@ import psutil
 from pymysql.constants import COMMAND
 
 from include.clock import SystemClock
-from include.log.kafka import KafkaReader
-from include.log.kafka_writer import KafkaWriter
-from include.log.requests import Request
+from include.log.kafka.log import KafkaReader
+from include.log.kafka.writer import KafkaWriter
+from include.log.requests.records import Request
 from include.log.topics import change, source_requests
 from include.source.desk import answers_by_id
 from tests.bench.binlog_table import DATABASE
@@ -123,7 +123,7 @@ def _listens(process: psutil.Process, port: int) -> bool:
 
 
 def _topics(world: World) -> list[str]:
-    from include.log.kafka import KafkaAdmin
+    from include.log.kafka.log import KafkaAdmin
 
     return KafkaAdmin(world.kafka).names()
 

@@ -16,7 +16,7 @@ import pyspark
 from pyspark.sql import SparkSession
 
 from include.local.ports import free_port
-from include.log.batches_spark import session
+from include.log.running.batches_spark import session
 
 __all__ = ["SparkCluster"]
 

@@ -19,9 +19,9 @@ import psutil
 
 from include.clock import SystemClock
 from include.local.stack import Stack
-from include.log.kafka import KafkaAdmin, KafkaReader
-from include.log.kafka_writer import KafkaWriter
-from include.log.registry import ConfluentRegistry
+from include.log.kafka.log import KafkaAdmin, KafkaReader
+from include.log.kafka.writer import KafkaWriter
+from include.log.registry.confluent import ConfluentRegistry
 from include.source.direct_log import DirectLog, transactional_id
 from include.source.group import Group
 from include.source.log_ports import LogPorts

@@ -30,8 +30,8 @@ from include.clock import SystemClock
 from include.errors import Transient
 from include.lake.tables.delta_log import DeltaLog, TableState, storage_options
 from include.lake.tables.generation import generation_folder
-from include.log.kafka import KafkaAdmin, KafkaWriter
-from include.log.registry import ConfluentRegistry
+from include.log.kafka.log import KafkaAdmin, KafkaWriter
+from include.log.registry.confluent import ConfluentRegistry
 from include.record.change import Change, SourceBlock
 from include.record.codec import Encoder
 from include.record.key import partition_of

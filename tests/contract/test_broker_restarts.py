@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from include.errors import LyrebirdError
-from include.log.kafka import KafkaAdmin, KafkaWriter
+from include.log.kafka.log import KafkaAdmin, KafkaWriter
 from include.log.ports import TopicSpec
 from tests.integration.source.broker import broker
 

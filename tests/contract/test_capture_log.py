@@ -12,14 +12,14 @@ import pytest
 
 from include.clock import SystemClock
 from include.errors import Fenced, Terminal
-from include.log.kafka import KafkaAdmin, KafkaReader, KafkaWriter
+from include.log.kafka.log import KafkaAdmin, KafkaReader, KafkaWriter
+from include.log.kafka.transaction_end import end_transaction
 from include.log.memory import MemoryLog, MemoryRegistry
 from include.log.ports import LogReader, LogWriter, SchemaRegistry, TopicAdmin, TopicSpec
-from include.log.registry import ConfluentRegistry
-from include.log.requests import Answer, Request
+from include.log.registry.confluent import ConfluentRegistry
+from include.log.requests.records import Answer, Request
 from include.log.resolved import ResolvedView
 from include.log.topics import change, document_spec, source_answers, source_requests, source_resolved
-from include.log.transaction_end import end_transaction
 from include.record.gtid import MariadbGtidSet
 from include.record.position import BinlogPosition, SourcePosition
 from include.record.version import from_headers

@@ -14,10 +14,10 @@ import pytest
 from include.errors import Fenced, Terminal
 from include.lake.reading.kafka_group import KafkaGroupLog
 from include.lake.writing.planner import Spot
-from include.log.kafka import KafkaAdmin, KafkaReader, KafkaWriter
-from include.log.kafka_offsets import KafkaOffsets
+from include.log.kafka.log import KafkaAdmin, KafkaReader, KafkaWriter
+from include.log.kafka.offsets import KafkaOffsets
+from include.log.planning.survey import KafkaSurvey
 from include.log.ports import TopicSpec
-from include.log.survey import KafkaSurvey
 
 SOON_S = 60
 

@@ -9,7 +9,7 @@ import pytest
 from include.clock import SystemClock
 from include.errors import Terminal, Transient
 from include.local.ports import free_port
-from include.log.kafka import KafkaAdmin, KafkaReader, KafkaWriter
+from include.log.kafka.log import KafkaAdmin, KafkaReader, KafkaWriter
 from include.log.ports import TopicSpec
 
 

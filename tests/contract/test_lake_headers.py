@@ -6,7 +6,7 @@ import pytest
 
 from include.errors import Terminal
 from include.lake.reading.kafka_ranges import KafkaRanges
-from include.log.kafka import KafkaAdmin
+from include.log.kafka.log import KafkaAdmin
 from include.log.ports import TopicSpec
 from tests.raw_headers import RawHeaders, produce_raw
 

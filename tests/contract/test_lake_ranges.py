@@ -11,7 +11,7 @@ from include.errors import Terminal, Transient
 from include.lake.message import Message
 from include.lake.reading.kafka_ranges import KafkaRanges
 from include.lake.reading.log_ranges import LogRanges, PortRanges
-from include.log.kafka import KafkaAdmin, KafkaReader, KafkaWriter
+from include.log.kafka.log import KafkaAdmin, KafkaReader, KafkaWriter
 from include.log.memory import MemoryLog
 from include.log.ports import LogReader, LogWriter, TopicSpec
 

@@ -15,12 +15,12 @@ from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, C
 
 from include.clock import SystemClock
 from include.errors import Fenced, Terminal, Transient
-from include.log.kafka import KafkaAdmin, KafkaReader, KafkaWriter
-from include.log.kept import require_kept
+from include.log.kafka.log import KafkaAdmin, KafkaReader, KafkaWriter
 from include.log.memory import MemoryLog
-from include.log.placement import require_ungrown
+from include.log.planning.survey import KafkaSurvey, PortSurvey, Survey
 from include.log.ports import LogReader, LogWriter, Record, TopicAdmin, TopicSpec, Versioned
-from include.log.survey import KafkaSurvey, PortSurvey, Survey
+from include.log.publishing.placement import require_ungrown
+from include.log.publishing.retention import require_kept
 from include.log.topics import document_spec, policy
 from include.record.key import partition_of
 from include.record.version import from_headers, to_header

@@ -14,7 +14,7 @@ from include.errors import InvalidRecord, Terminal, Transient
 from include.local.ports import free_port
 from include.log.memory import MemoryRegistry
 from include.log.ports import SchemaRegistry
-from include.log.registry import ConfluentRegistry
+from include.log.registry.confluent import ConfluentRegistry
 from include.record.codec import Decoder, Encoder
 from include.record.schema import Column, TableSchema
 

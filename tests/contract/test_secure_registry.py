@@ -11,7 +11,7 @@ import yaml
 
 from include.cli.lake.options import registry_of
 from include.errors import Terminal
-from include.log.registry import ConfluentRegistry
+from include.log.registry.confluent import ConfluentRegistry
 from include.settings.connections import Registry
 from include.settings.deployment import Deployment
 from include.store.memory import MemoryStore

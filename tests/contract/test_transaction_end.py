@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from include.log.kafka import KafkaAdmin, KafkaReader, KafkaWriter
+from include.log.kafka.log import KafkaAdmin, KafkaReader, KafkaWriter
+from include.log.kafka.transaction_end import end_transaction
 from include.log.topics import document_spec
-from include.log.transaction_end import end_transaction
 
 
 def test_a_transaction_is_ended_where_it_wrote_and_where_its_groups_offsets_are_kept(kafka: str, unique: str) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import psutil
 import pytest
 
-from include.log.kafka import KafkaAdmin, KafkaReader
+from include.log.kafka.log import KafkaAdmin, KafkaReader
 from include.record.version import from_headers
 
 pytestmark = pytest.mark.timeout(900)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from include.log.kafka import KafkaAdmin
+from include.log.kafka.log import KafkaAdmin
 from include.log.ports import TopicSpec
 from include.settings.connections import ObjectStore
 from include.settings.deployment import Deployment

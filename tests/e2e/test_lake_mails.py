@@ -22,7 +22,7 @@ from include.lake.protocol.chain import Chain
 from include.lake.protocol.chain_key import TopicKey
 from include.lake.protocol.generations import take_over
 from include.lake.protocol.inventory import stored_topics
-from include.log.kafka import KafkaAdmin
+from include.log.kafka.log import KafkaAdmin
 from include.log.ports import TopicSpec
 from include.settings.connections import ObjectStore
 from include.settings.deployment import Deployment

@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from include.log.kafka import KafkaReader
-from include.log.kafka_writer import KafkaWriter
+from include.log.kafka.log import KafkaReader
+from include.log.kafka.writer import KafkaWriter
 from include.log.ports import Record
-from include.log.registry import ConfluentRegistry
+from include.log.registry.confluent import ConfluentRegistry
 from include.record.codec import Decoder, Encoder
 from include.record.version import from_headers, to_header
 

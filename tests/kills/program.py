@@ -26,7 +26,7 @@ from include.lake.writing.host import Host
 from include.lake.writing.lag_offsets import LagOffsets, consumer_group
 from include.lake.writing.report import Report
 from include.lake.writing.worker import Place, store_of
-from include.log.kafka_offsets import KafkaOffsets
+from include.log.kafka.offsets import KafkaOffsets
 from include.metrics.progress import RunFolder
 from include.settings.connections import Kafka, ObjectStore
 from include.store.object_store import PART_BYTES

@@ -26,7 +26,7 @@ from include.eventtime.rerun.rerun_spark import verify
 from include.eventtime.restored import Restored
 from include.lake.restore.deployed import Deployed, RestoreRequest
 from include.local.scooters.plan import PARTITIONS
-from include.log.batches_spark import session
+from include.log.running.batches_spark import session
 from tests.application_process import ApplicationProcess
 from tests.bench.spark_cluster import SparkCluster
 from tests.fleet_world import JOBS, FleetWorld

@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 
 from include.join.algorithm.versions import VECTOR_HEADER
-from include.log.kafka import KafkaReader, KafkaWriter
+from include.log.kafka.log import KafkaReader, KafkaWriter
 from include.log.ports import Record
 from include.record.codec import Decoder, Encoder
 from include.record.version import from_headers, to_header

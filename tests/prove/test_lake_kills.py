@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from include.log import batches_spark as stream
+from include.log.running import batches_spark as stream
 from tests.kills.conductor import Conductor
 from tests.kills.logged import Ran
 from tests.kills.on_spark import run_on_spark

@@ -13,7 +13,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from include.lake.formats.sequence_file import SequenceFile
-from include.log import batches_spark as stream
+from include.log.running import batches_spark as stream
 from tests.hadoop_files import Hadoop, contents, messages, ours, same_as_hadoops
 
 LAYOUTS: list[dict[str, Any]] = [
@@ -72,7 +72,7 @@ def test_we_read_hadoops_and_write_the_same_bytes(hadoop: Hadoop, tmp_path: Path
 ALONE = """
 import pickle, sys
 from pathlib import Path
-from include.log import batches_spark as stream
+from include.log.running import batches_spark as stream
 from tests.hadoop_files import Hadoop
 spark = stream.session("alone", {"spark.master": "local[2]", "spark.driver.memory": "2g", "spark.log.level": "ERROR"})
 found = Hadoop(spark).read(Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3])[0]

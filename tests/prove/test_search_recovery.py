@@ -16,7 +16,7 @@ import pytest
 
 from include.index.generations.active import read_fed
 from include.index.outcome import SETTLED
-from include.log.kafka import KafkaReader
+from include.log.kafka.log import KafkaReader
 from tests.index_recovery import Part, Place, Reader, Writing, placed
 
 if os.environ.get("LYREBIRD_PROVE") != "1":

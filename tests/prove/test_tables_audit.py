@@ -20,7 +20,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from include.audit.merkle.definition import Against
-from include.log import batches_spark as stream
+from include.log.running import batches_spark as stream
 from tests.audited_world import Scene, captured, prepare
 from tests.background import Background
 from tests.integration.source.world import opened

@@ -15,7 +15,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from include.local.shop.generator import Shop
-from include.log import batches_spark as stream
+from include.log.running import batches_spark as stream
 from tests.document_shop import WITHOUT_SPARK, DocumentShop
 from tests.spark.audit.test_documents import audit, place
 

@@ -12,11 +12,11 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from include.clock import SystemClock
-from include.log import batches_spark as stream
-from include.log.kafka import KafkaAdmin, KafkaWriter
-from include.log.plan import BatchPlan, Partition
+from include.log.kafka.log import KafkaAdmin, KafkaWriter
+from include.log.planning.plan import BatchPlan, Partition
 from include.log.ports import Headers, TopicSpec
 from include.log.resolved import Resolved
+from include.log.running import batches_spark as stream
 from include.metrics.exporter import Metrics
 from include.metrics.progress import RunFolder
 from include.record.position import SourcePosition

@@ -24,8 +24,8 @@ from include.local.shop.connection import ShopServer
 from include.local.shop.generator import Shop
 from include.local.shop.truth import truth
 from include.log import topics
-from include.log.kafka import KafkaAdmin, KafkaReader, KafkaWriter
-from include.log.registry import ConfluentRegistry
+from include.log.kafka.log import KafkaAdmin, KafkaReader, KafkaWriter
+from include.log.registry.confluent import ConfluentRegistry
 from include.record.codec import Decoder
 from include.record.json.body import plain
 from include.record.schema import TableSchema

@@ -26,10 +26,10 @@ from include.errors import SettingsError, Terminal
 from include.index.definition import IndexTopic
 from include.index.metadata import Origin
 from include.index.states import Feed
-from include.log.kafka import KafkaAdmin, KafkaReader
-from include.log.kafka_writer import KafkaWriter
+from include.log.kafka.log import KafkaAdmin, KafkaReader
+from include.log.kafka.writer import KafkaWriter
 from include.log.ports import TopicSpec
-from include.log.registry import ConfluentRegistry
+from include.log.registry.confluent import ConfluentRegistry
 from include.record.codec import Encoder, frame
 from include.record.version import to_header
 from include.settings.deployment import Deployment

@@ -27,8 +27,8 @@ from include.index.metadata import Origin
 from include.index.progress.document import Progress
 from include.index.states import Feed, States, feed_of
 from include.log.memory import MemoryLog, MemoryRegistry
+from include.log.planning.slices import Slice
 from include.log.ports import Record
-from include.log.slices import Slice
 from include.settings.connections import Cluster, Registry
 from tests.document_topic import DocumentTopic
 

@@ -12,11 +12,11 @@ from pyspark.sql import DataFrame, SparkSession
 from include.document import assembler_spark as assembling
 from include.document.signals import Inputs, Signals
 from include.document.task import fold
-from include.log import batches_spark as stream
-from include.log.kafka import KafkaAdmin, KafkaWriter
-from include.log.plan import BatchPlan
-from include.log.registry import ConfluentRegistry
-from include.log.slices import slices_of
+from include.log.kafka.log import KafkaAdmin, KafkaWriter
+from include.log.planning.plan import BatchPlan
+from include.log.planning.slices import slices_of
+from include.log.registry.confluent import ConfluentRegistry
+from include.log.running import batches_spark as stream
 from tests.captured import Captured
 from tests.order_world import DEFINITION, SCHEMAS
 from tests.spark.conftest import Runner

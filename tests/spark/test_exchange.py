@@ -15,8 +15,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from include.errors import Terminal, Transient
-from include.log.batches_spark import exchange, homes_of
-from include.log.slices import Slice
+from include.log.planning.slices import Slice
+from include.log.running.batches_spark import exchange, homes_of
 
 ROOT = Path(__file__).parents[2]
 BUCKETS = 16
@@ -208,8 +208,8 @@ PROGRAM = """
 import hashlib, sys
 from pathlib import Path
 import psutil
-from include.log.slices import Slice
-from include.log.batches_spark import exchange, homes_of
+from include.log.planning.slices import Slice
+from include.log.running.batches_spark import exchange, homes_of
 from tests.bench.spark_cluster import SparkCluster
 
 folder = Path(sys.argv[1])

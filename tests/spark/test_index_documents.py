@@ -28,11 +28,11 @@ from include.index.mapping.declared import creation
 from include.index.progress.document import Progress, ProgressKeeper, read_progress
 from include.index.server.elasticsearch import ElasticsearchIndex
 from include.log import topics
-from include.log.batches_spark import run
-from include.log.dead_letter import DeadLetter
-from include.log.kafka import KafkaAdmin, KafkaReader
-from include.log.kafka_writer import KafkaWriter
-from include.log.registry import ConfluentRegistry
+from include.log.kafka.log import KafkaAdmin, KafkaReader
+from include.log.kafka.writer import KafkaWriter
+from include.log.publishing.dead_letter import DeadLetter
+from include.log.registry.confluent import ConfluentRegistry
+from include.log.running.batches_spark import run
 from include.metrics.exporter import Metrics
 from include.metrics.progress import RunFolder
 from include.settings.connections import Elasticsearch

@@ -30,10 +30,10 @@ from include.join.committed import state_place
 from include.join.config.deployed import declared_joins
 from include.join.rehoming import committed_of, replace_state
 from include.log import topics
-from include.log.kafka import KafkaReader, KafkaWriter
+from include.log.kafka.log import KafkaReader, KafkaWriter
 from include.log.ports import Record
+from include.log.publishing.last_mark import newest_of
 from include.log.resolved import Resolved
-from include.log.spoken import newest_of
 from include.record.version import from_headers, to_header
 from include.settings.deployment import Deployment
 from include.state.opening import open_bucket

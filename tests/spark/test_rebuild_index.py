@@ -18,9 +18,9 @@ from include.index.generations.rebuild.deployed import carry_out, plan_of
 from include.index.generations.rebuild.pace import Reached
 from include.index.generations.rebuild.rebuild_spark import SparkPool
 from include.index.generations.rebuild.run import Rebuilt, Teller
-from include.log.kafka import KafkaAdmin
-from include.log.kafka_writer import KafkaWriter
-from include.log.registry import ConfluentRegistry
+from include.log.kafka.log import KafkaAdmin
+from include.log.kafka.writer import KafkaWriter
+from include.log.registry.confluent import ConfluentRegistry
 from include.settings.deployment import Deployment
 from tests.document_topic import MAPPING, DocumentTopic
 

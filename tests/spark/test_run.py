@@ -20,7 +20,7 @@ import sys
 import threading
 from include.clock import SystemClock
 from include.errors import LyrebirdError, Terminal, Transient
-from include.log.batches_spark import read_stream, run, session
+from include.log.running.batches_spark import read_stream, run, session
 from include.metrics.exporter import Metrics
 from include.metrics.progress import RunFolder
 from pathlib import Path

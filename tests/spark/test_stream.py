@@ -15,8 +15,8 @@ from pyspark.sql import DataFrame, Row, SparkSession
 
 from include.clock import SystemClock
 from include.errors import Fenced, SettingsError, Terminal, Transient
-from include.log.batches_spark import BatchPlan, newest_cut, read_batch, read_stream, run, warm, work_off
-from include.log.slices import Slice, cached_consumer
+from include.log.planning.slices import Slice, cached_consumer
+from include.log.running.batches_spark import BatchPlan, newest_cut, read_batch, read_stream, run, warm, work_off
 from include.metrics.exporter import Metrics
 from include.metrics.progress import RunFolder
 
@@ -357,7 +357,7 @@ def test_workers_are_kept_while_nothing_comes(
     spark: SparkSession, log: Any, unique: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Spark ends its workers after a minute without a task, which is not waited for here."""
-    monkeypatch.setattr("include.log.batches_spark._WARM_S", 0.2)
+    monkeypatch.setattr("include.log.running.batches_spark._WARM_S", 0.2)
     topic, folder = log.topic(unique, 1), tmp_path / "run"
     folder.mkdir()
     tracker = spark.sparkContext.statusTracker()

@@ -14,7 +14,7 @@ from include.errors import LyrebirdError, SettingsError
 from include.lake.definition import LakeGroup, declared_groups, group_named
 from include.lake.protocol.inventory import stored_topics
 from include.lake.protocol.object_key import topic_of
-from include.log.kafka_admin import KafkaAdmin
+from include.log.kafka.admin import KafkaAdmin
 from include.settings.connections import Kafka
 from include.settings.connections import ObjectStore as Connection
 from include.settings.deployment import Deployment

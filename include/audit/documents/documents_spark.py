@@ -27,10 +27,10 @@ from include.document.load import Metered, ReadLoad
 from include.document.mysql import MysqlTables
 from include.document.tables import KEYS_AT_ONCE
 from include.errors import InvalidRecord
-from include.log import batches_spark as stream
-from include.log.registry import ConfluentRegistry
-from include.log.slices import cached_consumer, slices_in
-from include.log.worker_memory import keep_imports
+from include.log.planning.slices import cached_consumer, slices_in
+from include.log.registry.confluent import ConfluentRegistry
+from include.log.running import batches_spark as stream
+from include.log.running.worker_memory import keep_imports
 from include.record.codec import Decoder
 from include.record.position import SourcePosition
 from include.record.version import from_headers

@@ -22,10 +22,10 @@ from include.document.lookup import spelled
 from include.document.mysql import MysqlTables
 from include.document.spread import key_text
 from include.errors import LyrebirdError
-from include.log.asking import ask_and_wait
-from include.log.kafka import KafkaReader
-from include.log.registry import ConfluentRegistry
-from include.log.requests import Request
+from include.log.kafka.log import KafkaReader
+from include.log.registry.confluent import ConfluentRegistry
+from include.log.requests.asking import ask_and_wait
+from include.log.requests.records import Request
 from include.record.codec import Decoder
 from include.record.key import doc_id
 from include.record.position import SourcePosition

@@ -13,8 +13,8 @@ from include.document.tables import SourceTables
 from include.errors import InvalidRecord, Transient
 from include.log import topics
 from include.log.ports import LogReader, Record
+from include.log.publishing.last_mark import newest_of
 from include.log.resolved import Resolved
-from include.log.spoken import newest_of
 from include.record.codec import Decoder
 from include.record.position import SourcePosition
 from include.record.version import from_headers

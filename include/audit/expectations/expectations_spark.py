@@ -36,8 +36,8 @@ from include.index.server.elasticsearch import ElasticsearchIndex
 from include.index.states import Feed, States
 from include.lake.tables.columns import OWN
 from include.lake.tables.tables_spark import read_table
-from include.log.batches_spark import read_batch, session
-from include.log.registry import ConfluentRegistry
+from include.log.registry.confluent import ConfluentRegistry
+from include.log.running.batches_spark import read_batch, session
 from include.metrics.exporter import write_atomically
 from include.settings.connections import Elasticsearch, Kafka, Registry
 from include.settings.deployment import Deployment

@@ -38,9 +38,9 @@ from include.join.rehoming import committed_of, released, versions_of
 from include.join.takeover import Edition
 from include.join.task import equipped
 from include.log import topics
-from include.log.kafka import KafkaAdmin, KafkaReader, KafkaWriter
-from include.log.registry import ConfluentRegistry
-from include.log.worker_memory import keep_imports
+from include.log.kafka.log import KafkaAdmin, KafkaReader, KafkaWriter
+from include.log.registry.confluent import ConfluentRegistry
+from include.log.running.worker_memory import keep_imports
 from include.settings.connections import Kafka, ObjectStore, Registry
 from include.settings.deployment import Deployment
 from include.settings.environment import state_folder

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 from include.errors import Transient
 from include.log import topics
-from include.log.plan import Partition
+from include.log.planning.plan import Partition
 from include.log.ports import LogReader
-from include.log.spoken import newest_of, partitions_of
+from include.log.publishing.last_mark import newest_of, partitions_of
 
 __all__ = ["JoinCut", "join_cut"]
 

@@ -20,15 +20,15 @@ from include.join.committed import read_committed
 from include.join.config.check import CheckedJoin, checked_join
 from include.join.config.deployed import DeployedJoin, spread_topics
 from include.join.takeover import definition_of, same_join
-from include.log import batches_spark as stream
 from include.log import topics
 from include.log.control import floors_of
-from include.log.kafka import KafkaAdmin, KafkaReader, record_of
-from include.log.plan import Partition
+from include.log.kafka.log import KafkaAdmin, KafkaReader, record_of
+from include.log.planning.plan import Partition
+from include.log.planning.slices import cached_consumer, slices_in
 from include.log.ports import Record
-from include.log.registry import ConfluentRegistry
-from include.log.slices import cached_consumer, slices_in
-from include.log.worker_memory import keep_imports
+from include.log.registry.confluent import ConfluentRegistry
+from include.log.running import batches_spark as stream
+from include.log.running.worker_memory import keep_imports
 from include.record.codec import Decoder
 from include.settings.connections import Kafka, Registry
 from include.settings.deployment import Deployment

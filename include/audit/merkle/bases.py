@@ -11,8 +11,8 @@ from include.lake.tables.delta_log import DeltaLog
 from include.log import topics
 from include.log.control import floors_of
 from include.log.ports import LogReader
+from include.log.publishing.last_mark import newest_of
 from include.log.resolved import Resolved
-from include.log.spoken import newest_of
 from include.record.position import SourcePosition
 from include.source.hashes.columns import Incomparable
 

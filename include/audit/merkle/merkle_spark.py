@@ -30,13 +30,13 @@ from include.errors import Transient
 from include.lake.tables.columns import KEY, VERSION, Columns, merged_schema
 from include.lake.tables.tables_spark import read_table
 from include.lake.tables.work import arrow_bytes, arrow_schema
-from include.log import batches_spark as stream
 from include.log import topics
-from include.log.kafka import KafkaReader, record_of
-from include.log.registry import ConfluentRegistry
+from include.log.kafka.log import KafkaReader, record_of
+from include.log.planning.slices import cached_consumer, slices_in
+from include.log.registry.confluent import ConfluentRegistry
 from include.log.resolved import Resolved
-from include.log.slices import cached_consumer, slices_in
-from include.log.worker_memory import keep_imports
+from include.log.running import batches_spark as stream
+from include.log.running.worker_memory import keep_imports
 from include.record.fields import Images
 from include.record.schema import avro_name
 from include.settings.connections import Kafka, Registry

@@ -13,8 +13,8 @@ from typing import Any, Final
 from include.audit.merkle.report import Finding
 from include.clock import Clock
 from include.errors import Terminal
-from include.log.asking import ask_and_wait
-from include.log.requests import Request
+from include.log.requests.asking import ask_and_wait
+from include.log.requests.records import Request
 from include.settings.connections import Kafka
 from include.source.snapshot.wanted_keys import MOST_KEYS, key_text
 

@@ -26,7 +26,7 @@ from include.lake.tables.delta_log import DeltaLog, storage_options
 from include.lake.tables.generation import generation_folder
 from include.lake.tables.versions import kept_tables
 from include.log import topics
-from include.log.kafka import KafkaAdmin, KafkaReader
+from include.log.kafka.log import KafkaAdmin, KafkaReader
 from include.record.schema import avro_name
 from include.settings.connections import Kafka, ObjectStore
 from include.settings.deployment import Deployment

@@ -28,10 +28,10 @@ from include.audit.search.views.key_ranks_spark import SparkKeys
 from include.errors import InvalidRecord
 from include.index.digest import BUCKET_BITS, VIEWS, bucket, limbs, of_limbs
 from include.index.states import Feed, States
-from include.log.batches_spark import read_batch, session
+from include.log.planning.slices import cached_consumer, slices_in
 from include.log.ports import Record
-from include.log.registry import ConfluentRegistry
-from include.log.slices import cached_consumer, slices_in
+from include.log.registry.confluent import ConfluentRegistry
+from include.log.running.batches_spark import read_batch, session
 from include.settings.connections import Kafka, Registry
 from include.settings.deployment import Deployment
 

@@ -25,9 +25,9 @@ from include.index.definition import mapping_of
 from include.index.server.elasticsearch import ElasticsearchIndex
 from include.index.server.port import SearchIndex
 from include.index.states import Feed, States, feed_of
-from include.log.kafka import KafkaAdmin, KafkaReader
+from include.log.kafka.log import KafkaAdmin, KafkaReader
 from include.log.ports import LogReader, TopicAdmin
-from include.log.registry import ConfluentRegistry
+from include.log.registry.confluent import ConfluentRegistry
 from include.settings.connections import Cluster, Elasticsearch, Kafka, Registry
 from include.settings.deployment import Deployment
 

@@ -15,7 +15,7 @@ from include.audit.search.report import SetAside
 from include.audit.search.views.backends import Sides
 from include.errors import InvalidRecord
 from include.index.states import States
-from include.log.dead_letter import DeadLetter
+from include.log.publishing.dead_letter import DeadLetter
 from include.log.topics import TopicName
 
 __all__ = ["still_set_aside"]

@@ -45,7 +45,7 @@ def command(topic: str | None, share: int, repair: bool, as_json: bool) -> None:
     from include.cli.documents.options import chosen
     from include.clock import SystemClock
     from include.errors import LyrebirdError
-    from include.log.batches_spark import session
+    from include.log.running.batches_spark import session
 
     try:
         deployment, topic, definition = chosen(topic)

@@ -11,8 +11,8 @@ import orjson
 from include.audit.joins.report import JoinReport
 from include.clock import SystemClock
 from include.errors import LyrebirdError, SettingsError
-from include.log.asking import ask
-from include.log.requests import Request
+from include.log.requests.asking import ask
+from include.log.requests.records import Request
 from include.settings.connections import Kafka
 
 __all__ = ["command"]
@@ -34,7 +34,7 @@ def command(name: str, sample: str, repair: bool, as_json: bool) -> None:
     """
     from include.audit.definition import join_audits
     from include.audit.joins.joins_spark import audit_join
-    from include.log.batches_spark import session
+    from include.log.running.batches_spark import session
     from include.settings.deployment import Deployment
 
     try:

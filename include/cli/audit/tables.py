@@ -63,7 +63,7 @@ def command(
     from include.audit.merkle.run import TablesAudit
     from include.clock import SystemClock
     from include.errors import LyrebirdError
-    from include.log.batches_spark import session
+    from include.log.running.batches_spark import session
     from include.settings.connections import Kafka
     from include.settings.deployment import Deployment
     from include.source.run_params import dates_condition

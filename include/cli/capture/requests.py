@@ -12,7 +12,7 @@ import orjson
 from include.cli.capture.options import json_option, source_option, tables_option
 from include.cli.capture.snapshot import refuse_unknown, require_condition, require_tables, show_plan, waiting
 from include.clock import SystemClock
-from include.log.requests import RequestKind
+from include.log.requests.records import RequestKind
 
 if TYPE_CHECKING:
     from include.log.ports import LogReader
@@ -132,9 +132,9 @@ def _ask(
     keys: tuple[str, ...] = (),
 ) -> None:
     """Append the request unless its id was answered before, and wait for the last answer, `wait_s` at most."""
-    from include.log.asking import ask_and_wait
-    from include.log.kafka import KafkaReader
-    from include.log.requests import Request
+    from include.log.kafka.log import KafkaReader
+    from include.log.requests.asking import ask_and_wait
+    from include.log.requests.records import Request
     from include.settings.connections import Kafka
     from include.settings.deployment import Deployment
     from include.source.definition import load_source

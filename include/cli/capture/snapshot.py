@@ -15,7 +15,7 @@ from include.clock import Clock, SystemClock
 from include.errors import LyrebirdError
 
 if TYPE_CHECKING:
-    from include.log.requests import Answer
+    from include.log.requests.records import Answer
     from include.source.definition import SourceDefinition
     from include.source.snapshot.plan import Plan
 

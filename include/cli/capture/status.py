@@ -81,7 +81,7 @@ def _read_from(source: SourceDefinition, place: object) -> SourceDefinition:
 
 def _log(kafka: Kafka, name: str) -> tuple[Resolved | None, list[str], list[dict[str, Any]]]:
     """The newest resolved record, the requests that are open, and those that were refused lately."""
-    from include.log.kafka import KafkaAdmin, KafkaReader
+    from include.log.kafka.log import KafkaAdmin, KafkaReader
     from include.log.topics import source_resolved
     from include.source.checkpoint import newest
     from include.source.status import open_requests, refused_requests

@@ -14,9 +14,9 @@ from include.document.mysql import MysqlTables
 from include.document.rebuild import Rebuild, Rebuilds
 from include.errors import LyrebirdError, SettingsError
 from include.log import topics
-from include.log.kafka import KafkaAdmin, KafkaReader
+from include.log.kafka.log import KafkaAdmin, KafkaReader
 from include.log.ports import Record
-from include.log.requests import Answer, Request
+from include.log.requests.records import Answer, Request
 from include.settings.connections import Kafka
 from include.settings.deployment import Deployment
 

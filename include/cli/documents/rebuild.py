@@ -10,8 +10,8 @@ import orjson
 from include.cli.documents.options import Asked, chosen, json_option, read_requests, topic_option
 from include.clock import SystemClock
 from include.errors import Terminal, Transient
-from include.log.asking import ask
-from include.log.requests import Request
+from include.log.requests.asking import ask
+from include.log.requests.records import Request
 from include.settings.connections import Kafka
 
 __all__ = ["command"]

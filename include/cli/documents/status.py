@@ -14,9 +14,9 @@ from include.cli.documents.options import Asked, chosen, json_option, read_reque
 from include.clock import Clock, SystemClock, iso
 from include.document.definition import DocumentDefinition, database_of, definitions
 from include.log import topics
-from include.log.kafka import KafkaAdmin, KafkaReader
-from include.log.plan import Cut
-from include.log.tail import PortTail, ResolvedTail
+from include.log.kafka.log import KafkaAdmin, KafkaReader
+from include.log.planning.plan import Cut
+from include.log.planning.tail import PortTail, ResolvedTail
 from include.settings.connections import Kafka
 from include.settings.deployment import Deployment
 from include.settings.environment import state_folder

@@ -44,7 +44,7 @@ def command(name: str, day: str | None, moved: tuple[str, ...], patience: str, a
     from include.errors import LyrebirdError
     from include.eventtime.committed import day_of
     from include.eventtime.rerun.rerun_spark import shown_by, verify
-    from include.log.batches_spark import session
+    from include.log.running.batches_spark import session
     from include.settings.connections import Registry
     from include.settings.deployment import Deployment
 

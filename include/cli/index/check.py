@@ -18,7 +18,7 @@ from include.index.mapping.declared import check, undeclared
 from include.index.mapping.schema_fit import TopicFit, topic_fits
 from include.index.server.elasticsearch import ElasticsearchIndex
 from include.index.server.unindexed_values import ignored_values
-from include.log.registry import ConfluentRegistry
+from include.log.registry.confluent import ConfluentRegistry
 from include.settings.connections import Elasticsearch, Registry
 from include.settings.deployment import Deployment
 

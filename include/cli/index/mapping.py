@@ -18,7 +18,7 @@ from include.index.mapping.topic_types import is_envelope
 from include.index.mapping.value_types import Form
 from include.log import topics
 from include.log.ports import SchemaRegistry
-from include.log.registry import ConfluentRegistry
+from include.log.registry.confluent import ConfluentRegistry
 from include.record.json.formats import ValueForm
 from include.settings.connections import Registry
 from include.settings.deployment import Deployment

@@ -17,8 +17,8 @@ from include.index.outcome import SETTLED
 from include.index.progress.document import Progress, read_progress
 from include.index.server.elasticsearch import ElasticsearchIndex
 from include.log import topics
-from include.log.kafka import KafkaReader
-from include.log.unended import find_hanging
+from include.log.kafka.log import KafkaReader
+from include.log.publishing.unended import find_hanging
 from include.settings.connections import Elasticsearch, Kafka
 from include.settings.deployment import Deployment
 

@@ -28,8 +28,8 @@ def command(file: Path, as_json: bool) -> None:
     from include.join.config.deployed import declared_joins, spread_topics
     from include.join.takeover import changes_of
     from include.log import topics
-    from include.log.kafka import KafkaAdmin, KafkaReader
-    from include.log.registry import ConfluentRegistry
+    from include.log.kafka.log import KafkaAdmin, KafkaReader
+    from include.log.registry.confluent import ConfluentRegistry
     from include.settings.connections import Kafka, Registry
     from include.settings.deployment import Deployment
 

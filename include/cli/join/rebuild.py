@@ -9,8 +9,8 @@ import orjson
 
 from include.clock import SystemClock
 from include.errors import Terminal, Transient
-from include.log.asking import answer_to, ask
-from include.log.requests import Request
+from include.log.requests.asking import answer_to, ask
+from include.log.requests.records import Request
 from include.settings.connections import Kafka
 from include.settings.deployment import Deployment
 

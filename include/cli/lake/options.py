@@ -54,7 +54,7 @@ def registry_of(deployment: Deployment, store: ObjectStore) -> SchemaRegistry:
     """The registry of the deployment, if any; what it lacks is looked up beside the backups."""
     from include.lake.definition import backup_prefixes, declared_groups
     from include.lake.reading.kept_schemas import KeptRegistry
-    from include.log.registry import ConfluentRegistry
+    from include.log.registry.confluent import ConfluentRegistry
     from include.settings.connections import Registry
 
     found = deployment.one("registry", Registry) if "registry" in deployment.values else None
@@ -65,7 +65,7 @@ def registry_of(deployment: Deployment, store: ObjectStore) -> SchemaRegistry:
 def means_of(deployment: Deployment) -> Means:
     """What parsers are made with."""
     from include.lake.parsing.definition import Means
-    from include.log.registry import ConfluentRegistry
+    from include.log.registry.confluent import ConfluentRegistry
     from include.settings.connections import Registry
 
     registry = deployment.one("registry", Registry) if "registry" in deployment.values else None

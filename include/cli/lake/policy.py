@@ -67,7 +67,7 @@ def command(topic: str | None, explain: bool, group_name: str | None, as_json: b
 
 
 def _topics(deployment: Deployment) -> list[str]:
-    from include.log.kafka_admin import KafkaAdmin
+    from include.log.kafka.admin import KafkaAdmin
     from include.settings.connections import Kafka
 
     kafka = deployment.one("kafka", Kafka)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from include.join.config.deployed import DeployedJoin
-    from include.log.kafka import KafkaReader, KafkaWriter
+    from include.log.kafka.log import KafkaReader, KafkaWriter
     from include.state.opening import StatePlace
     from include.store.s3 import S3Store
 
@@ -29,7 +29,7 @@ class StateOfJoin:
 
     def writer(self, name: str) -> KafkaWriter:
         """A transactional writer of this name."""
-        from include.log.kafka_writer import KafkaWriter
+        from include.log.kafka.writer import KafkaWriter
 
         return KafkaWriter(self.bootstrap, name, self.options)
 
@@ -39,7 +39,7 @@ def state_of_join(name: str) -> Iterator[StateOfJoin]:
     """The state of the join of this name; raises `SettingsError` with the names that there are."""
     from include.join.committed import state_place
     from include.join.config.deployed import declared_joins
-    from include.log.kafka import KafkaReader
+    from include.log.kafka.log import KafkaReader
     from include.settings.connections import Kafka, ObjectStore
     from include.settings.deployment import Deployment
     from include.settings.environment import state_folder

@@ -29,7 +29,7 @@ def command(name: str, as_json: bool) -> None:
     """
     from include.audit.join_state.join_state_spark import verified
     from include.join.config.deployed import declared_joins
-    from include.log.batches_spark import session
+    from include.log.running.batches_spark import session
     from include.settings.deployment import Deployment
     from include.settings.names import require_known
 

@@ -25,7 +25,7 @@ def command(topic: str | None, dry_run: bool, as_json: bool) -> None:
     from include.cli.tables.commands import declared, logs_of
     from include.lake.tables.maintenance import maintained
     from include.lake.tables.versions import kept_tables
-    from include.log.kafka import KafkaAdmin
+    from include.log.kafka.log import KafkaAdmin
     from include.settings.connections import Kafka
     from include.settings.deployment import Deployment
     from include.settings.names import require_known

@@ -21,7 +21,7 @@ def command(topic: str | None, as_json: bool) -> None:
     from include.clock import SystemClock
     from include.lake.tables.status import table_status
     from include.lake.tables.versions import kept_tables
-    from include.log.kafka import KafkaAdmin, KafkaReader
+    from include.log.kafka.log import KafkaAdmin, KafkaReader
     from include.settings.connections import Kafka
     from include.settings.deployment import Deployment
     from include.settings.names import require_known

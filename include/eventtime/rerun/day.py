@@ -28,11 +28,11 @@ from include.eventtime.verdicts import recorded
 from include.eventtime.work import CarryOut
 from include.log import topics
 from include.log.access import LogAccess
-from include.log.plan import StreamSpec
-from include.log.planner import Planner
+from include.log.planning.plan import StreamSpec
+from include.log.planning.planner import Planner
+from include.log.planning.survey import Survey
 from include.log.ports import LogReader
-from include.log.survey import Survey
-from include.log.unended import unended
+from include.log.publishing.unended import unended
 from include.state.opening import StatePlace
 from include.state.pointer import Pointer
 from include.store.object_store import ObjectStore

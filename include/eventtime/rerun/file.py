@@ -26,10 +26,10 @@ from include.eventtime.restored import Elsewhere, Restored, Span
 from include.eventtime.work import CarryOut
 from include.log import topics
 from include.log.access import LogAccess
-from include.log.dead_letter import DeadLetter
-from include.log.plan import BatchPlan
+from include.log.planning.plan import BatchPlan
+from include.log.planning.survey import Survey
 from include.log.ports import Record, TopicSpec
-from include.log.survey import Survey
+from include.log.publishing.dead_letter import DeadLetter
 from include.record.codec import Decoder
 from include.record.version import from_headers, number_of
 

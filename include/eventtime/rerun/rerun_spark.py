@@ -35,8 +35,8 @@ from include.eventtime.restored import Elsewhere, Restored
 from include.eventtime.task import STAGE
 from include.log import topics
 from include.log.access import log_access
-from include.log.registry import ConfluentRegistry
-from include.log.survey import KafkaSurvey
+from include.log.planning.survey import KafkaSurvey
+from include.log.registry.confluent import ConfluentRegistry
 from include.record.codec import Decoder
 from include.settings.connections import Kafka, ObjectStore, Registry
 from include.settings.deployment import Deployment

@@ -22,7 +22,7 @@ from include.index.progress.grown_topics import Growth
 from include.index.progress.steps import start_of
 from include.index.server.port import IndexInfo, SearchIndex
 from include.index.states import Feed
-from include.log.slices import Slice
+from include.log.planning.slices import Slice
 
 __all__ = ["Fed", "Target", "fed_indexes", "leader_of", "ranges_behind", "together"]
 

@@ -14,8 +14,8 @@ from include.index.definition import IndexDefinition
 from include.index.progress.document import Progress
 from include.index.progress.partition_epochs import known_numbers
 from include.index.progress.steps import grown
-from include.log.placement import require_ungrown
 from include.log.ports import LogReader, TopicAdmin
+from include.log.publishing.placement import require_ungrown
 
 __all__ = ["Growth", "require_no_growth"]
 

@@ -13,8 +13,8 @@ from include.index.states import States, feed_of
 from include.index.upkeep.purge import Protected, Purge, Purged, horizon_ms, protected
 from include.index.upkeep.replay import letters_of
 from include.log import topics
-from include.log.kafka import KafkaAdmin
-from include.log.registry import ConfluentRegistry
+from include.log.kafka.log import KafkaAdmin
+from include.log.registry.confluent import ConfluentRegistry
 from include.settings.connections import Cluster, Kafka, Registry
 
 __all__ = ["purge_deployed"]

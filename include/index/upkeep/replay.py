@@ -13,8 +13,8 @@ from typing import Any, Final
 from include.errors import InvalidRecord, Terminal, Transient
 from include.index.outcome import TaskOutcome
 from include.index.states import States
-from include.log.dead_letter import DeadLetter
 from include.log.ports import LogReader, Record
+from include.log.publishing.dead_letter import DeadLetter
 
 __all__ = ["Replayed", "letters_of", "replay", "try_out"]
 

@@ -24,7 +24,7 @@ from include.index.task import IndexTask, raw_of
 from include.index.upkeep.replay import Replayed, letters_of, replay, try_out
 from include.log import topics
 from include.log.ports import Record, SchemaRegistry
-from include.log.registry import ConfluentRegistry
+from include.log.registry.confluent import ConfluentRegistry
 from include.record.json.formats import Keys, Values
 from include.settings.connections import Cluster, Registry
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from include.log.plan import Partition
+from include.log.planning.plan import Partition
 
 __all__ = ["Ranks"]
 

@@ -8,7 +8,7 @@ from include.lake.backfill.deployed import Deployed, Tell, perform
 from include.lake.backfill.request import Request
 from include.lake.backfill.rewrite import rewrite
 from include.lake.groups_spark import SparkPool
-from include.log.batches_spark import session
+from include.log.running.batches_spark import session
 from include.settings.deployment import Deployment
 
 __all__ = ["backfill_by_spark"]

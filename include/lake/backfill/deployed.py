@@ -29,7 +29,7 @@ from include.lake.reading.kept_schemas import KeptRegistry
 from include.lake.writing.driver import Pool
 from include.lake.writing.task import Outcome, Task, patience
 from include.lake.writing.worker import Place, work
-from include.log.registry import ConfluentRegistry
+from include.log.registry.confluent import ConfluentRegistry
 from include.settings.connections import Kafka, ObjectStore, Registry
 from include.settings.deployment import Deployment
 from include.store.s3 import store_of

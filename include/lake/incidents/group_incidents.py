@@ -29,7 +29,7 @@ from include.lake.protocol.object_key import QUARANTINE
 from include.lake.writing.driver import Watcher
 from include.lake.writing.planner import Planner, Remade, Spot
 from include.lake.writing.task import Outcome
-from include.log.unended import find_hanging
+from include.log.publishing.unended import find_hanging
 from include.metrics.incidents import IncidentLedger
 
 __all__ = ["GroupIncidents"]

@@ -21,8 +21,8 @@ from include.lake.protocol.read_cuts import read_partitions
 from include.lake.upload_policy import Standing, decide
 from include.lake.writing.driver import GroupLog
 from include.lake.writing.planner import Spot
-from include.log.survey import Hidden
-from include.log.unended import find_hanging
+from include.log.planning.survey import Hidden
+from include.log.publishing.unended import find_hanging
 from include.store.object_store import ObjectStore
 
 __all__ = ["BAD", "GroupStatus", "LastCommit", "PartitionState", "PartitionStatus", "group_status", "standing_of"]

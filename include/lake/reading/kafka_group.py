@@ -10,11 +10,11 @@ from confluent_kafka import Consumer, TopicPartition
 from include.errors import Terminal
 from include.lake.reading.kafka_ranges import KafkaRanges
 from include.lake.writing.planner import Spot
-from include.log.kafka_admin import KafkaAdmin
-from include.log.kafka_errors import Connection, Options
+from include.log.kafka.admin import KafkaAdmin
+from include.log.kafka.errors import Connection, Options
+from include.log.planning.slices import Slice, cached_consumer
+from include.log.planning.survey import Hidden, KafkaSurvey
 from include.log.ports import TopicInfo
-from include.log.slices import Slice, cached_consumer
-from include.log.survey import Hidden, KafkaSurvey
 
 __all__ = ["KafkaGroupLog"]
 

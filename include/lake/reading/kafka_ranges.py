@@ -10,9 +10,9 @@ from include.errors import Terminal
 from include.lake.message import Message
 from include.lake.reading.kafka_headers import headers_with_raw_name
 from include.lake.reading.log_ranges import MessageBatch
-from include.log.kafka_errors import Options
-from include.log.slices import Slice, cached_consumer
-from include.log.survey import Edge, KafkaSurvey
+from include.log.kafka.errors import Options
+from include.log.planning.slices import Slice, cached_consumer
+from include.log.planning.survey import Edge, KafkaSurvey
 
 __all__ = ["KafkaRanges"]
 

@@ -25,9 +25,9 @@ from include.lake.restore.planning import make_plan
 from include.lake.restore.result import Restored
 from include.lake.restore.schema_ids import SchemaIds
 from include.lake.writing.task import patience
-from include.log.kafka import KafkaAdmin, KafkaReader, KafkaWriter
+from include.log.kafka.log import KafkaAdmin, KafkaReader, KafkaWriter
 from include.log.ports import SchemaRegistry
-from include.log.registry import ConfluentRegistry
+from include.log.registry.confluent import ConfluentRegistry
 from include.log.topics import declared
 from include.settings.connections import Kafka as KafkaSettings
 from include.settings.connections import ObjectStore, Registry

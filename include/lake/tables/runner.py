@@ -40,11 +40,11 @@ from include.lake.tables.standing import Label, Standing
 from include.lake.tables.work import BucketResult, CarryOut, TableWork, arrow_bytes, arrow_schema
 from include.log import topics
 from include.log.control import floors_of
-from include.log.dead_letter import DeadLetterLimit
-from include.log.letters import LettersOnce, letters_within
-from include.log.plan import BatchPlan
+from include.log.planning.plan import BatchPlan
+from include.log.planning.slices import Slice
 from include.log.ports import LogReader, Record, SchemaRegistry, TopicInfo
-from include.log.slices import Slice
+from include.log.publishing.dead_letter import DeadLetterLimit
+from include.log.publishing.letters import LettersOnce, letters_within
 from include.store.object_store import ObjectStore
 
 __all__ = ["TablesRunner"]

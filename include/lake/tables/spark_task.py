@@ -17,11 +17,11 @@ from include.lake.tables.columns import BUCKET
 from include.lake.tables.rows import RowReader
 from include.lake.tables.task import apply_bucket, first_buckets, gather_records
 from include.lake.tables.work import BucketResult, TableWork, arrow_schema
-from include.log.kafka import record_of
+from include.log.kafka.log import record_of
+from include.log.planning.slices import Slice, cached_consumer
 from include.log.ports import Record
-from include.log.registry import ConfluentRegistry
-from include.log.slices import Slice, cached_consumer
-from include.log.worker_memory import keep_imports
+from include.log.registry.confluent import ConfluentRegistry
+from include.log.running.worker_memory import keep_imports
 from include.settings.connections import Kafka, ObjectStore, Registry
 from include.store.s3 import store_of
 

@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Self
 
 from include.errors import Terminal
-from include.log.plan import Cut
+from include.log.planning.plan import Cut
 
 __all__ = ["LABEL", "Label", "Standing", "label_read", "label_text"]
 

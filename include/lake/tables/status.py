@@ -12,7 +12,7 @@ from include.lake.tables.delta_log import DeltaLog
 from include.lake.tables.generation import Generations, generation_folder
 from include.log import topics
 from include.log.ports import LogReader, TopicAdmin
-from include.log.spoken import newest_of
+from include.log.publishing.last_mark import newest_of
 
 __all__ = ["TableStatus", "table_status"]
 

@@ -26,16 +26,16 @@ from include.lake.tables.spark_task import TablesPlan, apply, gather, read_files
 from include.lake.tables.task import first_buckets
 from include.lake.tables.versions import chosen, kept_table
 from include.lake.tables.work import BucketResult, TableWork, arrow_bytes
-from include.log import batches_spark as stream
 from include.log import topics
-from include.log.hosting import Host, host
-from include.log.kafka import KafkaAdmin, KafkaReader, KafkaWriter
-from include.log.letters import LettersOnce
-from include.log.plan import BatchPlan
+from include.log.kafka.log import KafkaAdmin, KafkaReader, KafkaWriter
+from include.log.planning.plan import BatchPlan
+from include.log.planning.slices import cut_evenly, tasks_for
 from include.log.ports import TopicSpec
-from include.log.registry import ConfluentRegistry
-from include.log.slices import cut_evenly, tasks_for
-from include.log.spoken import newest_of
+from include.log.publishing.last_mark import newest_of
+from include.log.publishing.letters import LettersOnce
+from include.log.registry.confluent import ConfluentRegistry
+from include.log.running import batches_spark as stream
+from include.log.running.hosting import Host, host
 from include.metrics.stream_incidents import StreamIncidents
 from include.settings.connections import Kafka, ObjectStore, Registry
 from include.settings.deployment import Deployment

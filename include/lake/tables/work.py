@@ -9,7 +9,7 @@ from typing import Any
 
 from include.lake.tables.delta_log import DataFile
 from include.lake.tables.rows import Refused
-from include.log.slices import Slice
+from include.log.planning.slices import Slice
 
 __all__ = ["BucketResult", "CarryOut", "TableWork", "arrow_bytes", "arrow_schema"]
 

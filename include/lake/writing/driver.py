@@ -24,8 +24,8 @@ from include.lake.upload_policy import Asked
 from include.lake.writing.group_heads import PART, GroupHeads, Told, from_outside
 from include.lake.writing.planner import SHRUNK_MS, Planner, Range, Remade, Spot, jobs_of
 from include.lake.writing.task import Outcome, Task
+from include.log.planning.survey import Hidden
 from include.log.ports import TopicInfo
-from include.log.survey import Hidden
 from include.store.object_store import ObjectStore
 
 __all__ = ["Driver", "GroupLog", "Pool", "Watcher"]

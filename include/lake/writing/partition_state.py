@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from include.lake.upload_policy import Standing
 from include.lake.writing.arrival_times import Growth
-from include.log.survey import Hidden
+from include.log.planning.survey import Hidden
 
 __all__ = ["HeldUp", "Watched"]
 

@@ -17,8 +17,8 @@ from include.lake.definition import LakeGroup
 from include.lake.protocol.cut import Commit, Reason
 from include.lake.upload_policy import Asked, UploadPolicy, decide
 from include.lake.writing.partition_state import HeldUp, Watched
+from include.log.planning.survey import Hidden
 from include.log.ports import TopicInfo
-from include.log.survey import Hidden
 
 __all__ = ["SHRUNK_MS", "Planner", "Range", "Remade", "Spot", "jobs_of"]
 

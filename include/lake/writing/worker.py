@@ -21,7 +21,7 @@ from include.lake.writing.log_cuts import Logics
 from include.lake.writing.task import Means, Outcome, Run, Task, run_task
 from include.lake.writing.topic_pipelines import logics_of
 from include.log.ports import SchemaRegistry
-from include.log.registry import ConfluentRegistry
+from include.log.registry.confluent import ConfluentRegistry
 from include.settings.connections import Kafka, ObjectStore, Registry
 from include.settings.deployment import Strict
 from include.store.s3 import store_of

@@ -23,7 +23,7 @@ def caught_up(clock: Clock) -> Told:
     """What each join holds, once it has read all that there is; it is waited for, but five minutes at most."""
     from include.join.config.deployed import declared_joins
     from include.join.status import join_status
-    from include.log.kafka import KafkaAdmin, KafkaReader
+    from include.log.kafka.log import KafkaAdmin, KafkaReader
     from include.settings.connections import Kafka
     from include.settings.deployment import Deployment
 

@@ -31,7 +31,7 @@ def written(env: Mapping[str, str], seed: int, clock: Clock) -> Iterator[None]:
     del env
     from include.local.scooters.fleet import Fleet, begin_of, make_topics, on_the_air, truth_in
     from include.local.scooters.plan import FleetPlan
-    from include.log.kafka import KafkaAdmin, KafkaReader, KafkaWriter
+    from include.log.kafka.log import KafkaAdmin, KafkaReader, KafkaWriter
     from include.settings.connections import Kafka
     from include.settings.deployment import Deployment
 
@@ -54,9 +54,9 @@ def as_known(clock: Clock) -> Told:
     from include.local.scooters.fleet import TRACKS, records, truth_in
     from include.local.scooters.truth import Known, statuses
     from include.log import topics
-    from include.log.kafka import KafkaReader
-    from include.log.registry import ConfluentRegistry
-    from include.log.unended import unended
+    from include.log.kafka.log import KafkaReader
+    from include.log.publishing.unended import unended
+    from include.log.registry.confluent import ConfluentRegistry
     from include.record.codec import Decoder
     from include.settings.connections import Kafka, Registry
     from include.settings.deployment import Deployment

@@ -24,7 +24,7 @@ def caught_up(clock: Clock) -> Told:
     from include.lake.tables.delta_log import DeltaLog, storage_options
     from include.lake.tables.status import table_status
     from include.lake.tables.versions import kept_tables
-    from include.log.kafka import KafkaAdmin, KafkaReader
+    from include.log.kafka.log import KafkaAdmin, KafkaReader
     from include.settings.connections import Kafka, ObjectStore
     from include.settings.deployment import Deployment
     from include.store.s3 import store_of

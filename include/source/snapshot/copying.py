@@ -16,7 +16,7 @@ from typing import Final
 
 from include.clock import Clock
 from include.errors import LyrebirdError, SettingsError, Terminal, Transient
-from include.log.requests import Answer
+from include.log.requests.records import Answer
 from include.source.database.tables import TableInfo
 from include.source.definition import SourceDefinition
 from include.source.ports import Watcher

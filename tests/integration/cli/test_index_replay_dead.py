@@ -14,11 +14,11 @@ from include.clock import SystemClock
 from include.index.generations.active import change_fed
 from include.index.server.elasticsearch import ElasticsearchIndex
 from include.log import topics
-from include.log.dead_letter import DeadLetter
-from include.log.kafka import KafkaAdmin, KafkaReader
-from include.log.kafka_writer import KafkaWriter
+from include.log.kafka.log import KafkaAdmin, KafkaReader
+from include.log.kafka.writer import KafkaWriter
 from include.log.ports import TopicSpec
-from include.log.registry import ConfluentRegistry
+from include.log.publishing.dead_letter import DeadLetter
+from include.log.registry.confluent import ConfluentRegistry
 from include.settings.connections import Elasticsearch
 from tests.document_topic import MAPPING, DocumentTopic
 

@@ -14,7 +14,7 @@ from click.testing import CliRunner, Result
 from include.cli.index import commands as index
 from include.errors import LyrebirdError
 from include.index.server.elasticsearch import ElasticsearchIndex
-from include.log.registry import ConfluentRegistry
+from include.log.registry.confluent import ConfluentRegistry
 from include.record.schema import Column, TableSchema
 from include.settings.connections import Elasticsearch
 from tests.document_topic import VALUE

@@ -16,7 +16,7 @@ from include.errors import LyrebirdError
 from include.index.bulk.request import document_line
 from include.index.identity import Identity
 from include.index.server.elasticsearch import ElasticsearchIndex
-from include.log.kafka import KafkaAdmin, KafkaWriter
+from include.log.kafka.log import KafkaAdmin, KafkaWriter
 from include.log.ports import TopicSpec
 from include.settings.connections import Elasticsearch
 from tests.document_topic import MAPPING

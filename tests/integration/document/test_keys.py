@@ -17,8 +17,8 @@ from include.document.mysql import MysqlTables
 from include.document.signals import Inputs, Signals
 from include.log import topics
 from include.log.memory import MemoryLog, MemoryRegistry
-from include.log.plan import BatchPlan, Cut
-from include.log.publisher import Publisher
+from include.log.planning.plan import BatchPlan, Cut
+from include.log.publishing.publisher import Publisher
 from include.log.resolved import ResolvedWriter
 from include.metrics.exporter import Metrics
 from include.record.codec import Decoder

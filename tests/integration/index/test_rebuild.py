@@ -18,9 +18,9 @@ from include.index.identity import Identity
 from include.index.metadata import Metadata, Origin
 from include.index.server.elasticsearch import ElasticsearchIndex
 from include.index.server.elasticsearch_admin import ElasticsearchAdmin
-from include.log.kafka import KafkaAdmin
-from include.log.kafka_writer import KafkaWriter
-from include.log.registry import ConfluentRegistry
+from include.log.kafka.log import KafkaAdmin
+from include.log.kafka.writer import KafkaWriter
+from include.log.registry.confluent import ConfluentRegistry
 from include.settings.connections import Elasticsearch
 from tests.document_topic import MAPPING, DocumentTopic
 

@@ -30,8 +30,8 @@ from include.lake.writing.host import Host
 from include.lake.writing.report import Report
 from include.lake.writing.task import Outcome, Task
 from include.lake.writing.worker import Place, work
-from include.log.application import log_to_stderr
-from include.log.supervised import stop_signal
+from include.log.running.application import log_to_stderr
+from include.log.running.supervised import stop_signal
 from include.metrics.progress import RunFolder
 from include.settings.connections import Kafka, ObjectStore, Registry
 from include.settings.deployment import Deployment

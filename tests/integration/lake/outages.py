@@ -13,7 +13,7 @@ from confluent_kafka import Producer
 
 from include.lake.protocol.chain import Chain
 from include.lake.protocol.chain_key import ChainKey
-from include.log.registry import ConfluentRegistry
+from include.log.registry.confluent import ConfluentRegistry
 from tests.integration.lake.faulty_store import FaultyStore
 from tests.integration.lake.hosted import Hosted
 from tests.integration.lake.traffic import Traffic, wait_until

@@ -11,7 +11,7 @@ import pytest
 from include.lake.protocol.chain import Chain
 from include.lake.protocol.chain_key import ChainKey
 from include.lake.protocol.cut import Gap
-from include.log.kafka import KafkaWriter
+from include.log.kafka.log import KafkaWriter
 from tests.integration.lake.world import World, opened
 
 

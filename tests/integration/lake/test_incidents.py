@@ -21,7 +21,7 @@ from include.lake.protocol.cut import Commit
 from include.lake.reading.kafka_group import KafkaGroupLog
 from include.lake.writing.driver import Driver
 from include.lake.writing.worker import Place, store_of
-from include.log.kafka import KafkaAdmin
+from include.log.kafka.log import KafkaAdmin
 from include.log.ports import TopicSpec
 from include.metrics.incidents import Incident
 from include.metrics.progress import RunFolder

@@ -29,11 +29,11 @@ from include.lake.restore.schema_ids import SchemaIds
 from include.lake.writing.lag_offsets import LagOffsets, consumer_group
 from include.lake.writing.planner import Planner
 from include.lake.writing.report import Report
-from include.log.kafka import KafkaAdmin, KafkaReader, KafkaWriter
-from include.log.kafka_offsets import KafkaOffsets
-from include.log.memory_registry import MemoryRegistry
+from include.log.kafka.log import KafkaAdmin, KafkaReader, KafkaWriter
+from include.log.kafka.offsets import KafkaOffsets
 from include.log.ports import LogWriter, TopicInfo, TopicSpec
-from include.log.registry import ConfluentRegistry
+from include.log.registry.confluent import ConfluentRegistry
+from include.log.registry.memory import MemoryRegistry
 from include.record.codec import Decoder, Encoder
 from include.settings.connections import Kafka as KafkaSettings
 from include.settings.deployment import Deployment

@@ -26,7 +26,7 @@ from include.lake.writing.driver import Driver
 from include.lake.writing.planner import Remade, Spot
 from include.lake.writing.task import Means, Outcome, Task, run_task
 from include.lake.writing.topic_pipelines import logics_of
-from include.log.kafka import KafkaAdmin, KafkaWriter
+from include.log.kafka.log import KafkaAdmin, KafkaWriter
 from include.log.ports import TopicSpec
 from include.store.s3 import S3Store
 

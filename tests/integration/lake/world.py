@@ -25,7 +25,7 @@ from include.lake.inspect.listing import Dates, list_topic
 from include.lake.inspect.status import group_status
 from include.lake.protocol.chain_key import TopicKey
 from include.lake.reading.kafka_group import KafkaGroupLog
-from include.log.kafka import KafkaAdmin
+from include.log.kafka.log import KafkaAdmin
 from include.log.ports import TopicSpec
 from include.settings.deployment import Deployment
 from include.store.s3 import S3Store

@@ -14,7 +14,7 @@ from typing import Any
 import pymysql
 
 from include.log.control import Control
-from include.log.registry import ConfluentRegistry
+from include.log.registry.confluent import ConfluentRegistry
 from include.log.topics import change, control
 from include.record.codec import Decoder
 from include.record.version import from_headers

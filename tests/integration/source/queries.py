@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from include.log.registry import ConfluentRegistry
+from include.log.registry.confluent import ConfluentRegistry
 from include.log.topics import change
 from include.record.codec import Decoder
 from tests.integration.source.world import World

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from include.cli.main import EXIT_TRANSIENT
-from include.log.kafka_writer import KafkaWriter
-from include.log.requests import Request
+from include.log.kafka.writer import KafkaWriter
+from include.log.requests.records import Request
 from include.log.topics import change, source_requests
 from tests.integration.source.queries import texts_leave_only_when_asked_for
 from tests.integration.source.world import World, opened

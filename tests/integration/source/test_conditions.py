@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from include.log.kafka import KafkaReader
-from include.log.kafka_writer import KafkaWriter
-from include.log.requests import Answer, Request
+from include.log.kafka.log import KafkaReader
+from include.log.kafka.writer import KafkaWriter
+from include.log.requests.records import Answer, Request
 from include.log.topics import change, source_requests
 from include.source.desk import answers_by_id
 from tests.integration.source.world import World, opened

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from include.log.registry import ConfluentRegistry
+from include.log.registry.confluent import ConfluentRegistry
 from include.log.topics import change
 from include.record.codec import Decoder
 from tests.integration.source.world import World, opened

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from include.log.kafka import KafkaAdmin
-from include.log.registry import ConfluentRegistry
+from include.log.kafka.log import KafkaAdmin
+from include.log.registry.confluent import ConfluentRegistry
 from include.log.topics import change
 from include.record.codec import Decoder
 from tests.integration.source.world import World, opened

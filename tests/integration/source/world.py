@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from include.log.control import Control
-from include.log.kafka import KafkaAdmin, KafkaReader
-from include.log.registry import ConfluentRegistry
+from include.log.kafka.log import KafkaAdmin, KafkaReader
+from include.log.registry.confluent import ConfluentRegistry
 from include.log.resolved import ResolvedView
 from include.log.topics import change, control, source_answers, source_resolved
 from include.record.codec import Decoder

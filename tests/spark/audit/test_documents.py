@@ -18,8 +18,8 @@ from include.audit.documents.run import DocumentsAudit
 from include.clock import SystemClock
 from include.document.definition import definitions
 from include.local.shop.generator import Shop
-from include.log.kafka import KafkaWriter
-from include.log.registry import ConfluentRegistry
+from include.log.kafka.log import KafkaWriter
+from include.log.registry.confluent import ConfluentRegistry
 from include.record.codec import Decoder, frame, unframe
 from include.record.version import from_headers, to_header
 from include.settings.connections import Registry

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from include.log.registry import ConfluentRegistry
+from include.log.registry.confluent import ConfluentRegistry
 from include.record.codec import Decoder
 from include.record.gtid import MariadbGtidSet
 from include.record.settling import COMMITTED, committed_place

@@ -18,7 +18,7 @@ from include.audit.merkle.database import DatabaseSide, Load
 from include.audit.merkle.merkle_spark import CopySide
 from include.audit.merkle.sides import Asked, Following, FoundRows, Leading, Standing
 from include.clock import SystemClock
-from include.log.kafka import KafkaReader
+from include.log.kafka.log import KafkaReader
 from include.settings.connections import Kafka
 from include.source.definition import load_source
 from include.source.hashes.scan import Scanned

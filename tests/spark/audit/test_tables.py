@@ -6,7 +6,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from include.log.kafka import KafkaWriter
+from include.log.kafka.log import KafkaWriter
 from include.log.topics import change
 from include.record.version import to_header
 from tests.audited_world import Scene, captured

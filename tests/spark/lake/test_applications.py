@@ -60,7 +60,7 @@ def test_a_deployment_file_that_cannot_be_read_is_told_as_the_programs_end(
     (tmp_path / "lake.yaml").write_text("lake: {raw: [")
     monkeypatch.setenv("LYREBIRD_DEPLOYMENT", str(tmp_path))
     monkeypatch.setenv("LYREBIRD_RUN", str(tmp_path / "run"))
-    monkeypatch.setattr("include.log.application.log_to_stderr", lambda: None)
+    monkeypatch.setattr("include.log.running.application.log_to_stderr", lambda: None)
     monkeypatch.setattr("sys.argv", [f"{arguments[0]}.py", *arguments[1:]])
     with pytest.raises(SystemExit) as end:
         runpy.run_path(str(PROJECT_ROOT / "spark_apps" / f"{arguments[0]}.py"), run_name="__main__")

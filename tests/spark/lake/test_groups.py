@@ -21,7 +21,7 @@ from include.lake.protocol.chain_key import ChainKey, TopicKey
 from include.lake.protocol.cut import Commit
 from include.lake.writing.host import Host
 from include.lake.writing.task import Task
-from include.log.kafka import KafkaAdmin, KafkaWriter
+from include.log.kafka.log import KafkaAdmin, KafkaWriter
 from include.log.ports import TopicSpec
 from include.metrics.progress import RunFolder
 from include.settings.connections import ObjectStore

@@ -10,8 +10,8 @@ from include.audit.search.audit import Mode
 from include.audit.search.report import together
 from include.audit.search.run_params import refuse_findings
 from include.errors import Terminal
-from include.log.dead_letter import DeadLetter
 from include.log.ports import Record, TopicSpec
+from include.log.publishing.dead_letter import DeadLetter
 from include.log.topics import dead
 from include.record.version import to_header
 from tests.audit_world import TOPIC, AuditWorld

@@ -11,7 +11,7 @@ import rich.console
 
 from include.cli.capture import snapshot as capture_snapshot
 from include.clock import ManualClock
-from include.log.requests import Answer
+from include.log.requests.records import Answer
 
 ANSI = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 

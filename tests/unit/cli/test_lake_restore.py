@@ -11,7 +11,7 @@ from click.testing import CliRunner, Result
 
 from include.cli.lake import commands as lake
 from include.errors import LyrebirdError, Terminal
-from include.log.memory_registry import MemoryRegistry
+from include.log.registry.memory import MemoryRegistry
 from tests.unit.lake.restore.restore_world import RestoreWorld
 from tests.unit.lake.restore.test_schema_ids import OTHER, Framed, Pair
 

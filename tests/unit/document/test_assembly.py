@@ -9,9 +9,9 @@ from include.document.signals import Signals
 from include.errors import Fenced, Terminal, Transient
 from include.log import topics
 from include.log.control import Control
-from include.log.dead_letter import DeadLetter
 from include.log.ports import TopicSpec
-from include.log.requests import Request
+from include.log.publishing.dead_letter import DeadLetter
+from include.log.requests.records import Request
 from include.log.resolved import Resolved
 from include.record.version import from_headers
 from tests.order_world import APPLICATION, DEFINITION, TOPIC, Process, World, live

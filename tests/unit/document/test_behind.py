@@ -16,7 +16,7 @@ from include.document.behind import Reach, page, values_of, values_text, way
 from include.document.definition import Hop
 from include.document.tables import MemoryTables
 from include.log import topics
-from include.log.requests import Request
+from include.log.requests.records import Request
 from include.log.resolved import Resolved
 from tests.fuse import Fuse, Fused, Killed
 from tests.order_world import DEFINITION, TOPIC, Process, World, live

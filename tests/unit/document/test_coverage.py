@@ -12,8 +12,8 @@ from include.document.definition import Computed
 from include.errors import Terminal, Transient
 from include.log import topics
 from include.log.control import Control
-from include.log.dead_letter import DeadLetter
-from include.log.requests import Request
+from include.log.publishing.dead_letter import DeadLetter
+from include.log.requests.records import Request
 from include.log.resolved import Resolved
 from tests.order_world import APPLICATION, DEFINITION, TOPIC, Process, World, live
 

@@ -16,7 +16,7 @@ from include.document.signals import Inputs
 from include.errors import SettingsError, Terminal
 from include.local.shop.privacy import PRIVATE_FIELDS
 from include.local.shop.schema import TABLES
-from include.log.compatibility import unreadable
+from include.log.registry.compatibility import unreadable
 from include.record.schema import Column
 from include.settings.deployment import Deployment
 from tests.order_world import COLUMNS, DEFINITION

@@ -10,7 +10,7 @@ from include.document.living import Living, by_reader
 from include.log.control import Control
 from include.log.memory import MemoryLog
 from include.log.ports import TopicSpec
-from include.log.requests import Request
+from include.log.requests.records import Request
 from include.record import version as versions
 from tests.fuse import Fuse, Fused, Killed
 from tests.order_world import DEFINITION, Process, World, live

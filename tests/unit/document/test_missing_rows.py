@@ -8,8 +8,8 @@ from include.document.aside import LookupLimit
 from include.document.lookup import Missing
 from include.errors import Terminal
 from include.log import topics
-from include.log.dead_letter import DeadLetter
-from include.log.requests import Request
+from include.log.publishing.dead_letter import DeadLetter
+from include.log.requests.records import Request
 from tests.order_world import APPLICATION, DEFINITION, TOPIC, Process, World
 
 ORDERS = 150

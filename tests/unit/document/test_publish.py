@@ -6,7 +6,7 @@ import pytest
 
 from include.errors import Transient
 from include.log import topics
-from include.log.requests import Request
+from include.log.requests.records import Request
 from include.log.resolved import Resolved
 from tests.fuse import Forgetting, Fuse, Fused, Killed
 from tests.order_world import APPLICATION, DEFINITION, TOPIC, Process, World

@@ -16,7 +16,7 @@ from include.document.signals import SetAside, Signals
 from include.document.tables import MemoryTables
 from include.errors import InvalidRecord
 from include.log.ports import Record
-from include.log.requests import Request
+from include.log.requests.records import Request
 from include.record.key import doc_id
 from tests.order_world import COLUMNS, DEFINITION
 

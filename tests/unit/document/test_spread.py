@@ -17,7 +17,7 @@ from include.document.rebuild import parse_key
 from include.document.spread import key_text
 from include.log import topics
 from include.log.control import Control
-from include.log.requests import Request
+from include.log.requests.records import Request
 from include.log.resolved import Resolved
 from tests.order_world import DEFINITION, TOPIC, Process, World, live
 

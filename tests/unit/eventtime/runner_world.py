@@ -22,13 +22,13 @@ from include.eventtime.task import advanced
 from include.eventtime.work import BatchWork, BucketResult
 from include.log import topics
 from include.log.memory import MemoryLog
-from include.log.memory_registry import MemoryRegistry
-from include.log.plan import StreamSpec
-from include.log.planner import Planner
+from include.log.planning.plan import StreamSpec
+from include.log.planning.planner import Planner
+from include.log.planning.slices import Slice, spread
+from include.log.planning.survey import PortSurvey
+from include.log.planning.tail import PortTail, ResolvedTail
 from include.log.ports import LogWriter, Record, TopicSpec
-from include.log.slices import Slice, spread
-from include.log.survey import PortSurvey
-from include.log.tail import PortTail, ResolvedTail
+from include.log.registry.memory import MemoryRegistry
 from include.record import version as versions
 from include.record.codec import Decoder
 from include.state.pointer import Pointer

@@ -15,8 +15,8 @@ from include.eventtime.model.process import Context, Element, EventTime, Process
 from include.eventtime.rerun.day import day_to_replay, replayed_day
 from include.eventtime.verdicts import recorded
 from include.log.memory import MemoryLog
-from include.log.memory_registry import MemoryRegistry
-from include.log.survey import PortSurvey
+from include.log.planning.survey import PortSurvey
+from include.log.registry.memory import MemoryRegistry
 from include.record.codec import Decoder
 from include.record.key import partition_of
 from include.record.schema import Column, TableSchema

@@ -22,8 +22,8 @@ from include.eventtime.replay import Idle, Line, Replay, Track, replay
 from include.eventtime.rerun.file import file_job, replayed_file, written
 from include.eventtime.work import CarryOut
 from include.log.memory import MemoryLog
-from include.log.memory_registry import MemoryRegistry
-from include.log.survey import PortSurvey
+from include.log.planning.survey import PortSurvey
+from include.log.registry.memory import MemoryRegistry
 from tests.memory_access import memory_access
 from tests.unit.eventtime.histories import Everything, History, Told
 from tests.unit.eventtime.runner_world import States, work_done

@@ -18,7 +18,7 @@ from include.eventtime.outputs import value_schema
 from include.eventtime.reading import ElementReader
 from include.eventtime.status import job_status
 from include.log import topics
-from include.log.memory_registry import MemoryRegistry
+from include.log.registry.memory import MemoryRegistry
 from include.record.codec import Encoder
 from tests.unit.eventtime.runner_world import APPLICATION, Process, World
 from tests.unit.eventtime.test_skew import FAST, LENGTH_S, Backlog

@@ -15,8 +15,8 @@ from include.eventtime.rerun.day import day_to_replay, patient, remove_replay, r
 from include.eventtime.rerun.report import Report
 from include.eventtime.restored import Elsewhere, Restored, Span
 from include.log.access import LogAccess
+from include.log.planning.survey import PortSurvey
 from include.log.ports import TopicSpec
-from include.log.survey import PortSurvey
 from include.record import version as versions
 from tests.memory_access import memory_access
 from tests.unit.eventtime.runner_world import APPLICATION, ODD, TOLD, Process, World

@@ -22,9 +22,9 @@ from include.index.server.port import IndexInfo
 from include.index.states import Feed, States
 from include.index.task import IndexTask, raw_of
 from include.log import topics
-from include.log.dead_letter import DeadLetter, DeadLetterLimit
 from include.log.memory import MemoryLog, MemoryRegistry
 from include.log.ports import Record
+from include.log.publishing.dead_letter import DeadLetter, DeadLetterLimit
 from tests.document_topic import MAPPING, DocumentTopic
 
 NAME, APPLICATION = "orders-v1", "index_orders"

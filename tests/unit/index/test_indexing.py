@@ -12,8 +12,8 @@ from include.index.definition import IndexDefinition
 from include.index.outcome import SETTLED, TaskOutcome
 from include.index.worker import WorkerPlan
 from include.log import topics
+from include.log.planning.slices import Slice
 from include.log.ports import TopicSpec
-from include.log.slices import Slice
 from include.record.version import to_header
 from tests.document_topic import VALUE, DocumentTopic
 from tests.indexing_world import World, fill

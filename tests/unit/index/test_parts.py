@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from include.index.batch_split import PartSize, parts_of
-from include.log.plan import BatchPlan
+from include.log.planning.plan import BatchPlan
 
 PLACES = st.dictionaries(
     st.tuples(st.sampled_from("ab"), st.integers(0, 3)), st.tuples(st.integers(0, 50), st.integers(0, 4000)), max_size=6

@@ -37,9 +37,9 @@ from include.index.states import States, feed_of
 from include.index.task import IndexTask, raw_of
 from include.log import topics
 from include.log.control import Control
-from include.log.dead_letter import DeadLetterLimit
 from include.log.memory import MemoryLog, MemoryRegistry
-from include.log.slices import Slice
+from include.log.planning.slices import Slice
+from include.log.publishing.dead_letter import DeadLetterLimit
 from include.settings.connections import Cluster
 from tests.document_topic import MAPPING, DocumentTopic
 

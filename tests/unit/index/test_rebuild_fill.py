@@ -14,7 +14,7 @@ from include.index.generations.rebuild.fill import Answer, fill
 from include.index.generations.rebuild.pace import Pace
 from include.index.generations.rebuild.ranges import ranges_of, size_of
 from include.index.outcome import TaskOutcome
-from include.log.slices import Slice
+from include.log.planning.slices import Slice
 
 
 class ScriptedPool:

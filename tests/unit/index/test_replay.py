@@ -14,9 +14,9 @@ from include.index.states import Feed, States
 from include.index.task import IndexTask, raw_of
 from include.index.upkeep.replay import Replayed, letters_of, replay, try_out
 from include.log import topics
-from include.log.dead_letter import DeadLetter
 from include.log.memory import MemoryLog, MemoryRegistry
 from include.log.ports import Record
+from include.log.publishing.dead_letter import DeadLetter
 from tests.document_topic import MAPPING, DocumentTopic
 
 NAME, DEAD = "orders-v1", topics.dead("docs", "a")

@@ -21,15 +21,15 @@ from include.join.task import equipped
 from include.join.work import BatchWork, CarryOut
 from include.log import topics
 from include.log.control import Control
-from include.log.dead_letter import DeadLetterLimit
 from include.log.memory import MemoryLog
-from include.log.plan import StreamSpec
-from include.log.planner import Planner
+from include.log.planning.plan import StreamSpec
+from include.log.planning.planner import Planner
+from include.log.planning.survey import PortSurvey
+from include.log.planning.tail import PortTail, ResolvedTail
 from include.log.ports import LogWriter, TopicSpec
-from include.log.publisher import Publisher
+from include.log.publishing.dead_letter import DeadLetterLimit
+from include.log.publishing.publisher import Publisher
 from include.log.resolved import ResolvedWriter
-from include.log.survey import PortSurvey
-from include.log.tail import PortTail, ResolvedTail
 from include.record import version as versions
 from include.record.gtid import MariadbGtidSet
 from include.record.position import BinlogPosition, SourcePosition

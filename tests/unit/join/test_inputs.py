@@ -13,8 +13,8 @@ from include.join.config.definition import read_join
 from include.join.config.deployed import spread_topics
 from include.log import topics
 from include.log.memory import MemoryLog
-from include.log.memory_registry import MemoryRegistry
 from include.log.ports import TopicSpec
+from include.log.registry.memory import MemoryRegistry
 from include.record.schema import Column, TableSchema
 from include.settings.deployment import Deployment
 

@@ -14,11 +14,11 @@ from include.errors import SettingsError
 from include.join.config.deployed import declared_joins
 from include.join.opening import opened_join
 from include.log.memory import MemoryLog
-from include.log.memory_registry import MemoryRegistry
-from include.log.plan import StreamSpec
-from include.log.planner import Planner
+from include.log.planning.plan import StreamSpec
+from include.log.planning.planner import Planner
+from include.log.planning.survey import PortSurvey
 from include.log.ports import TopicSpec
-from include.log.survey import PortSurvey
+from include.log.registry.memory import MemoryRegistry
 from include.record.codec import Decoder, Encoder
 from include.settings.deployment import Deployment
 from tests.memory_access import memory_access

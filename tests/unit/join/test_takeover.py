@@ -10,7 +10,7 @@ import pytest
 
 from include.join.takeover import Edition, Takeover, definition_of, joined_by, kept_slots, taken_over
 from include.log import topics
-from include.log.requests import Answer, Request, RequestKind
+from include.log.requests.records import Answer, Request, RequestKind
 from tests.fuse import Fuse, Fused, Killed
 from tests.unit.join.histories import History, expected
 from tests.unit.join.runner_world import BUCKETS, OUT, Process, World, Wrap, edition_of

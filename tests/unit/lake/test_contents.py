@@ -18,7 +18,7 @@ from include.lake.inspect.object_reader import kind_by_name, open_contents
 from include.lake.inspect.record_text import record_json, record_line
 from include.lake.message import Message
 from include.lake.writing.cut_files import REFUSED_HEADER
-from include.log.memory_registry import MemoryRegistry
+from include.log.registry.memory import MemoryRegistry
 from include.record.codec import Encoder
 
 SCHEMA = {

@@ -16,7 +16,7 @@ from include.lake.writing.driver import Driver
 from include.lake.writing.host import Host
 from include.lake.writing.planner import Spot
 from include.lake.writing.report import Report
-from include.log.application import main
+from include.log.running.application import main
 from include.metrics.progress import RunFolder
 from include.settings.deployment import Deployment
 from tests.lake_world import GROUP, World

@@ -15,8 +15,8 @@ from include.errors import InvalidRecord, Terminal, Transient
 from include.lake.reading.kept_schemas import KeptRegistry, SchemaKeeper, kept_key
 from include.lake.reading.log_ranges import PortRanges
 from include.lake.writing.task import Means, Outcome, Task, run_task
-from include.log.memory_registry import MemoryRegistry
 from include.log.ports import UnknownSchema
+from include.log.registry.memory import MemoryRegistry
 from include.record.codec import frame
 from include.store.memory import MemoryStore
 from tests.lake_stored import Stored, backup_group

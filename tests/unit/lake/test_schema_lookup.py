@@ -10,8 +10,8 @@ from include.clock import ManualClock
 from include.errors import InvalidRecord, Transient
 from include.lake.incidents.diagnosis import diagnose
 from include.lake.reading.schema_lookup import PatientRegistry
-from include.log.memory_registry import MemoryRegistry
 from include.log.ports import SchemaRegistry, UnknownSchema
+from include.log.registry.memory import MemoryRegistry
 
 LONG: dict[str, Any] = {"type": "long"}
 

@@ -21,8 +21,8 @@ from include.lake.writing.planner import Range, Spot
 from include.lake.writing.task import Means, Task, run_task
 from include.lake.writing.topic_pipelines import logics_of
 from include.log.memory import MemoryLog
-from include.log.memory_registry import MemoryRegistry
 from include.log.ports import TopicSpec
+from include.log.registry.memory import MemoryRegistry
 from include.record.change import Change, SourceBlock
 from include.record.codec import Encoder
 from include.record.schema import Column, TableSchema

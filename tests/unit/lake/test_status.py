@@ -14,8 +14,8 @@ from include.lake.inspect.status import BAD, GroupStatus, PartitionStatus, group
 from include.lake.protocol.chain_key import ChainKey
 from include.lake.writing.driver import GroupLog
 from include.lake.writing.planner import Spot
+from include.log.planning.survey import Hidden
 from include.log.ports import LogWriter, TopicInfo
-from include.log.survey import Hidden
 from include.store.memory import MemoryStore
 from include.store.object_store import ObjectInfo
 from tests.lake_stored import NOW_US, Stored, backup_group, event

@@ -10,8 +10,8 @@ from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
 from include.clock import ManualClock
 from include.errors import Terminal, Transient
-from include.log import kafka
-from include.log.kafka import KafkaReader
+from include.log.kafka import log as kafka
+from include.log.kafka.log import KafkaReader
 
 TOPIC = "orders"
 

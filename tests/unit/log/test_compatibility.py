@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from include.log.compatibility import unreadable
+from include.log.registry.compatibility import unreadable
 
 
 def record(*fields: dict[str, Any], name: str = "R") -> dict[str, Any]:

@@ -16,12 +16,12 @@ from hypothesis import strategies as st
 
 from include.clock import ManualClock
 from include.log.memory import MemoryLog
-from include.log.plan import Cut, Partition, StreamOffset, StreamSpec
-from include.log.planner import Planner
+from include.log.planning.plan import Cut, Partition, StreamOffset, StreamSpec
+from include.log.planning.planner import Planner
+from include.log.planning.survey import PortSurvey
+from include.log.planning.tail import PortTail, ResolvedTail
 from include.log.ports import TopicSpec
 from include.log.resolved import ResolvedWriter
-from include.log.survey import PortSurvey
-from include.log.tail import PortTail, ResolvedTail
 from include.record.gtid import MariadbGtidSet
 from include.record.position import BinlogPosition, SourcePosition
 

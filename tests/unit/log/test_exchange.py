@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from include.log import exchange
-from include.log.exchange import (
+from include.log.running import exchange
+from include.log.running.exchange import (
     Far,
     Near,
     Piece,

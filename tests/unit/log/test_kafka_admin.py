@@ -10,8 +10,8 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException
 
 from include.errors import Terminal
-from include.log import kafka_admin
-from include.log.kafka_admin import KafkaAdmin
+from include.log.kafka import admin as kafka_admin
+from include.log.kafka.admin import KafkaAdmin
 
 
 class Client:

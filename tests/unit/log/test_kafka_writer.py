@@ -10,8 +10,8 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException
 
 from include.errors import Restart, Transient
-from include.log import kafka_writer
-from include.log.kafka_writer import KafkaWriter
+from include.log.kafka import writer as kafka_writer
+from include.log.kafka.writer import KafkaWriter
 
 
 class Client:

@@ -7,8 +7,8 @@ import logging
 import pytest
 
 from include.errors import Terminal
-from include.log.kept import require_kept, what_forgets
 from include.log.memory import MemoryLog
+from include.log.publishing.retention import require_kept, what_forgets
 from include.log.topics import document_spec
 
 DECLARED = document_spec("docs", 1)

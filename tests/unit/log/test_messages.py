@@ -6,9 +6,9 @@ import pytest
 
 from include.errors import InvalidRecord, Terminal
 from include.log.control import Control
-from include.log.dead_letter import DeadLetter, DeadLetterLimit
 from include.log.ports import Record
-from include.log.requests import Answer, Request
+from include.log.publishing.dead_letter import DeadLetter, DeadLetterLimit
+from include.log.requests.records import Answer, Request
 
 RECORD = Record("cdc.s.d.orders", 3, 41, b"k", b"\x00junk", (("version", b"9"), ("none", None)), 1_700_000_000_000)
 

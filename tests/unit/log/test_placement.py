@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from include.errors import Terminal
 from include.log.memory import MemoryLog
-from include.log.placement import former_numbers, require_ungrown
 from include.log.ports import TopicSpec
+from include.log.publishing.placement import former_numbers, require_ungrown
 from include.record.key import partition_of
 
 NUMBERS = st.lists(st.integers(1, 40), min_size=1, max_size=4, unique=True).map(sorted)

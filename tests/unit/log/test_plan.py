@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from include.errors import SettingsError, Terminal
-from include.log.plan import BatchPlan, Cut, Goal, Limits, StreamOffset, StreamSpec, batch_plan, governed, step
+from include.log.planning.plan import BatchPlan, Cut, Goal, Limits, StreamOffset, StreamSpec, batch_plan, governed, step
 from include.record.position import SourcePosition
 
 POSITION = SourcePosition.from_json(

@@ -9,12 +9,12 @@ import pytest
 from include.clock import ManualClock
 from include.errors import Terminal, Transient
 from include.log.memory import MemoryLog
-from include.log.plan import Cut, Partition, StreamOffset, StreamSpec
-from include.log.planner import Planner, bounded
+from include.log.planning.plan import Cut, Partition, StreamOffset, StreamSpec
+from include.log.planning.planner import Planner, bounded
+from include.log.planning.survey import Edge, PortSurvey
+from include.log.planning.tail import PortTail, ResolvedTail
 from include.log.ports import TopicInfo, TopicSpec
 from include.log.resolved import Resolved
-from include.log.survey import Edge, PortSurvey
-from include.log.tail import PortTail, ResolvedTail
 from include.record.position import SourcePosition
 
 RESOLVED = "cdc.shop.resolved"

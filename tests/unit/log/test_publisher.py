@@ -15,17 +15,17 @@ import pytest
 from include.clock import ManualClock
 from include.errors import Fenced, InvalidRecord
 from include.log import topics
-from include.log.dead_letter import DeadLetter
 from include.log.memory import MemoryLog
-from include.log.plan import BatchPlan, Partition, StreamSpec
-from include.log.planner import Planner
+from include.log.planning.plan import BatchPlan, Partition, StreamSpec
+from include.log.planning.planner import Planner
+from include.log.planning.survey import PortSurvey
+from include.log.planning.tail import PortTail, ResolvedTail
 from include.log.ports import LogWriter, Record, TopicSpec
-from include.log.publisher import Publisher
-from include.log.requests import Answer
+from include.log.publishing.dead_letter import DeadLetter
+from include.log.publishing.last_mark import newest_of
+from include.log.publishing.publisher import Publisher
+from include.log.requests.records import Answer
 from include.log.resolved import ResolvedView, ResolvedWriter
-from include.log.spoken import newest_of
-from include.log.survey import PortSurvey
-from include.log.tail import PortTail, ResolvedTail
 from include.record.gtid import MariadbGtidSet
 from include.record.position import BinlogPosition, SourcePosition
 from tests.fuse import Forgetting, Fuse, Fused, Killed

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from include.index.mapping.json_schema_types import json_schema_form
-from include.log.references import whole_json_schema
+from include.log.registry.references import whole_json_schema
 
 
 @pytest.mark.parametrize("reference", ["address.json", "https://x.example/s/address.json"])

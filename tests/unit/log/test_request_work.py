@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from include.log.ports import Record
-from include.log.request_work import RequestWork
-from include.log.requests import Answer, Request
+from include.log.requests.records import Answer, Request
+from include.log.requests.work import RequestWork
 
 TEN = 10
 

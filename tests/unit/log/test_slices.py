@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from include.log.slices import Slice, cut_evenly, row_columns, slices_of, spread, tasks_for
+from include.log.planning.slices import Slice, cut_evenly, row_columns, slices_of, spread, tasks_for
 
 SLICES = st.lists(
     st.builds(

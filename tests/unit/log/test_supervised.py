@@ -14,10 +14,10 @@ import pytest
 
 from include.clock import ManualClock
 from include.errors import Fenced, LyrebirdError, Terminal, Transient
-from include.log.failure import first_line, lyrebird_error
-from include.log.plan import BatchPlan, Cut, StreamOffset
-from include.log.spark_settings import settings
-from include.log.supervised import Draining, Supervised, lag_by_topic, run_beside, stop_signal
+from include.log.planning.plan import BatchPlan, Cut, StreamOffset
+from include.log.running.failure import first_line, lyrebird_error
+from include.log.running.spark_settings import settings
+from include.log.running.supervised import Draining, Supervised, lag_by_topic, run_beside, stop_signal
 from include.metrics.exporter import Metrics
 from include.metrics.progress import RunFolder
 from include.record.gtid import MariadbGtidSet
@@ -26,7 +26,7 @@ from include.record.position import BinlogPosition, SourcePosition
 PLAN = BatchPlan({}, {}, {})
 WORKER = """An exception was thrown from the Python worker. Please see the stack trace below.
 Traceback (most recent call last):
-  File "include/log/planner.py", line 100, in _look
+  File "include/log/planning/planner.py", line 100, in _look
     raise Terminal(
 include.errors.Terminal: topic was made anew (topic='t', had_id='1', has_id='2'). Rebuild the copy.
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from include.clock import ManualClock
-from include.log import time_slices
 from include.log.memory import MemoryLog
-from include.log.plan import StreamSpec
-from include.log.planner import Planner
+from include.log.planning import time_slices
+from include.log.planning.plan import StreamSpec
+from include.log.planning.planner import Planner
+from include.log.planning.survey import PortSurvey
 from include.log.ports import TopicSpec
-from include.log.survey import PortSurvey
 
 pytestmark = pytest.mark.unit
 

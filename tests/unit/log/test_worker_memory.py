@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from include.log import worker_memory
+from include.log.running import worker_memory
 
 
 @pytest.fixture(autouse=True)

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from include.clock import ManualClock
 from include.log.memory import MemoryLog, MemoryRegistry
-from include.log.requests import Answer, Request, RequestKind
+from include.log.requests.records import Answer, Request, RequestKind
 from include.log.topics import source_answers, source_requests
 from include.source.desk import Desk
 from include.source.direct_log import ensure_topics, memory_log

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from include.log.memory import MemoryLog
-from include.log.requests import Answer, Request
+from include.log.requests.records import Answer, Request
 from include.log.resolved import Resolved
 from include.log.topics import source_answers, source_requests
 from include.record.gtid import MariadbGtidSet

@@ -9,10 +9,10 @@ import pytest
 
 from include.clock import ManualClock
 from include.errors import Restart, Terminal
+from include.log.kafka.transaction_end import security
 from include.log.memory import MemoryLog, MemoryRegistry
 from include.log.ports import TopicSpec
 from include.log.topics import change, document_spec, source_resolved
-from include.log.transaction_end import security
 from include.record.gtid import MariadbGtidSet
 from include.record.position import BinlogPosition, SourcePosition
 from include.source.direct_log import DirectLog, memory_log, transactional_id

@@ -23,10 +23,10 @@ from include.index.server.port import IndexInfo
 from include.index.states import Feed, feed_of
 from include.index.worker import WorkerPlan
 from include.log import topics
-from include.log.dead_letter import DeadLetterLimit
-from include.log.kafka import KafkaAdmin
-from include.log.kafka_writer import KafkaWriter
+from include.log.kafka.log import KafkaAdmin
+from include.log.kafka.writer import KafkaWriter
 from include.log.ports import TopicSpec
+from include.log.publishing.dead_letter import DeadLetterLimit
 from include.settings.connections import Cluster, Elasticsearch, Kafka, Registry
 
 _NO_LIMIT_MS: Final = 10 * 365 * 86_400_000

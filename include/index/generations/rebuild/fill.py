@@ -13,7 +13,7 @@ from typing import Final, Protocol
 from include.clock import Clock
 from include.errors import LyrebirdError, Transient
 from include.index.outcome import TaskOutcome
-from include.log.slices import Slice
+from include.log.planning.slices import Slice
 
 __all__ = ["Answer", "Pool", "fill"]
 

@@ -13,7 +13,7 @@ from include.errors import LyrebirdError, Transient
 from include.index.generations.rebuild.fill import Answer
 from include.index.outcome import TaskOutcome
 from include.index.worker import WorkerPlan, work_off
-from include.log.slices import Slice
+from include.log.planning.slices import Slice
 
 __all__ = ["ProcessPool", "Processes"]
 

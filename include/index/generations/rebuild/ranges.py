@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from include.log.slices import Slice
+from include.log.planning.slices import Slice
 
 __all__ = ["Work", "ranges_of", "size_of"]
 

@@ -16,8 +16,8 @@ from include.index.generations.rebuild.plan import RebuildPlan
 from include.index.generations.rebuild.run import Rebuilt, Teller
 from include.index.outcome import TaskOutcome
 from include.index.worker import WorkerPlan, work_off
-from include.log import batches_spark as stream
-from include.log.slices import Slice
+from include.log.planning.slices import Slice
+from include.log.running import batches_spark as stream
 
 __all__ = ["SparkPool", "rebuild_by_spark"]
 

@@ -43,8 +43,8 @@ from include.index.server.auto_create import require_no_auto_create
 from include.index.server.port import IndexInfo, SearchIndex
 from include.index.server_wait import Patience
 from include.index.states import Feed
+from include.log.planning.slices import Slice
 from include.log.ports import LogReader, TopicAdmin
-from include.log.slices import Slice
 
 __all__ = ["FILLING", "Means", "Rebuilt", "Teller", "rebuild"]
 

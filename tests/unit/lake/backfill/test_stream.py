@@ -84,7 +84,7 @@ def test_the_program_says_how_far_it_is_and_what_became_of_it(
     world: BackfillWorld, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(stream, "session", lambda _name: Session())
-    monkeypatch.setattr("include.log.application.log_to_stderr", lambda: None)
+    monkeypatch.setattr("include.log.running.application.log_to_stderr", lambda: None)
 
     def run(*arguments: str) -> int:
         monkeypatch.setattr("sys.argv", ["backfill_lake.py", *arguments])

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from include.errors import InvalidRecord, Transient
 from include.lake.parsing.avro_fields import avro_reader
 from include.lake.parsing.fields import Instant, Wanted
-from include.log.memory_registry import MemoryRegistry
+from include.log.registry.memory import MemoryRegistry
 
 SIMPLE: dict[str, st.SearchStrategy[Any]] = {
     "null": st.none(),

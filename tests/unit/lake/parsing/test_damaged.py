@@ -12,7 +12,7 @@ from pydantic import TypeAdapter
 
 from include.lake.message import Message
 from include.lake.parsing.definition import Means, ParserDefinition, build
-from include.log.memory_registry import MemoryRegistry
+from include.log.registry.memory import MemoryRegistry
 
 MS = 1_700_000_000_000
 ANY: TypeAdapter[ParserDefinition] = TypeAdapter(ParserDefinition)

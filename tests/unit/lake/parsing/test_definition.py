@@ -13,7 +13,7 @@ from include.lake.message import Message
 from include.lake.parsing.custom import CheckedParser, CheckedTransformer
 from include.lake.parsing.definition import Means, ParserDefinition, build, configuration_hash
 from include.lake.parsing.port import Parsed
-from include.log.memory_registry import MemoryRegistry
+from include.log.registry.memory import MemoryRegistry
 
 ANY: TypeAdapter[ParserDefinition] = TypeAdapter(ParserDefinition)
 MEANS = Means(Path("/nowhere"), MemoryRegistry())

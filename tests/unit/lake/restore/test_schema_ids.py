@@ -11,8 +11,8 @@ import pytest
 from include.errors import Terminal
 from include.lake.reading.kept_schemas import SchemaKeeper
 from include.lake.restore.plan import RestoreAsked
-from include.log.memory_registry import MemoryRegistry
 from include.log.ports import LogWriter
+from include.log.registry.memory import MemoryRegistry
 from include.record.codec import Decoder, Encoder, frame
 from tests.unit.lake.restore.restore_world import Died, RestoreWorld
 from tests.unit.lake.restore.test_restore import Dying

@@ -24,10 +24,10 @@ from include.lake.tables.task import apply_bucket, first_buckets, gather_records
 from include.lake.tables.work import BucketResult, TableWork
 from include.log import topics
 from include.log.control import Control
-from include.log.letters import LettersOnce
 from include.log.memory import MemoryLog, MemoryRegistry
-from include.log.plan import BatchPlan, Cut
+from include.log.planning.plan import BatchPlan, Cut
 from include.log.ports import Record, TopicSpec
+from include.log.publishing.letters import LettersOnce
 from include.record.codec import Decoder, Encoder
 from include.record.gtid import parse_gtid_set
 from include.record.key import partition_of

@@ -17,7 +17,7 @@ from include.errors import Fenced, Terminal
 from include.lake.tables.columns import KEY, VERSION
 from include.lake.tables.delta_log import DataFile, DeltaLog, TableState
 from include.lake.tables.standing import Standing
-from include.log.plan import Cut
+from include.log.planning.plan import Cut
 from include.record.gtid import parse_gtid_set
 from include.record.position import BinlogPosition, SourcePosition
 

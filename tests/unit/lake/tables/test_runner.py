@@ -11,7 +11,7 @@ import pytest
 from include.errors import Fenced, Terminal
 from include.lake.tables.generation import begin_generation, generations_of
 from include.log import topics
-from include.log.dead_letter import DeadLetter
+from include.log.publishing.dead_letter import DeadLetter
 from tests.unit.lake.tables.tables_world import CHANGES, PLAIN, SOURCE, CrashError, World, row_schema
 
 

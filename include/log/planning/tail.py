@@ -15,12 +15,12 @@ from confluent_kafka import Consumer, TopicPartition
 
 from include.clock import Clock, SystemClock
 from include.errors import InvalidRecord, Terminal, Transient
-from include.log.kafka_errors import AT_END, NOT_HELD, Connection, Options
-from include.log.plan import Cut, Goal
+from include.log.kafka.errors import AT_END, NOT_HELD, Connection, Options
+from include.log.planning.plan import Cut, Goal
+from include.log.planning.slices import RangeConsumer, Slice
+from include.log.planning.survey import KafkaSurvey, Survey
 from include.log.ports import LogReader
 from include.log.resolved import Ends, Resolved, ResolvedView, furthest
-from include.log.slices import RangeConsumer, Slice
-from include.log.survey import KafkaSurvey, Survey
 
 __all__ = ["KafkaTail", "PortTail", "ResolvedTail", "Tail", "newest_cut", "resolved_at"]
 

@@ -16,12 +16,20 @@ from pyspark.sql.streaming.datasource import ReadLimit, SupportsTriggerAvailable
 from pyspark.sql.types import StructType
 
 from include.clock import SystemClock
-from include.log.plan import StreamOffset, StreamSpec
-from include.log.planner import Planner
-from include.log.slices import Slice, cached_consumer, cut_evenly, row_columns, slice_columns, slices_of, spread
-from include.log.survey import KafkaSurvey
-from include.log.tail import KafkaTail, ResolvedTail
-from include.log.worker_memory import keep_imports
+from include.log.planning.plan import StreamOffset, StreamSpec
+from include.log.planning.planner import Planner
+from include.log.planning.slices import (
+    Slice,
+    cached_consumer,
+    cut_evenly,
+    row_columns,
+    slice_columns,
+    slices_of,
+    spread,
+)
+from include.log.planning.survey import KafkaSurvey
+from include.log.planning.tail import KafkaTail, ResolvedTail
+from include.log.running.worker_memory import keep_imports
 
 __all__ = ["FORMAT", "ROW_SCHEMA", "SLICE_SCHEMA", "LogSource"]
 

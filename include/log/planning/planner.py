@@ -15,12 +15,12 @@ from typing import Final
 
 from include.clock import Clock
 from include.errors import Terminal, Transient
-from include.log.plan import Cut, CutKey, Goal, Partition, StreamOffset, StreamSpec, governed, step
+from include.log.planning.plan import Cut, CutKey, Goal, Partition, StreamOffset, StreamSpec, governed, step
+from include.log.planning.steps import Steps, size_of
+from include.log.planning.survey import Survey
+from include.log.planning.tail import ResolvedTail
+from include.log.planning.time_slices import TimeSlices
 from include.log.ports import TopicInfo
-from include.log.steps import Steps, size_of
-from include.log.survey import Survey
-from include.log.tail import ResolvedTail
-from include.log.time_slices import TimeSlices
 
 __all__ = ["Planner", "bounded"]
 

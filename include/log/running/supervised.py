@@ -18,8 +18,8 @@ from typing import Any, Final, Protocol, TypeVar
 
 from include.clock import Clock
 from include.errors import LyrebirdError, Transient
-from include.log.failure import first_line, lyrebird_error
-from include.log.plan import BatchPlan, Cuts
+from include.log.planning.plan import BatchPlan, Cuts
+from include.log.running.failure import first_line, lyrebird_error
 from include.metrics.exporter import Metrics
 from include.metrics.progress import RunFolder
 

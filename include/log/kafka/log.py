@@ -17,9 +17,9 @@ from confluent_kafka.admin import AdminClient
 
 from include.clock import Clock, SystemClock
 from include.errors import Terminal, Transient
-from include.log.kafka_admin import KafkaAdmin
-from include.log.kafka_errors import AT_END, LEADERLESS, NOT_HELD, Connection, Options
-from include.log.kafka_writer import KafkaWriter
+from include.log.kafka.admin import KafkaAdmin
+from include.log.kafka.errors import AT_END, LEADERLESS, NOT_HELD, Connection, Options
+from include.log.kafka.writer import KafkaWriter
 from include.log.ports import Record
 
 __all__ = ["KafkaAdmin", "KafkaReader", "KafkaWriter", "record_of"]

@@ -11,7 +11,7 @@ from confluent_kafka.cimpl import NewTopic
 
 from include.clock import Clock, SystemClock
 from include.errors import Terminal
-from include.log.kafka_errors import UNKNOWN_TOPIC, Connection, Options
+from include.log.kafka.errors import UNKNOWN_TOPIC, Connection, Options
 from include.log.ports import TopicInfo, TopicSpec
 
 __all__ = ["KafkaAdmin"]

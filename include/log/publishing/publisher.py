@@ -27,15 +27,15 @@ from typing import Any, Final
 from include.clock import Clock
 from include.errors import Fenced, Transient
 from include.log import topics
-from include.log.dead_letter import DeadLetter
-from include.log.kept import require_kept
-from include.log.placement import require_ungrown
-from include.log.plan import BatchPlan, Cut, Partition
+from include.log.planning.plan import BatchPlan, Cut, Partition
 from include.log.ports import Headers, LogReader, LogWriter, Record, TopicAdmin, TopicSpec
-from include.log.requests import Answer
+from include.log.publishing.dead_letter import DeadLetter
+from include.log.publishing.last_mark import MARK, Spoken, all_of, ends_of, flat, mark_of, newest_of, spoken_in
+from include.log.publishing.placement import require_ungrown
+from include.log.publishing.retention import require_kept
+from include.log.publishing.unended import open_ended
+from include.log.requests.records import Answer
 from include.log.resolved import Ends, Resolved, ResolvedWriter
-from include.log.spoken import MARK, Spoken, all_of, ends_of, flat, mark_of, newest_of, spoken_in
-from include.log.unended import open_ended
 from include.record import version as versions
 from include.record.position import SourcePosition
 

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from include.clock import SystemClock
-from include.log import batches_spark as stream
-from include.log.plan import BatchPlan
-from include.log.supervised import once_there, run_beside
+from include.log.planning.plan import BatchPlan
+from include.log.running import batches_spark as stream
+from include.log.running.supervised import once_there, run_beside
 from include.metrics.exporter import Metrics
 from include.metrics.progress import RunFolder
 from include.settings.environment import state_folder

@@ -12,7 +12,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, Topi
 
 from include.clock import Clock, SystemClock
 from include.errors import LyrebirdError, Restart, Terminal, Transient
-from include.log.kafka_errors import PURGED, Connection, Options
+from include.log.kafka.errors import PURGED, Connection, Options
 from include.log.ports import Headers, Versioned
 from include.log.topics import LARGEST_RECORD
 from include.record.key import partition_of

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from include.errors import Terminal
-from include.log.dead_letter import DeadLetter, DeadLetterLimit
 from include.log.ports import LogReader, LogWriter, Record
+from include.log.publishing.dead_letter import DeadLetter, DeadLetterLimit
 
 __all__ = ["LettersOnce", "letters_within"]
 

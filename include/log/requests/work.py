@@ -15,7 +15,7 @@ from typing import Any, Final, Generic, Protocol, TypeVar
 import orjson
 
 from include.log.ports import Headers, Record
-from include.log.requests import Answer, Request
+from include.log.requests.records import Answer, Request
 
 __all__ = ["RequestWork", "Work"]
 

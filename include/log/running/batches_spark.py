@@ -26,8 +26,13 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.listener import StreamingQueryListener
 
 from include.clock import SystemClock
-from include.log.datasource_spark import FORMAT, ROW_SCHEMA, SLICE_SCHEMA, LogSource
-from include.log.exchange import (
+from include.log.planning.plan import BatchPlan, Cut, StreamSpec, batch_plan
+from include.log.planning.planner import bounded
+from include.log.planning.slices import Slice
+from include.log.planning.survey import KafkaSurvey
+from include.log.planning.tail import newest_cut
+from include.log.running.datasource_spark import FORMAT, ROW_SCHEMA, SLICE_SCHEMA, LogSource
+from include.log.running.exchange import (
     Far,
     Near,
     Piece,
@@ -40,14 +45,9 @@ from include.log.exchange import (
     shared,
     whole,
 )
-from include.log.failure import lyrebird_error
-from include.log.plan import BatchPlan, Cut, StreamSpec, batch_plan
-from include.log.planner import bounded
-from include.log.slices import Slice
-from include.log.spark_settings import CHECKPOINT, TALKATIVE, settings
-from include.log.supervised import Supervised, checkpoint_folder, stop_signal
-from include.log.survey import KafkaSurvey
-from include.log.tail import newest_cut
+from include.log.running.failure import lyrebird_error
+from include.log.running.spark_settings import CHECKPOINT, TALKATIVE, settings
+from include.log.running.supervised import Supervised, checkpoint_folder, stop_signal
 from include.metrics.exporter import Metrics
 from include.metrics.progress import RunFolder
 from include.settings.environment import environment

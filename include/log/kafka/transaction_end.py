@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple
 
 from include.clock import Clock, SystemClock
 from include.errors import Fenced, Terminal, Transient
-from include.log.kafka_errors import Options
+from include.log.kafka.errors import Options
 
 __all__ = ["end_transaction", "security"]
 

@@ -12,7 +12,7 @@ from urllib.parse import quote
 from include.errors import InvalidRecord, Terminal, Transient
 from include.log.http import Answer, Http, basic
 from include.log.ports import Compatibility, SchemaLanguage, UnknownSchema
-from include.log.references import whole_json_schema
+from include.log.registry.references import whole_json_schema
 from include.record.references import whole_avro
 from include.settings.certificates import tls_context
 from include.settings.connections import Registry

@@ -9,7 +9,7 @@ from typing import Any
 from confluent_kafka import Consumer, KafkaError, TopicPartition
 
 from include.errors import LyrebirdError
-from include.log.kafka_errors import Connection, Options
+from include.log.kafka.errors import Connection, Options
 
 __all__ = ["KafkaOffsets"]
 

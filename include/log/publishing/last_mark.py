@@ -14,7 +14,7 @@ from typing import Any, Final
 import orjson
 
 from include.log import topics
-from include.log.plan import Partition
+from include.log.planning.plan import Partition
 from include.log.ports import Headers, LogReader, Record
 from include.log.resolved import Ends, Resolved, ResolvedView
 

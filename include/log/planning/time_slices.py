@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from typing import Final
 
 from include.clock import Clock
-from include.log.plan import Partition
-from include.log.survey import Survey
+from include.log.planning.plan import Partition
+from include.log.planning.survey import Survey
 
 __all__ = ["TimeSlices"]
 

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from include.errors import Terminal
-from include.log.compatibility import unreadable
 from include.log.ports import Compatibility, SchemaLanguage, UnknownSchema
+from include.log.registry.compatibility import unreadable
 
 __all__ = ["MemoryRegistry"]
 

@@ -10,9 +10,9 @@ from collections.abc import Collection, Iterator, Mapping
 from contextlib import closing
 from typing import Final
 
-from include.log.plan import Cut, CutKey, Goal, Partition, StreamOffset
+from include.log.planning.plan import Cut, CutKey, Goal, Partition, StreamOffset
+from include.log.planning.tail import Tail, resolved_at
 from include.log.resolved import Ends, Resolved, ResolvedView, furthest
-from include.log.tail import Tail, resolved_at
 
 __all__ = ["Steps", "size_of"]
 

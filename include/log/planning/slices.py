@@ -17,8 +17,8 @@ from confluent_kafka import Consumer, TopicPartition
 
 from include.clock import Clock, SystemClock
 from include.errors import Terminal, Transient
-from include.log.kafka_errors import AT_END, NOT_HELD, Connection, Options
-from include.log.plan import Partition
+from include.log.kafka.errors import AT_END, NOT_HELD, Connection, Options
+from include.log.planning.plan import Partition
 
 __all__ = [
     "RangeConsumer",
@@ -262,7 +262,7 @@ def row_columns(messages: Sequence[Any], ids: Mapping[str, str], schema: Any) ->
 
 
 def slice_columns(slices: Sequence[Slice], schema: Any) -> Any:
-    """Slices as a pyarrow RecordBatch of `schema`, the columns of `include.log.batches_spark.SLICE_SCHEMA`."""
+    """Slices as a pyarrow RecordBatch of `schema`, the columns of `include.log.running.batches_spark.SLICE_SCHEMA`."""
     import pyarrow
 
     pa: Any = pyarrow

@@ -13,8 +13,8 @@ from confluent_kafka import IsolationLevel, KafkaException, TopicCollection, Top
 from confluent_kafka.admin import AdminClient
 
 from include.errors import Transient
-from include.log.kafka_errors import LEADERLESS, UNKNOWN_TOPIC, Connection, Options
-from include.log.plan import Partition
+from include.log.kafka.errors import LEADERLESS, UNKNOWN_TOPIC, Connection, Options
+from include.log.planning.plan import Partition
 from include.log.ports import LogReader, TopicAdmin, TopicInfo
 
 __all__ = ["Edge", "Hidden", "KafkaSurvey", "PortSurvey", "Survey"]

@@ -8,10 +8,10 @@ from typing import Final
 from include.clock import Clock
 from include.errors import Terminal, Transient
 from include.log import topics
-from include.log.kafka import KafkaAdmin, KafkaReader, KafkaWriter
+from include.log.kafka.log import KafkaAdmin, KafkaReader, KafkaWriter
 from include.log.ports import TopicSpec
-from include.log.requests import Answer, Request
-from include.log.spoken import all_of
+from include.log.publishing.last_mark import all_of
+from include.log.requests.records import Answer, Request
 from include.settings.connections import Kafka
 
 __all__ = ["answer_to", "ask", "ask_and_wait"]

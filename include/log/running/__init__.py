@@ -1,0 +1,1 @@
+"""Streaming applications in Spark: batches of tasks, supervised."""
