@@ -23,9 +23,9 @@ from include.record.position import SourcePosition
 from include.record.version import from_headers, number_of
 from include.source.binlog.transaction import Rows
 from include.source.definition import SourceDefinition
-from include.source.direct_log import DirectLog, ensure_topics, transactional_id
-from include.source.group import Group
-from include.source.log_ports import LogPorts
+from include.source.log.direct_log import DirectLog, ensure_topics, transactional_id
+from include.source.log.group import Group
+from include.source.log.ports import LogPorts
 from include.source.ports import Watcher
 from include.source.session import Session
 from tests.made_server import How, Killed, MadeUpstream, Steps, Story, position

@@ -10,7 +10,7 @@ import argparse
 from include.clock import SystemClock
 from include.document.batch import BatchRunner
 from include.document.definition import database_of, definition_of
-from include.document.mysql import MysqlTables
+from include.document.reading.mysql import MysqlTables
 from include.document.signals import Inputs, SignalFold, Signals
 from include.log.kafka.log import KafkaAdmin, KafkaReader, KafkaWriter
 from include.log.kafka.transaction_end import end_transaction

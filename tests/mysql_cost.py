@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from include.document.mysql import MysqlTables
+from include.document.reading.mysql import MysqlTables
 
 __all__ = ["rows_read"]
 

@@ -11,8 +11,8 @@ from include.clock import ManualClock
 from include.document.batch import BatchRunner
 from include.document.definition import DocumentDefinition
 from include.document.making import MakeRest
+from include.document.reading.tables import MemoryTables, SourceTables
 from include.document.signals import Inputs, SignalFold, Signals
-from include.document.tables import MemoryTables, SourceTables
 from include.log import topics
 from include.log.memory import MemoryLog, MemoryRegistry
 from include.log.planning.plan import BatchPlan, StreamSpec

@@ -19,7 +19,8 @@ from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding
 
 from include.clock import SystemClock
-from include.local import accounts, elasticsearch_plugin, process, resolve
+from include.local import accounts, process
+from include.local.programs import elasticsearch_plugin, resolve
 from include.local.recipes import recipe
 from include.local.services import service
 from include.local.site import Site

@@ -10,8 +10,8 @@ from contextlib import contextmanager
 from typing import Any
 
 from include.clock import ManualClock, SystemClock
-from include.document.database import Database as Server
-from include.document.mysql import MysqlTables
+from include.document.reading.database import Database as Server
+from include.document.reading.mysql import MysqlTables
 from include.index.bulk.request import document_line
 from include.index.identity import Identity
 from include.index.mapping.declared import creation

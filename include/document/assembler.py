@@ -19,8 +19,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from include.document.definition import DocumentDefinition, hook
-from include.document.lookup import Missing, Place, Source, attach, fact_rows, shaped, sortable
-from include.document.tables import Row, Tables
+from include.document.reading.lookup import Missing, Place, Source, attach, fact_rows, shaped, sortable
+from include.document.reading.tables import Row, Tables
 
 __all__ = ["Assembled", "Assembler"]
 

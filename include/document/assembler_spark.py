@@ -19,12 +19,12 @@ from pyspark.sql import DataFrame, SparkSession, functions
 
 from include.clock import SystemClock
 from include.document.batch import BatchRunner
-from include.document.database import Database
 from include.document.definition import database_of, definition_of
 from include.document.incidents import DocumentIncidents
 from include.document.indexes import unindexed
 from include.document.making import Key, Made, MakePlan, evenly, made_by_task
-from include.document.mysql import MysqlTables
+from include.document.reading.database import Database
+from include.document.reading.mysql import MysqlTables
 from include.document.signals import Inputs, Signals
 from include.document.task import KEY_SCHEMA, fold, keys
 from include.errors import Transient

@@ -15,20 +15,20 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final, Literal
 
 from include.clock import Clock
-from include.document.aside import Aside, Wrong
 from include.document.assembler import Assembler
+from include.document.batch_keys import Wanted
 from include.document.behind import Reach
+from include.document.dead_letters import Aside, Wrong
 from include.document.encoders import Encoders
-from include.document.living import Find, Living, by_reader
-from include.document.load import Metered, ReadLoad
-from include.document.lookup import Missing
 from include.document.making import CHUNK, Made, MakeRest, chunks_of, encoded
-from include.document.reach import Behind
+from include.document.overflow_requests import OWN, reached, spread
+from include.document.reading.lookup import Missing
+from include.document.reading.read_after import Behind
+from include.document.reading.read_throttle import Metered, ReadLoad
+from include.document.reading.tables import SourceTables
 from include.document.rebuild import FIRST_START, Rebuilds
 from include.document.signals import Inputs, Signals
-from include.document.spread import OWN, reached, spread
-from include.document.tables import SourceTables
-from include.document.wanted import Wanted
+from include.document.topic_state import Find, Living, by_reader
 from include.errors import InvalidRecord, Transient
 from include.log.planning.plan import BatchPlan, Cut, Partition
 from include.log.planning.tail import PortTail, ResolvedTail

@@ -23,8 +23,8 @@ from typing import Any
 import orjson
 
 from include.document.definition import Fact, Hop
-from include.document.lookup import spelled
-from include.document.tables import KEYS_AT_ONCE, Tables
+from include.document.reading.lookup import spelled
+from include.document.reading.tables import KEYS_AT_ONCE, Tables
 
 __all__ = ["Page", "Place", "Reach", "page", "values_of", "values_text", "way"]
 

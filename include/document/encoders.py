@@ -10,8 +10,8 @@ from typing import Any
 
 from include.document.definition import DocumentDefinition
 from include.document.making import MakePlan
+from include.document.reading.tables import SourceTables
 from include.document.schema import body_avro, check_columns, key_avro
-from include.document.tables import SourceTables
 from include.errors import InvalidRecord
 from include.log.ports import SchemaRegistry
 from include.record.codec import Encoder

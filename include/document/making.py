@@ -11,12 +11,12 @@ from typing import Any, Final
 
 from include.clock import SystemClock
 from include.document.assembler import Assembled, Assembler
-from include.document.database import Database
 from include.document.definition import DocumentDefinition
-from include.document.load import Metered, ReadLoad
-from include.document.lookup import Missing
-from include.document.mysql import MysqlTables
-from include.document.tables import SourceTables
+from include.document.reading.database import Database
+from include.document.reading.lookup import Missing
+from include.document.reading.mysql import MysqlTables
+from include.document.reading.read_throttle import Metered, ReadLoad
+from include.document.reading.tables import SourceTables
 from include.errors import InvalidRecord
 from include.log.running.worker_memory import keep_imports
 from include.record.codec import Encoder

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from include.document.behind import Place, values_of, values_text
-from include.document.spread import OWN
+from include.document.overflow_requests import OWN
 from include.errors import InvalidRecord
 from include.log.requests.records import Answer, Request
 from include.log.requests.work import RequestWork

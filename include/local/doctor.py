@@ -16,8 +16,9 @@ from typing import Literal
 import psutil
 
 from include.errors import LyrebirdError
-from include.local import accounts, ports, resolve
-from include.local.java import system_java
+from include.local import accounts, ports
+from include.local.programs import resolve
+from include.local.programs.java import system_java
 from include.local.records import Records
 from include.local.services import SERVICES, GoModule, Ivy, select
 from include.settings.environment import cache_folder

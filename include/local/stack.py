@@ -19,10 +19,11 @@ from pathlib import Path
 
 from include.clock import Clock, SystemClock
 from include.errors import LyrebirdError, Terminal
-from include.local import ports, process, resolve, status
+from include.local import ports, process, status
 from include.local.guardians import end_guardians
-from include.local.java import system_java
 from include.local.process import Running
+from include.local.programs import resolve
+from include.local.programs.java import system_java
 from include.local.recipes import recipe
 from include.local.records import Records, lock
 from include.local.services import SERVICES, Service, select

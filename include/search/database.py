@@ -16,9 +16,9 @@ from typing import Any, Protocol
 from include.clock import Clock
 from include.document.assembler import Assembler
 from include.document.definition import DocumentDefinition
+from include.document.reading.tables import Tables
 from include.document.rebuild import parse_key
 from include.document.schema import body_avro
-from include.document.tables import Tables
 from include.errors import BackPressure, InvalidRecord, SettingsError
 from include.record.codec import Decoder, Encoder
 from include.record.json.body import plain

@@ -12,8 +12,8 @@ from typing import Any, Final
 
 from include.clock import Clock
 from include.document.definition import DocumentDefinition, database_of
-from include.document.mysql import MysqlTables
-from include.document.tables import Tables
+from include.document.reading.mysql import MysqlTables
+from include.document.reading.tables import Tables
 from include.errors import Terminal, Transient
 from include.record.gtid import Flavour, parse_gtid_set
 from include.record.position import BinlogPosition, SourcePosition

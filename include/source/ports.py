@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from include.log.ports import Record, TopicInfo, TopicSpec
 from include.record.position import SourcePosition
-from include.source.group import Group, Output
+from include.source.log.group import Group, Output
 from include.source.state import CaptureState
 
 __all__ = ["CaptureLog", "ResumePoint", "Watcher"]

@@ -27,7 +27,7 @@ from include.source.binlog.step import PlainRun
 from include.source.binlog.transaction import Rows, SourceTransaction
 from include.source.database.tables import Catalog
 from include.source.definition import SourceDefinition
-from include.source.group import Group, Output
+from include.source.log.group import Group, Output
 from include.source.rows.encode import Encoders, Stamp, TableEncoder
 from include.source.rows.outputs import outputs_of, run_outputs
 from include.source.rows.records import Encoded, Records, RowRecords

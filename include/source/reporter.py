@@ -13,8 +13,8 @@ from include.metrics.exporter import Metrics
 from include.metrics.progress import RunFolder
 from include.source.database.purge_watch import PurgeWatch
 from include.source.definition import SourceDefinition
-from include.source.group import Group
 from include.source.incident import Incidents
+from include.source.log.group import Group
 from include.source.ports import Watcher
 
 __all__ = ["Reporter"]

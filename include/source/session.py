@@ -25,11 +25,11 @@ from include.source.database.inflow import Idle
 from include.source.database.tables import Catalog
 from include.source.database.upstream import Flow, Upstream
 from include.source.definition import SourceDefinition
-from include.source.desk import Desk, full_names
 from include.source.generation import outgrown, renew
-from include.source.group import Output
+from include.source.log.group import Output
 from include.source.ports import CaptureLog, Watcher
 from include.source.replicator import Replicator
+from include.source.request_queue import Desk, full_names
 from include.source.rows.encode import Encoders
 from include.source.snapshot.condition import leaving
 from include.source.snapshot.copying import Copying

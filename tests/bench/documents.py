@@ -30,9 +30,9 @@ from include.clock import SystemClock
 from include.document import assembler_spark as documents
 from include.document.assembler import Assembler
 from include.document.batch import BatchRunner
-from include.document.database import Database
 from include.document.definition import DocumentDefinition
-from include.document.mysql import MysqlTables
+from include.document.reading.database import Database
+from include.document.reading.mysql import MysqlTables
 from include.document.schema import body_avro, key_avro
 from include.document.signals import Inputs, Signals
 from include.index.server_wait import Patience

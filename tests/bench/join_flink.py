@@ -32,8 +32,8 @@ import psutil
 
 from include.clock import Clock, SystemClock
 from include.errors import LyrebirdError, Terminal, Transient
-from include.local.download import folder_mb, require_space, watch
-from include.local.java import system_java
+from include.local.programs.download import folder_mb, require_space, watch
+from include.local.programs.java import system_java
 from include.local.records import lock
 from include.settings.environment import cache_folder
 from tests.bench.join_place import made_row

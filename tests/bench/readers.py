@@ -77,7 +77,7 @@ def replicator(path: str, flavour: Flavour) -> tuple[int, int, float]:
     from include.source.database.table_info import TableInfo
     from include.source.database.tables import Catalog
     from include.source.definition import SourceDefinition
-    from include.source.direct_log import memory_log
+    from include.source.log.direct_log import memory_log
     from include.source.replicator import Replicator
     from include.source.rows.columns import mapped
     from include.source.rows.encode import Encoders

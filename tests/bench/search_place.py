@@ -26,8 +26,8 @@ from typing import Any, Final, Literal
 import orjson
 
 from include.clock import SystemClock
-from include.document.database import Database
-from include.document.mysql import MysqlTables
+from include.document.reading.database import Database
+from include.document.reading.mysql import MysqlTables
 from include.index.bulk.request import document_line
 from include.index.identity import Identity
 from include.index.mapping.declared import creation

@@ -23,9 +23,9 @@ from include.log.topics import change, document_spec, source_answers, source_req
 from include.record.gtid import MariadbGtidSet
 from include.record.position import BinlogPosition, SourcePosition
 from include.record.version import from_headers
-from include.source.direct_log import DirectLog, transactional_id
-from include.source.group import Group, Output
-from include.source.log_ports import LogPorts
+from include.source.log.direct_log import DirectLog, transactional_id
+from include.source.log.group import Group, Output
+from include.source.log.ports import LogPorts
 from include.source.ports import CaptureLog, ResumePoint
 from include.source.state import CaptureState
 from tests.forgetful import ForgetfulWriter, unverified

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from include.document.database import Database as Server
-from include.document.mysql import MysqlTables
-from include.document.tables import MemoryTables, SourceTables
+from include.document.reading.database import Database as Server
+from include.document.reading.mysql import MysqlTables
+from include.document.reading.tables import MemoryTables, SourceTables
 from include.errors import Terminal, Transient
 from include.record.schema import Column
 from tests.mysql_cost import rows_read

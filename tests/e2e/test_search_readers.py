@@ -14,7 +14,7 @@ from include.cli.search.options import target_named
 from include.clock import SystemClock
 from include.local.shop.truth import truth
 from include.search.connect import database_of_search
-from include.search.dark_stores import drawn_questions
+from include.search.dark_launch.stores import drawn_questions
 from supervision.run_folder import RunFolder
 
 pytestmark = pytest.mark.timeout(1800)

@@ -15,11 +15,11 @@ from click.testing import CliRunner
 
 from include.cli.documents.commands import command
 from include.document.assembler import Assembler
-from include.document.database import Database as Server
 from include.document.definition import DocumentDefinition
-from include.document.mysql import MysqlTables
+from include.document.reading.database import Database as Server
+from include.document.reading.mysql import MysqlTables
+from include.document.reading.tables import Keys, Row
 from include.document.schema import body_avro
-from include.document.tables import Keys, Row
 from include.local.shop.connection import ShopServer
 from include.local.shop.generator import Shop
 from include.local.shop.privacy import private_texts

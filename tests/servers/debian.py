@@ -15,7 +15,7 @@ from pathlib import Path
 
 from include.clock import Clock
 from include.errors import Terminal, Transient
-from include.local.download import folder_mb, watch
+from include.local.programs.download import folder_mb, watch
 from tests.servers.catalogue import Packages
 
 __all__ = ["KEYRING", "configuration", "mirror", "unpack"]

@@ -11,8 +11,8 @@ import shutil
 from pathlib import Path
 
 from include.clock import Clock
-from include.local import manifest, resolve
-from include.local.download import require_space
+from include.local.programs import manifest, resolve
+from include.local.programs.download import require_space
 from include.local.records import lock
 from include.local.services import service
 from include.settings.environment import cache_folder

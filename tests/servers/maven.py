@@ -7,7 +7,7 @@ from pathlib import Path, PurePosixPath
 
 from include.clock import Clock
 from include.errors import Terminal
-from include.local import ivy, manifest
+from include.local.programs import ivy, manifest
 from include.local.services import Ivy, Service
 from tests.servers.catalogue import Archive
 

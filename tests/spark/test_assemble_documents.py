@@ -18,8 +18,8 @@ from include.cli.documents.commands import command
 from include.clock import SystemClock
 from include.document import assembler_spark as stream
 from include.document import batch, making
-from include.document.database import Database as Server
-from include.document.mysql import MysqlTables
+from include.document.reading.database import Database as Server
+from include.document.reading.mysql import MysqlTables
 from include.local.shop.connection import ShopServer
 from include.local.shop.generator import Shop
 from include.local.shop.truth import truth

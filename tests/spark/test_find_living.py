@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 
 from include.clock import SystemClock
 from include.document import assembler_spark as stream
-from include.document.living import Living, by_reader
+from include.document.topic_state import Living, by_reader
 from include.log.kafka.log import KafkaReader
 from include.record import version as versions
 from tests.spark.conftest import Log

@@ -21,11 +21,11 @@ from include.audit.documents.made import DocumentMaker, shown
 from include.audit.documents.sides import key_text
 from include.clock import SystemClock
 from include.document.behind import values_of, values_text
-from include.document.database import Database
 from include.document.definition import DocumentDefinition
-from include.document.load import Metered, ReadLoad
-from include.document.mysql import MysqlTables
-from include.document.tables import KEYS_AT_ONCE
+from include.document.reading.database import Database
+from include.document.reading.mysql import MysqlTables
+from include.document.reading.read_throttle import Metered, ReadLoad
+from include.document.reading.tables import KEYS_AT_ONCE
 from include.errors import InvalidRecord
 from include.log.planning.slices import cached_consumer, slices_in
 from include.log.registry.confluent import ConfluentRegistry

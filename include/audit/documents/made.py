@@ -7,8 +7,8 @@ from typing import Any, Final
 
 from include.document.assembler import Assembler
 from include.document.definition import DocumentDefinition
+from include.document.reading.tables import SourceTables, Tables
 from include.document.schema import body_avro, check_columns
-from include.document.tables import SourceTables, Tables
 from include.errors import InvalidRecord
 from include.record.codec import Decoder, Encoder
 from include.record.json.body import plain

@@ -17,10 +17,10 @@ from include.audit.documents.sides import DatabaseDocuments, TopicDocuments, com
 from include.clock import Clock, iso
 from include.document.behind import values_of, values_text
 from include.document.definition import DocumentDefinition, database_of
-from include.document.load import Metered, ReadLoad
-from include.document.lookup import spelled
-from include.document.mysql import MysqlTables
-from include.document.spread import key_text
+from include.document.overflow_requests import key_text
+from include.document.reading.lookup import spelled
+from include.document.reading.mysql import MysqlTables
+from include.document.reading.read_throttle import Metered, ReadLoad
 from include.errors import LyrebirdError
 from include.log.kafka.log import KafkaReader
 from include.log.registry.confluent import ConfluentRegistry

@@ -9,7 +9,7 @@ from include.audit.documents.judge import Body, Stand
 from include.audit.documents.made import DocumentMaker, shown
 from include.clock import Clock
 from include.document.behind import values_of, values_text
-from include.document.tables import SourceTables
+from include.document.reading.tables import SourceTables
 from include.errors import InvalidRecord, Transient
 from include.log import topics
 from include.log.ports import LogReader, Record

@@ -165,7 +165,7 @@ def _ask(
 def _wanting(reader: LogReader, name: str) -> set[str]:
     """The tables that capture set aside, or that want rows, by its newest resolved record."""
     from include.log.topics import source_resolved
-    from include.source.checkpoint import newest
+    from include.source.log.checkpoint import newest
     from include.source.state import CaptureState
 
     last = newest(reader, source_resolved(name))

@@ -83,7 +83,7 @@ def _log(kafka: Kafka, name: str) -> tuple[Resolved | None, list[str], list[dict
     """The newest resolved record, the requests that are open, and those that were refused lately."""
     from include.log.kafka.log import KafkaAdmin, KafkaReader
     from include.log.topics import source_resolved
-    from include.source.checkpoint import newest
+    from include.source.log.checkpoint import newest
     from include.source.status import open_requests, refused_requests
 
     topic = source_resolved(name)

@@ -10,8 +10,8 @@ import orjson
 from include.cli.documents.options import chosen, json_option, topic_option
 from include.document.assembler import Assembled, Assembler
 from include.document.definition import database_of
-from include.document.lookup import Source
-from include.document.mysql import MysqlTables
+from include.document.reading.lookup import Source
+from include.document.reading.mysql import MysqlTables
 from include.document.rebuild import parse_key
 from include.document.schema import body_avro, check_columns
 from include.errors import InvalidRecord, SettingsError, Terminal

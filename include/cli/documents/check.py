@@ -8,7 +8,7 @@ import orjson
 from include.cli.documents.options import chosen, json_option, topic_option
 from include.document.definition import database_of
 from include.document.indexes import looked_up, unindexed
-from include.document.mysql import MysqlTables
+from include.document.reading.mysql import MysqlTables
 from include.document.schema import check_columns
 from include.errors import Terminal
 

@@ -8,9 +8,9 @@ from typing import Any
 import click
 
 from include.clock import Clock
-from include.document.database import Database
 from include.document.definition import DocumentDefinition, database_of, definitions
-from include.document.mysql import MysqlTables
+from include.document.reading.database import Database
+from include.document.reading.mysql import MysqlTables
 from include.document.rebuild import Rebuild, Rebuilds
 from include.errors import LyrebirdError, SettingsError
 from include.log import topics

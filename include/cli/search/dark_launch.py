@@ -19,8 +19,8 @@ from include.settings.environment import state_folder
 if TYPE_CHECKING:
     from include.clock import Clock
     from include.metrics.exporter import Metrics
-    from include.search.dark_launch import DarkLaunch, Question
-    from include.search.dark_report import DarkReport
+    from include.search.dark_launch.launch import DarkLaunch, Question
+    from include.search.dark_launch.report import DarkReport
 
 __all__ = ["command"]
 
@@ -105,8 +105,8 @@ def _compared(asked: _Asked, name: str | None) -> tuple[str, DarkReport]:
     from include.clock import SystemClock
     from include.metrics.exporter import Metrics
     from include.search.connect import connect, database_of_search
-    from include.search.dark_launch import DarkLaunch, Limits
-    from include.search.dark_stores import database_and_index, drawn_questions, rules_of
+    from include.search.dark_launch.launch import DarkLaunch, Limits
+    from include.search.dark_launch.stores import database_and_index, drawn_questions, rules_of
 
     (deployment, target), clock = target_named(name), SystemClock()
     fresh = target.search.fresh.model_copy(update={"recent": 1000, "reads_per_s": 4 * asked.per_s, "connections": 4})
@@ -139,7 +139,7 @@ def _serve(metrics: Metrics, port: int) -> None:
 
 
 def _write_page(page: Path, search: str, report: DarkReport, bound: float, least: int) -> None:
-    from include.search.dark_page import dark_page
+    from include.search.dark_launch.page import dark_page
 
     try:
         page.write_text(dark_page(search, report, bound, least), encoding="utf-8")
@@ -174,7 +174,7 @@ def _run(dark: DarkLaunch, questions: Iterable[Question], per_s: float, clock: C
 
 
 def _added(files: tuple[Path, ...]) -> DarkReport:
-    from include.search.dark_report import DarkReport
+    from include.search.dark_launch.report import DarkReport
 
     found: list[DarkReport] = []
     for file in files:

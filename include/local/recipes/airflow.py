@@ -19,8 +19,8 @@ import sys
 from pathlib import Path
 
 from include.errors import Terminal
-from include.local.java import system_java
 from include.local.process import Launch
+from include.local.programs.java import system_java
 from include.local.recipes.probe import get_json
 from include.local.records import Records, write_private
 from include.local.services import Service

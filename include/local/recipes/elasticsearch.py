@@ -6,9 +6,10 @@ import shutil
 from pathlib import Path
 
 from include.errors import Terminal
-from include.local import accounts, elasticsearch_plugin
-from include.local.java import system_java
+from include.local import accounts
 from include.local.process import Launch
+from include.local.programs import elasticsearch_plugin
+from include.local.programs.java import system_java
 from include.local.recipes.probe import get_json
 from include.local.services import Service
 from include.local.site import Site

@@ -8,9 +8,9 @@ import subprocess
 from pathlib import Path
 
 from include.errors import Terminal
-from include.local.java import system_java
 from include.local.ports import is_free
 from include.local.process import Launch
+from include.local.programs.java import system_java
 from include.local.records import write_private
 from include.local.services import Service
 from include.local.site import Site

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from include.local.java import wheel_java
 from include.local.process import Launch
+from include.local.programs.java import wheel_java
 from include.local.recipes.probe import answers
 from include.local.services import Service
 from include.local.site import Site

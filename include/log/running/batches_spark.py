@@ -100,7 +100,7 @@ def session(application: str, conf: Mapping[str, str] | None = None) -> SparkSes
         given=conf or {},
         outside=outside,
         master=environment().get("LYREBIRD_SPARK_MASTER", "local[2]"),
-        root=Path(__file__).resolve().parents[2],
+        root=Path(__file__).resolve().parents[3],
     )
     builder: Any = SparkSession.builder
     for name, value in wanted.items():

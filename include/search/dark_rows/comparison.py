@@ -12,8 +12,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-from include.search.compare import same_value
 from include.search.cursor import field_of
+from include.search.dark_launch.compare import same_value
 from include.search.dark_rows.definition import DarkRowsDefinition
 
 __all__ = ["Answer", "Kind", "RowDifference", "differences", "items_of"]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from include.record.native import why_not
 from include.source.binlog.step import RunParts
-from include.source.group import Output
+from include.source.log.group import Output
 from include.source.native.program import by_of, keys_of, ops_of
 from include.source.native.text_program import text_columns
 from include.source.rows.layout import Layout

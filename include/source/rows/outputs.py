@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from include.source.group import Output
+from include.source.log.group import Output
 from include.source.native import OutputMaker, RunMaker, output_maker, run_maker
 
 __all__ = ["outputs_of", "plain_outputs_of", "run_outputs"]

@@ -9,7 +9,7 @@ from typing import Any
 from include.clock import Clock
 from include.source.database.tables import Catalog, TableInfo, load_tables
 from include.source.definition import SourceDefinition
-from include.source.desk import full_names
+from include.source.request_queue import full_names
 from include.source.snapshot.condition import Condition, leaving
 from include.source.snapshot.key_range import KeyOrder, quoted
 from include.source.snapshot.reader import Measure, SnapshotReader

@@ -10,9 +10,9 @@ import yaml
 from click.testing import CliRunner
 
 from include.cli.documents.commands import command
-from include.document.database import Database
 from include.document.indexes import unindexed
-from include.document.mysql import MysqlTables
+from include.document.reading.database import Database
+from include.document.reading.mysql import MysqlTables
 from include.errors import Terminal
 from tests.integration.document.test_keys import DEFINITION, TABLES
 from tests.integration.source.pair import ask

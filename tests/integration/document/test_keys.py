@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from include.clock import ManualClock
-from include.document import wanted
+from include.document import batch_keys as wanted
 from include.document.batch import BatchRunner
 from include.document.behind import Reach, page, values_of
-from include.document.database import Database
 from include.document.definition import DocumentDefinition
-from include.document.mysql import MysqlTables
+from include.document.reading.database import Database
+from include.document.reading.mysql import MysqlTables
 from include.document.signals import Inputs, Signals
 from include.log import topics
 from include.log.memory import MemoryLog, MemoryRegistry

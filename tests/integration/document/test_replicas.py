@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from include.document.database import Database
-from include.document.mysql import MysqlTables
+from include.document.reading.database import Database
+from include.document.reading.mysql import MysqlTables
 from include.errors import Transient
 from include.record.gtid import parse_gtid_set
 from include.record.position import BinlogPosition, SourcePosition

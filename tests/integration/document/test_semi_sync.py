@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from include.document.database import Database
-from include.document.mysql import MysqlTables
+from include.document.reading.database import Database
+from include.document.reading.mysql import MysqlTables
 from include.record.gtid import parse_gtid_set
 from include.record.position import BinlogPosition, SourcePosition
 from tests.servers.fixture import Give, server

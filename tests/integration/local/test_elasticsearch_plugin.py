@@ -10,7 +10,7 @@ import pytest
 
 from include.clock import SystemClock
 from include.errors import Terminal
-from include.local import elasticsearch_plugin, resolve
+from include.local.programs import elasticsearch_plugin, resolve
 from include.local.recipes import elasticsearch as recipe
 from include.local.services import service
 from include.settings.environment import cache_folder

@@ -11,9 +11,9 @@ import pytest
 from include.clock import SystemClock
 from include.errors import SettingsError
 from include.metrics.exporter import Metrics
-from include.search.dark_launch import DarkLaunch, Limits, Question
-from include.search.dark_page import dark_page
-from include.search.dark_stores import database_and_index, drawn_questions, rules_of
+from include.search.dark_launch.launch import DarkLaunch, Limits, Question
+from include.search.dark_launch.page import dark_page
+from include.search.dark_launch.stores import database_and_index, drawn_questions, rules_of
 from tests.shop_search import ShopSearch
 
 METRICS = Metrics("dark-launch-test")

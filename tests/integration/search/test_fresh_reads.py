@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 from include.clock import SystemClock
-from include.document.database import Database as Server
-from include.document.mysql import MysqlTables
+from include.document.reading.database import Database as Server
+from include.document.reading.mysql import MysqlTables
 from include.index.server.elasticsearch import ElasticsearchIndex
 from include.search.client import IndexSearch
 from include.search.database import DatabaseDocuments

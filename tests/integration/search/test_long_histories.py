@@ -6,8 +6,8 @@ import dataclasses
 from typing import Any
 
 from include.clock import SystemClock
-from include.document.database import Database
-from include.document.mysql import MysqlTables
+from include.document.reading.database import Database
+from include.document.reading.mysql import MysqlTables
 from include.search.database import DatabaseDocuments
 from include.search.database_mysql import PositionedMysql
 from include.search.definition import Fresh

@@ -11,7 +11,8 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from include.clock import SystemClock
-from include.local import process, resolve
+from include.local import process
+from include.local.programs import resolve
 from include.local.recipes import recipe
 from include.local.services import service
 from include.local.site import Site

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from include.document.reach import Behind
+from include.document.reading.read_after import Behind
 from include.document.signals import Signals
 from include.errors import Fenced, Terminal, Transient
 from include.log import topics

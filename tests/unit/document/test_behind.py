@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from include.document import wanted
+from include.document import batch_keys as wanted
 from include.document.behind import Reach, page, values_of, values_text, way
 from include.document.definition import Hop
-from include.document.tables import MemoryTables
+from include.document.reading.tables import MemoryTables
 from include.log import topics
 from include.log.requests.records import Request
 from include.log.resolved import Resolved

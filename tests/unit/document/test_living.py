@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from include.document.living import Living, by_reader
+from include.document.topic_state import Living, by_reader
 from include.log.control import Control
 from include.log.memory import MemoryLog
 from include.log.ports import TopicSpec

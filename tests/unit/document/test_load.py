@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from include.clock import ManualClock
 from include.document import batch, making
-from include.document.load import MOST_S, Metered, ReadLoad
-from include.document.tables import MemoryTables
+from include.document.reading.read_throttle import MOST_S, Metered, ReadLoad
+from include.document.reading.tables import MemoryTables
 from include.log.ports import LogWriter
 from tests.order_world import COLUMNS, DEFINITION, Process, World, live
 from tests.unit.document.test_living import InSnapshot

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from include.document.definition import Fact, Hop, Lookup, Path
-from include.document.lookup import Missing, Place, Source, attach, keys_behind
-from include.document.tables import MemoryTables
+from include.document.reading.lookup import Missing, Place, Source, attach, keys_behind
+from include.document.reading.tables import MemoryTables
 
 TABLES = {
     "owners": [{"id": 1, "name": "Ada"}, {"id": 2, "name": "Bob"}],

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from include.document.aside import LookupLimit
-from include.document.lookup import Missing
+from include.document.dead_letters import LookupLimit
+from include.document.reading.lookup import Missing
 from include.errors import Terminal
 from include.log import topics
 from include.log.publishing.dead_letter import DeadLetter

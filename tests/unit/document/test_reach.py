@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from include.clock import ManualClock
-from include.document.database import Database
-from include.document.reach import BEGIN, begin_after
+from include.document.reading.database import Database
+from include.document.reading.read_after import BEGIN, begin_after
 from include.errors import Terminal, Transient
 from include.record.gtid import Flavour, parse_gtid_set
 from include.record.position import BinlogPosition, SourcePosition

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from include.document.lookup import keys_behind
+from include.document.reading.lookup import keys_behind
+from include.document.reading.tables import MemoryTables
 from include.document.rebuild import parse_key
 from include.document.signals import SetAside, Signals
-from include.document.tables import MemoryTables
 from include.errors import InvalidRecord
 from include.log.ports import Record
 from include.log.requests.records import Request

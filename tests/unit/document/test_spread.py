@@ -10,11 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from include.document import signals, spread, wanted
-from include.document.aside import Aside
-from include.document.lookup import Missing
+from include.document import batch_keys as wanted
+from include.document import overflow_requests as spread
+from include.document import signals
+from include.document.dead_letters import Aside
+from include.document.overflow_requests import key_text
+from include.document.reading.lookup import Missing
 from include.document.rebuild import parse_key
-from include.document.spread import key_text
 from include.log import topics
 from include.log.control import Control
 from include.log.requests.records import Request

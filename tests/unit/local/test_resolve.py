@@ -13,7 +13,7 @@ from click.testing import CliRunner
 from include.cli.stack import up
 from include.clock import ManualClock
 from include.errors import Terminal
-from include.local import download, ivy, manifest, resolve
+from include.local.programs import download, ivy, manifest, resolve
 from include.local.records import Records
 from include.local.services import SERVICES, Ivy, select, service
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from include.search.compare import Difference, Listing, Rules, differences, same_value
+from include.search.dark_launch.compare import Difference, Listing, Rules, differences, same_value
 
 RULES = Rules("at")
 

@@ -14,10 +14,10 @@ from include.clock import ManualClock, SystemClock, iso
 from include.errors import SettingsError, Transient
 from include.metrics.exporter import Metrics
 from include.record.position import SourcePosition
-from include.search.compare import Difference, Listing, Rules
-from include.search.dark_launch import DarkLaunch, Limits, Question, Stores
-from include.search.dark_page import dark_page
-from include.search.dark_report import DarkReport
+from include.search.dark_launch.compare import Difference, Listing, Rules
+from include.search.dark_launch.launch import DarkLaunch, Limits, Question, Stores
+from include.search.dark_launch.page import dark_page
+from include.search.dark_launch.report import DarkReport
 from tests.unit.search.test_fresh import position
 
 ALL = Limits(sample=1.0, queued=10, deadline_s=5)

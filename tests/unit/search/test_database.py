@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from include.clock import ManualClock
 from include.document.assembler import Assembler
 from include.document.definition import Computed, DocumentDefinition
-from include.document.tables import MemoryTables, Tables
+from include.document.reading.tables import MemoryTables, Tables
 from include.errors import BackPressure, InvalidRecord, SettingsError
 from include.record.key import doc_id
 from include.record.position import SourcePosition

@@ -6,8 +6,8 @@ from include.clock import ManualClock
 from include.log.memory import MemoryLog, MemoryRegistry
 from include.log.requests.records import Answer, Request, RequestKind
 from include.log.topics import source_answers, source_requests
-from include.source.desk import Desk
-from include.source.direct_log import ensure_topics, memory_log
+from include.source.log.direct_log import ensure_topics, memory_log
+from include.source.request_queue import Desk
 from include.source.state import Aside, CaptureState, Job
 
 TABLES = {"shop.orders": 1, "shop.users": 2}

@@ -17,8 +17,8 @@ from include.source.database.server import Server
 from include.source.database.table_info import TableInfo
 from include.source.database.tables import Catalog
 from include.source.definition import SourceDefinition
-from include.source.direct_log import memory_log
 from include.source.generation import outgrown, renew
+from include.source.log.direct_log import memory_log
 from include.source.replicator import Replicator
 from include.source.rows.encode import Encoders
 from include.source.state import CaptureState, Job

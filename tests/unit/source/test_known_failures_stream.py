@@ -22,7 +22,7 @@ from include.source.binlog.step import Rows, SourceTransaction
 from include.source.database.server import Server
 from include.source.database.tables import Catalog, TableInfo
 from include.source.definition import SourceDefinition
-from include.source.direct_log import memory_log
+from include.source.log.direct_log import memory_log
 from include.source.policy.policy import Policy
 from include.source.replicator import Replicator
 from include.source.rows.encode import Encoders

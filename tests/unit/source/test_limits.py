@@ -15,9 +15,9 @@ from include.log.topics import LARGEST_STORED, document_spec
 from include.record.gtid import MariadbGtidSet
 from include.record.position import BinlogPosition, SourcePosition
 from include.source.binlog.transaction import Rows
-from include.source.direct_log import DirectLog, ensure_topics, memory_log, transactional_id
-from include.source.group import Group, Output
-from include.source.log_ports import LogPorts
+from include.source.log.direct_log import DirectLog, ensure_topics, memory_log, transactional_id
+from include.source.log.group import Group, Output
+from include.source.log.ports import LogPorts
 from include.source.rows.encode import Encoders
 from include.source.state import CaptureState
 from tests.mariadb_golden import MAP, SCHEMA, rows, transaction

@@ -16,7 +16,7 @@ from include.source.binlog.step import Rows
 from include.source.database.table_info import TableInfo
 from include.source.database.tables import Catalog
 from include.source.definition import SourceDefinition
-from include.source.direct_log import memory_log
+from include.source.log.direct_log import memory_log
 from include.source.policy.policy import Policy
 from include.source.replicator import Replicator
 from include.source.rows.encode import Encoders

@@ -26,9 +26,9 @@ from include.source.binlog.transaction import Rows, SourceTransaction
 from include.source.database.server import Server
 from include.source.database.tables import Catalog, TableInfo
 from include.source.definition import SourceDefinition
-from include.source.direct_log import DirectLog, ensure_topics, memory_log, transactional_id
-from include.source.group import Group
-from include.source.log_ports import LogPorts
+from include.source.log.direct_log import DirectLog, ensure_topics, memory_log, transactional_id
+from include.source.log.group import Group
+from include.source.log.ports import LogPorts
 from include.source.ports import ResumePoint
 from include.source.replicator import Replicator
 from include.source.rows.encode import Encoders

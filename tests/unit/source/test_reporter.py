@@ -15,8 +15,8 @@ from include.record.position import BinlogPosition, SourcePosition
 from include.source.database.purge import Horizon
 from include.source.database.purge_watch import PurgeWatch
 from include.source.definition import SourceDefinition
-from include.source.group import Group
 from include.source.incident import Incidents
+from include.source.log.group import Group
 from include.source.reporter import Reporter
 from include.source.state import Aside, CaptureState, Waiting
 

@@ -27,8 +27,8 @@ from include.source.binlog.table_map import TableMap
 from include.source.binlog.transaction import TransactionBuilder
 from include.source.binlog.unpack import Source
 from include.source.definition import SourceDefinition
-from include.source.direct_log import memory_log
-from include.source.group import Group
+from include.source.log.direct_log import memory_log
+from include.source.log.group import Group
 from include.source.native import WHY_NOT
 from include.source.replicator import Replicator
 from include.source.rows.columns import mapped

@@ -12,7 +12,7 @@ from include.record.gtid import MariadbGtidSet
 from include.record.position import BinlogPosition, SourcePosition
 from include.source.database.binlog_files import BinlogLook
 from include.source.database.purge import Horizon
-from include.source.direct_log import ensure_topics
+from include.source.log.direct_log import ensure_topics
 from include.source.state import Aside, CaptureState, Job, Waiting
 from include.source.status import lines_of, open_requests, refused_requests, status_of
 

@@ -15,10 +15,10 @@ from include.log.ports import TopicSpec
 from include.log.topics import change, document_spec, source_resolved
 from include.record.gtid import MariadbGtidSet
 from include.record.position import BinlogPosition, SourcePosition
-from include.source.direct_log import DirectLog, memory_log, transactional_id
-from include.source.group import Group, Output
+from include.source.log.direct_log import DirectLog, memory_log, transactional_id
+from include.source.log.group import Group, Output
+from include.source.log.unended import own_topics, was_committed
 from include.source.state import CaptureState
-from include.source.unended import own_topics, was_committed
 
 A, B, C = ("t", 0), ("t", 1), ("u", 0)
 TOPIC = change("s", "shop", "t")

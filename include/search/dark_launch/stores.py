@@ -9,9 +9,9 @@ from typing import Final
 from include.errors import SettingsError
 from include.record.position import SourcePosition
 from include.search.client import IndexSearch
-from include.search.compare import Listing, Rules
 from include.search.cursor import Moment
-from include.search.dark_launch import Question, Stores
+from include.search.dark_launch.compare import Listing, Rules
+from include.search.dark_launch.launch import Question, Stores
 from include.search.database import DatabaseDocuments
 
 __all__ = ["database_and_index", "drawn_questions", "rules_of"]

@@ -17,10 +17,10 @@ import pymysql
 from pymysql.cursors import SSCursor
 
 from include.clock import Clock, SystemClock
-from include.document.database import Database, tls_options
-from include.document.mysql_values import CONVERSIONS, keeps_blanks, quoted, selected
-from include.document.reach import BEGIN, begin_after
-from include.document.tables import KEYS_AT_ONCE, Keys, NoSuchTable, Row, Tables
+from include.document.reading.database import Database, tls_options
+from include.document.reading.mysql_values import CONVERSIONS, keeps_blanks, quoted, selected
+from include.document.reading.read_after import BEGIN, begin_after
+from include.document.reading.tables import KEYS_AT_ONCE, Keys, NoSuchTable, Row, Tables
 from include.errors import LyrebirdError, Terminal, Transient
 from include.record.position import SourcePosition
 from include.record.schema import Column

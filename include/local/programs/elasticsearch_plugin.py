@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from include.errors import Terminal
-from include.local.java import system_java
+from include.local.programs.java import system_java
 
 __all__ = ["install"]
 

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 from include.clock import Clock
-from include.document.tables import KEYS_AT_ONCE, Keys, Row, SourceTables, Tables
+from include.document.reading.tables import KEYS_AT_ONCE, Keys, Row, SourceTables, Tables
 from include.record.position import SourcePosition
 from include.record.schema import Column
 

@@ -13,8 +13,8 @@ from include.log.ports import LogWriter
 from include.log.registry.confluent import ConfluentRegistry
 from include.settings.connections import Kafka, Registry
 from include.settings.deployment import Deployment
-from include.source.direct_log import DirectLog, transactional_id
-from include.source.log_ports import LogPorts
+from include.source.log.direct_log import DirectLog, transactional_id
+from include.source.log.ports import LogPorts
 
 __all__ = ["kafka_log"]
 

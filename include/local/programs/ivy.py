@@ -10,8 +10,8 @@ from pathlib import Path
 
 from include.clock import Clock
 from include.errors import Terminal, Transient
-from include.local.download import folder_mb, free_mb, watch
-from include.local.java import system_java
+from include.local.programs.download import folder_mb, free_mb, watch
+from include.local.programs.java import system_java
 from include.local.services import Ivy, Maven, Service
 
 __all__ = ["fetch", "ivy_xml"]

@@ -34,13 +34,13 @@ from include.log.topics import (
 )
 from include.record.position import SourcePosition
 from include.record.version import to_header
-from include.source.checkpoint import read_checkpoint
-from include.source.desk import answers_by_id
-from include.source.group import Group, Output
-from include.source.log_ports import LogPorts
+from include.source.log.checkpoint import read_checkpoint
+from include.source.log.group import Group, Output
+from include.source.log.ports import LogPorts
+from include.source.log.unended import open_writer, own_topics
 from include.source.ports import ResumePoint
+from include.source.request_queue import answers_by_id
 from include.source.state import CaptureState
-from include.source.unended import open_writer, own_topics
 
 __all__ = ["DirectLog", "ensure_topics", "memory_log", "transactional_id"]
 

@@ -9,12 +9,12 @@ from typing import Any
 from include.document.behind import Page, Reach, page, values_of, way
 from include.document.definition import DocumentDefinition, Hop
 from include.document.encoders import Encoders
-from include.document.living import Living
-from include.document.lookup import keys_behind, spelled
+from include.document.overflow_requests import MOST_KEYS
+from include.document.reading.lookup import keys_behind, spelled
+from include.document.reading.tables import NoSuchTable, Tables
 from include.document.rebuild import Rebuild, parse_key
 from include.document.signals import Signals
-from include.document.spread import MOST_KEYS
-from include.document.tables import NoSuchTable, Tables
+from include.document.topic_state import Living
 
 __all__ = ["Behind", "Chunk", "Wanted"]
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from include.document.definition import Fact, Fields, Hop, Lookup, Path
-from include.document.tables import Keys, NoSuchTable, Row, Tables
+from include.document.reading.tables import Keys, NoSuchTable, Row, Tables
 
 __all__ = ["Missing", "Place", "Source", "attach", "fact_rows", "keys_behind", "shaped", "sortable", "spelled"]
 

@@ -24,8 +24,8 @@ from typing import IO
 
 from include.clock import Clock
 from include.errors import Terminal
-from include.local import gobuild, ivy, manifest
-from include.local.download import require_space
+from include.local.programs import gobuild, ivy, manifest
+from include.local.programs.download import require_space
 from include.local.records import lock
 from include.local.services import GoModule, Ivy, Service, service
 

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from include.clock import iso
 from include.errors import SettingsError
-from include.search.compare import Difference
+from include.search.dark_launch.compare import Difference
 
 __all__ = ["Advice", "DarkReport", "Example"]
 

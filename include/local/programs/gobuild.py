@@ -10,7 +10,7 @@ from pathlib import Path
 
 from include.clock import Clock
 from include.errors import Terminal, Transient
-from include.local.download import folder_mb, free_mb, watch
+from include.local.programs.download import folder_mb, free_mb, watch
 from include.local.services import GoModule
 
 __all__ = ["GO_WHEEL", "build"]

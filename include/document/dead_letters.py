@@ -16,9 +16,9 @@ import orjson
 
 from include.clock import Clock
 from include.document.definition import DocumentDefinition
-from include.document.lookup import Missing
+from include.document.overflow_requests import key_text
+from include.document.reading.lookup import Missing
 from include.document.signals import Signals
-from include.document.spread import key_text
 from include.errors import Terminal
 from include.log.ports import Record
 from include.log.publishing.dead_letter import DeadLetter, DeadLetterLimit

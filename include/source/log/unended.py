@@ -14,8 +14,8 @@ from include.log.ports import LogReader, LogWriter, TopicAdmin
 from include.log.publishing.unended import Place, open_ended
 from include.log.resolved import Ends
 from include.log.topics import TopicName, source_resolved
-from include.source.checkpoint import Checkpoint, read_checkpoint
-from include.source.log_ports import LogPorts
+from include.source.log.checkpoint import Checkpoint, read_checkpoint
+from include.source.log.ports import LogPorts
 
 __all__ = ["open_writer", "own_topics", "was_committed"]
 

@@ -25,8 +25,8 @@ from include.clock import Clock
 from include.errors import LyrebirdError
 from include.metrics.exporter import Metrics
 from include.record.position import SourcePosition
-from include.search.compare import Difference, Listing, Rules, differences
-from include.search.dark_report import DarkReport
+from include.search.dark_launch.compare import Difference, Listing, Rules, differences
+from include.search.dark_launch.report import DarkReport
 
 __all__ = ["DarkLaunch", "Limits", "Question", "Stores"]
 

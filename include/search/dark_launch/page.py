@@ -6,7 +6,7 @@ import html
 from typing import Final
 
 from include.clock import iso
-from include.search.dark_report import DarkReport, Example
+from include.search.dark_launch.report import DarkReport, Example
 
 __all__ = ["dark_page"]
 

@@ -1,0 +1,1 @@
+"""Programs of the local stack: found, downloaded, built, once for a machine."""
