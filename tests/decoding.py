@@ -22,8 +22,8 @@ from include.source.database.tables import TableInfo, unlogged
 from include.source.rows.columns import column_of, hidden_hashes
 from include.source.rows.images import Images
 from include.source.rows.layout import layout
-from include.source.rows.period import logged_columns, of_today, until_of
 from include.source.rows.shape import Shape
+from include.source.rows.system_versioning import logged_columns, of_today, until_of
 from include.source.rows.text import row_reader
 from tests.golden.recording import Description, Recording, Row, Table
 

@@ -20,15 +20,15 @@ from include.errors import Transient
 from include.record.gtid import MariadbGtidSet
 from include.record.position import BinlogPosition, SourcePosition
 from include.source.binlog.transaction import Rows, SourceTransaction
-from include.source.database.inflow import Idle
 from include.source.database.server import Server
 from include.source.database.tables import TableInfo
+from include.source.database.transaction_stream import Idle
 from include.source.definition import SourceDefinition
 from include.source.ports import Watcher
 from include.source.rows.shape import Image, Shape
 from include.source.rows.text import row_reader
 from include.source.snapshot.reader import Described, Measure
-from include.source.snapshot.seam import Span
+from include.source.snapshot.watermark_window import Span
 from tests.mariadb_golden import SCHEMA, Row, rows, transaction
 
 __all__ = ["How", "Killed", "MadeUpstream", "Steps", "Story", "position"]

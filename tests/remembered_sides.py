@@ -12,7 +12,7 @@ from include.record.position import BinlogPosition, SourcePosition
 from include.source.hashes.scan import Scanned
 from include.source.hashes.sums import HashSum, leaf_of
 from include.source.snapshot.key_range import KeyRange
-from include.source.snapshot.seam import Span
+from include.source.snapshot.watermark_window import Span
 
 __all__ = ["History", "Now", "Then", "at", "hashed"]
 

@@ -29,10 +29,10 @@ from include.source.database.tables import Catalog
 from include.source.definition import SourceDefinition
 from include.source.log.group import Group, Output
 from include.source.rows.encode import Encoders, Stamp, TableEncoder
-from include.source.rows.outputs import outputs_of, run_outputs
+from include.source.rows.group_rows import outputs_of, run_outputs
 from include.source.rows.records import Encoded, Records, RowRecords
 from include.source.rows.shape import Image
-from include.source.snapshot.seam import Seam
+from include.source.snapshot.watermark_window import Seam
 from include.source.state import Aside, CaptureState
 from include.source.statements import Statements
 

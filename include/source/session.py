@@ -21,8 +21,8 @@ from include.errors import SettingsError, Terminal
 from include.record.position import SourcePosition
 from include.source.binlog.step import PlainRun
 from include.source.binlog.transaction import SourceTransaction
-from include.source.database.inflow import Idle
 from include.source.database.tables import Catalog
+from include.source.database.transaction_stream import Idle
 from include.source.database.upstream import Flow, Upstream
 from include.source.definition import SourceDefinition
 from include.source.generation import outgrown, renew
@@ -32,8 +32,8 @@ from include.source.replicator import Replicator
 from include.source.request_queue import Desk, full_names
 from include.source.rows.encode import Encoders
 from include.source.snapshot.condition import leaving
-from include.source.snapshot.copying import Copying
 from include.source.snapshot.job import FIRST, Job
+from include.source.snapshot.runner import Copying
 from include.source.state import Aside, CaptureState
 
 __all__ = ["Session"]

@@ -10,7 +10,7 @@ from include.source.binlog.ddl import Effect, effects
 from include.source.binlog.events import Query
 from include.source.database.tables import Catalog
 from include.source.definition import SourceDefinition
-from include.source.snapshot.seam import Seam
+from include.source.snapshot.watermark_window import Seam
 from include.source.state import CaptureState
 
 __all__ = ["Statements"]

@@ -16,7 +16,7 @@ from include.source.database.tables import Catalog, load_tables
 from include.source.native import WHY_NOT
 from include.source.policy.policy import Policy
 from include.source.rows.decoder import NativeImages
-from include.source.rows.rare import inet6_text
+from include.source.rows.other_types import inet6_text
 from include.source.rows.text import row_reader, select_list
 from include.source.rows.text_rows import select_rows
 from tests.random_tables import columns, literals, streamed

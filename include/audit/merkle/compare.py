@@ -12,7 +12,7 @@ from include.audit.merkle.tree import Tree
 from include.source.hashes.columns import Compared as ComparedColumn
 from include.source.hashes.sums import HashSum, leaf_of
 from include.source.snapshot.key_range import KeyRange
-from include.source.snapshot.seam import Span
+from include.source.snapshot.watermark_window import Span
 
 __all__ = ["Compared", "Say", "compared"]
 

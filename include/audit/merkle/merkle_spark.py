@@ -46,7 +46,7 @@ from include.source.hashes.scan import Scanned
 from include.source.hashes.sums import LEAF_BITS, HashSum
 from include.source.policy.masks import Hash, KeepLast
 from include.source.snapshot.key_range import KeyRange
-from include.source.snapshot.seam import Span
+from include.source.snapshot.watermark_window import Span
 
 __all__ = ["CopySide"]
 

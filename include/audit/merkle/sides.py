@@ -13,7 +13,7 @@ from typing import NamedTuple, Protocol
 from include.record.position import SourcePosition
 from include.source.hashes.scan import Scanned
 from include.source.snapshot.key_range import KeyRange
-from include.source.snapshot.seam import Span
+from include.source.snapshot.watermark_window import Span
 
 __all__ = ["Asked", "Following", "FoundRows", "Leading", "Standing"]
 

@@ -9,15 +9,15 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from include.errors import SettingsError, Terminal
 from include.source.database.account import account
-from include.source.database.care import needs_care
 from include.source.database.cascades import cascading_keys, traces
 from include.source.database.connection import asked
 from include.source.database.finding import Finding, Level
-from include.source.database.gaps import gaps
 from include.source.database.purge import WARN_HOURS, Horizon
 from include.source.database.server import Ask, Server, read_server
 from include.source.database.tables import TableInfo, load_tables, shape_of, unlogged
 from include.source.database.tls import unverified
+from include.source.database.unlogged_writes import gaps
+from include.source.database.warnings import needs_care
 from include.source.definition import SourceDefinition
 from include.source.policy.checks import TableColumns, findings
 

@@ -22,9 +22,9 @@ from include.source.policy.masks import Mask, masked_column
 from include.source.policy.policy import Policy, TablePolicy
 from include.source.rows.columns import hidden_hashes, mapped
 from include.source.rows.layout import Layout, layout, mismatch
-from include.source.rows.period import altered_until, logged_columns, until_of
 from include.source.rows.render import masked, masked_text
 from include.source.rows.shape import Shape
+from include.source.rows.system_versioning import altered_until, logged_columns, until_of
 
 __all__ = [
     "Cascades",

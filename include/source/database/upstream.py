@@ -16,9 +16,9 @@ from include.source.binlog.transaction import SourceTransaction
 from include.source.database.cascades import cascades_into, changes_others, untraced_cascades
 from include.source.database.connection import Questions, asked, server_of
 from include.source.database.failover import there
-from include.source.database.inflow import Idle, Inflow
 from include.source.database.server import Server
 from include.source.database.table_info import TableInfo, load_table, load_tables, table_names
+from include.source.database.transaction_stream import Idle, Inflow
 from include.source.definition import SourceDefinition
 from include.source.ports import Watcher
 from include.source.snapshot.reader import SnapshotReader, first_position

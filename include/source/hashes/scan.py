@@ -17,7 +17,7 @@ from include.source.rows.shape import Shape
 from include.source.snapshot.condition import Condition, leaving
 from include.source.snapshot.key_range import Bound, KeyOrder, KeyRange, quoted
 from include.source.snapshot.reader import Described, SnapshotReader
-from include.source.snapshot.seam import Span
+from include.source.snapshot.watermark_window import Span
 
 __all__ = ["Scanned", "TableScan"]
 

@@ -13,7 +13,7 @@ from include.source.rows.charset import single_byte_table, text_decoder
 from include.source.rows.json_binary import json_text
 from include.source.rows.layout import FIXED, Field, Layout, decimal_groups
 from include.source.rows.number import number_writer
-from include.source.rows.rare import inet6_text, uncompressed
+from include.source.rows.other_types import inet6_text, uncompressed
 from include.source.rows.shape import Shape
 from include.source.rows.temporal import moment_writer
 

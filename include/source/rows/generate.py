@@ -25,7 +25,7 @@ from include.source.rows.charset import is_utf8, text_decoder
 from include.source.rows.json_binary import json_text
 from include.source.rows.layout import FIXED, Field, Layout
 from include.source.rows.number import enum_pieces, number_writer
-from include.source.rows.rare import inet4_text, inet6_text, uncompressed, uuid_text, vector_piece
+from include.source.rows.other_types import inet4_text, inet6_text, uncompressed, uuid_text, vector_piece
 from include.source.rows.temporal import moment_writer
 
 __all__ = ["Made", "make"]

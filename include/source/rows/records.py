@@ -11,7 +11,7 @@ from include.source.rows.decoder import NativeImages, images_of
 from include.source.rows.encode import Stamp, TableEncoder
 from include.source.rows.images import Pair
 from include.source.rows.layout import Layout
-from include.source.rows.period import of_today
+from include.source.rows.system_versioning import of_today
 
 if TYPE_CHECKING:
     from include.source.native._decoder import Target

@@ -17,7 +17,7 @@ from include.record.schema import DATES, Column
 from include.source.rows.avro import NULL, decimal, long_piece, sized
 from include.source.rows.charset import single_byte_table, text_decoder
 from include.source.rows.malformed import Malformed, told
-from include.source.rows.rare import vector_piece
+from include.source.rows.other_types import vector_piece
 from include.source.rows.shape import Image, Shape
 from include.source.rows.temporal import parts_piece
 

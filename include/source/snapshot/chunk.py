@@ -9,7 +9,7 @@ from include.errors import LyrebirdError
 from include.record.position import SourcePosition
 from include.source.rows.shape import Image, Shape
 from include.source.snapshot.key_range import KeyRange
-from include.source.snapshot.seam import Now, Span
+from include.source.snapshot.watermark_window import Now, Span
 
 __all__ = ["Chunk", "Failed", "Left", "Piece"]
 

@@ -30,7 +30,7 @@ from include.source.rows.shape import Image, Shape
 from include.source.rows.text_rows import select_rows
 from include.source.snapshot.condition import Predicate
 from include.source.snapshot.key_range import quoted
-from include.source.snapshot.seam import Span
+from include.source.snapshot.watermark_window import Span
 
 __all__ = ["Described", "Measure", "SnapshotReader", "first_position"]
 

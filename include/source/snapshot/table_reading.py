@@ -14,8 +14,8 @@ from include.source.snapshot.condition import Condition, leaving
 from include.source.snapshot.key_range import WHOLE, Bound, KeyOrder, KeyRange, Ledger, quoted
 from include.source.snapshot.plan import chunk_rows
 from include.source.snapshot.reader import Described, SnapshotReader
-from include.source.snapshot.seam import Now
 from include.source.snapshot.wanted_keys import WantedKeys
+from include.source.snapshot.watermark_window import Now
 
 __all__ = ["TableReading"]
 

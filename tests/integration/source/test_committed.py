@@ -17,7 +17,7 @@ from include.clock import SystemClock
 from include.record.gtid import MariadbGtidSet
 from include.source.definition import SourceDefinition
 from include.source.snapshot.reader import SnapshotReader
-from include.source.snapshot.seam import Span
+from include.source.snapshot.watermark_window import Span
 from tests.integration.source.database import Database
 from tests.servers.fixture import Give, server
 

@@ -18,12 +18,12 @@ from include.source.database.tables import TableInfo
 from include.source.definition import SourceDefinition
 from include.source.rows.shape import Image, Shape
 from include.source.snapshot.chunk import Chunk, Failed, Piece
-from include.source.snapshot.crew import Crew
 from include.source.snapshot.held import Held
 from include.source.snapshot.key_range import WHOLE
 from include.source.snapshot.reader import Described, Measure
-from include.source.snapshot.seam import Now, Span
+from include.source.snapshot.readers import Crew
 from include.source.snapshot.table_reading import TableReading
+from include.source.snapshot.watermark_window import Now, Span
 
 COLUMNS = (Column("id", "int"), Column("other", "int"))
 SHAPE = Shape(COLUMNS, TableSchema("s", "t", COLUMNS, ("id",)))

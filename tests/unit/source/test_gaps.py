@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from include.errors import Terminal
-from include.source.database.gaps import gaps
 from include.source.database.server import Ask, Server
+from include.source.database.unlogged_writes import gaps
 from include.source.definition import SourceDefinition
 
 SOURCE = SourceDefinition(host="h", port=1, user="u", password="p", databases=["shop", "stock"])

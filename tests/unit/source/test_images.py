@@ -17,7 +17,7 @@ from include.source.binlog.table_map import TableMap
 from include.source.rows.columns import column_of
 from include.source.rows.images import Images
 from include.source.rows.layout import layout
-from include.source.rows.rare import inet6_text
+from include.source.rows.other_types import inet6_text
 from include.source.rows.render import json_row
 from include.source.rows.shape import Image, Shape
 from include.source.rows.text import row_reader

@@ -13,8 +13,8 @@ from include.record.gtid import MariadbGtidSet, MysqlGtidSet
 from include.record.position import BinlogPosition, SourcePosition
 from include.source.binlog.reader import Event, EventType
 from include.source.binlog.transaction import SourceTransaction
-from include.source.database import inflow as subject
-from include.source.database.inflow import Idle, Inflow
+from include.source.database import transaction_stream as subject
+from include.source.database.transaction_stream import Idle, Inflow
 from include.source.definition import SourceDefinition
 from include.source.state import CaptureState, Waiting
 from tests.made_binlog import FILE, SID, Log, xid_body

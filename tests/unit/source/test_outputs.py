@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from include.source.log.group import Output
-from include.source.rows.outputs import outputs_of, plain_outputs_of
+from include.source.rows.group_rows import outputs_of, plain_outputs_of
 
 key, partition, value = st.binary(max_size=9), st.integers(0, 400), st.binary(max_size=30)
 rows = st.tuples(key, partition, value)

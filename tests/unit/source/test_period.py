@@ -21,8 +21,8 @@ from include.source.policy.policy import Policy
 from include.source.replicator import Replicator
 from include.source.rows.encode import Encoders
 from include.source.rows.images import Images
-from include.source.rows.period import altered_until, of_today
 from include.source.rows.shape import Image
+from include.source.rows.system_versioning import altered_until, of_today
 from include.source.state import CaptureState
 from tests.decoding import info_of, selected, server_of, transactions
 from tests.golden.recording import Recording, Table, load, names

@@ -23,8 +23,8 @@ from include.source.binlog.reader import EventReader
 from include.source.binlog.step import PlainRun, Rows, SourceTransaction
 from include.source.binlog.transaction import TransactionBuilder
 from include.source.binlog.unpack import Source
-from include.source.database import inflow as subject
-from include.source.database.inflow import Inflow
+from include.source.database import transaction_stream as subject
+from include.source.database.transaction_stream import Inflow
 from include.source.definition import SourceDefinition
 from include.source.native import WHY_NOT
 from include.source.native.plain import plain_groups

@@ -35,7 +35,7 @@ from include.source.rows.columns import mapped
 from include.source.rows.encode import Encoders
 from include.source.rows.layout import Layout, layout
 from include.source.rows.shape import Shape
-from include.source.snapshot.seam import Seam
+from include.source.snapshot.watermark_window import Seam
 from include.source.state import Aside, CaptureState
 from tests.mutants import flipped, recordings
 

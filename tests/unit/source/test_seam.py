@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from include.record.gtid import MariadbGtidSet
 from include.record.position import BinlogPosition, SourcePosition
 from include.source.rows.shape import Image
-from include.source.snapshot.seam import Now, Seam, Span
+from include.source.snapshot.watermark_window import Now, Seam, Span
 
 
 def at(number: int) -> SourcePosition:

@@ -21,9 +21,9 @@ from include.source.rows.shape import Shape
 from include.source.snapshot.chunk import Chunk, Failed, Left, Piece
 from include.source.snapshot.held import Held
 from include.source.snapshot.reader import SnapshotReader
-from include.source.snapshot.seam import Now
 from include.source.snapshot.table_reading import TableReading
 from include.source.snapshot.throttle import Throttle
+from include.source.snapshot.watermark_window import Now
 
 __all__ = ["Crew", "OpenReader"]
 

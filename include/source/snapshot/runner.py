@@ -23,11 +23,11 @@ from include.source.ports import Watcher
 from include.source.replicator import Replicator
 from include.source.rows.shape import Shape
 from include.source.snapshot.chunk import Chunk, Failed, Piece
-from include.source.snapshot.crew import Crew, OpenReader
 from include.source.snapshot.job import FIRST, Job
 from include.source.snapshot.reader import SnapshotReader
-from include.source.snapshot.seam import Now, Seam, Span, Verdict
+from include.source.snapshot.readers import Crew, OpenReader
 from include.source.snapshot.table_reading import TableReading
+from include.source.snapshot.watermark_window import Now, Seam, Span, Verdict
 
 __all__ = ["Copying"]
 
